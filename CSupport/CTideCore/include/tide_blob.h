@@ -1,0 +1,114 @@
+/// Takes files into a content-addressed store: `assets/ab/<32 hex digits>-<size>`, immutable, each content once.
+///
+/// How a file comes in: it is opened below the assets root, component by component and without following a symbolic link; read once
+/// while it is hashed (XXH3-128, canonical byte order); checked for change during the reading and, if it is an image, for being
+/// whole; written to `staging/`; renamed to its place without replacing anything. Nothing may name a blob in a committed row before
+/// `tide_blob_store_sync` has made it durable, once for a whole batch.
+///
+/// XXH3 detects accident, not malice: two different files with one digest are easy to make. So on a digest that is there already the
+/// bytes are compared, and a different content of the same digest and size gets an identifier of its own, `<32 hex>-<size>-<n>`.
+///
+/// Limits: files up to `small_file` bytes are held in memory, larger ones are streamed; memory is bounded per worker.
+/// Threads: a store may be used by several threads at once, an intake by one.
+///
+/// Why C: hashing, comparing and copying hundreds of megabytes; and system calls (openat, renameat2, syncfs) that Foundation hides.
+
+#ifndef TIDE_BLOB_H
+#define TIDE_BLOB_H
+
+#include "tide_batch.h"
+#include "tide_image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TIDE_ASSUME_NONNULL_BEGIN
+
+/// "<32 hex>-<size up to 20 digits>-<discriminator up to 3 digits>" and NUL.
+#define TIDE_BLOB_ID_SIZE 64
+
+/// A blob that is in the store.
+typedef struct tide_blob {
+    char id[TIDE_BLOB_ID_SIZE];
+    uint64_t size;
+    tide_image image;
+    /// Modification time of the file it came from, microseconds since 1970 UTC.
+    int64_t modified;
+    /// The content was not there before.
+    bool is_new;
+} tide_blob;
+
+typedef struct tide_blob_store tide_blob_store;
+
+/// Opens `assets/` and `staging/` of a container, making them if need be. With `dry_run`, files are read, checked and looked up, and
+/// nothing is written; then the folders need not exist. The caller ends it with `tide_blob_store_destroy`, after all its intakes.
+tide_status tide_blob_store_create(
+    const char *container, bool dry_run, tide_blob_store *TIDE_NULLABLE *_Nonnull store, tide_error *TIDE_NULLABLE error);
+void tide_blob_store_destroy(tide_blob_store *TIDE_NULLABLE store);
+
+/// Makes all blobs taken in so far durable, with their names. Does nothing when there were none since the last call.
+tide_status tide_blob_store_sync(tide_blob_store *store, tide_error *TIDE_NULLABLE error);
+
+/// A worker with its buffers.
+typedef struct tide_intake tide_intake;
+
+/// `root` is the folder below which files are read; a symbolic link as the root itself is followed. The caller ends it with
+/// `tide_intake_destroy`.
+tide_status tide_intake_create(
+    tide_blob_store *store, const char *root, tide_intake *TIDE_NULLABLE *_Nonnull intake, tide_error *TIDE_NULLABLE error);
+void tide_intake_destroy(tide_intake *TIDE_NULLABLE intake);
+
+/// Where the EXIF block of an image goes, and that only images are wanted.
+typedef struct tide_exif_block {
+    uint8_t *bytes;
+    size_t capacity;
+    /// Set by the call; 0 when there is none.
+    size_t length;
+} tide_exif_block;
+
+/// Takes in one file. TIDE_REJECTED with the reason when the file is at fault.
+///
+/// With `exif`, only images are taken in (TIDE_REJECT_ASSET_NOT_AN_IMAGE otherwise), and the block receives the beginning of their
+/// EXIF data.
+tide_status tide_intake_file(
+    tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *TIDE_NULLABLE exif, tide_error *TIDE_NULLABLE error);
+
+/// Runs `work(context, worker, index)` for each index below `count`, on up to `worker_count` threads, the caller's among them.
+/// Stops handing out indices after the first call that returns another status than TIDE_OK, and returns that.
+typedef tide_status (*tide_intake_task)(void *TIDE_NULLABLE context, uint32_t worker, uint32_t index, tide_error *error);
+tide_status tide_intake_run(
+    uint32_t worker_count, uint32_t count, tide_intake_task task, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
+
+/// Numbers of an intake so far.
+typedef struct tide_intake_counts {
+    /// Values that named a file and were accepted.
+    uint64_t referenced;
+    /// Contents that the store did not have.
+    uint64_t stored;
+    /// Bytes of these.
+    uint64_t bytes;
+} tide_intake_counts;
+
+/// A new blob, for the store's registry.
+typedef void (*tide_blob_visitor)(void *TIDE_NULLABLE context, const tide_blob *blob);
+
+/// Takes in every file that a batch's live rows name (cells of kind PATH and PATHS), on all the workers given at once, and puts the
+/// blobs' identifiers in their place; a row with a file at fault is refused, with the field and the reason. A path that several rows
+/// name is read once. `visitor` is called on the calling thread for each blob that is new to the store.
+tide_status tide_intake_batch(
+    tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, tide_intake_counts *counts,
+    tide_blob_visitor visitor, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
+
+/// Reads a blob again and tells whether its content is what its identifier says. TIDE_REJECTED with the reason when it is not.
+tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);
+/// Whether a text has the form of a blob identifier.
+bool tide_blob_id_is_valid(const char *id, size_t length);
+
+TIDE_ASSUME_NONNULL_END
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

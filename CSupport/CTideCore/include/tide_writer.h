@@ -1,0 +1,105 @@
+/// Writes batches of records into the table of their type: compares each record with the stored row, writes only what changed, and
+/// notes the difference (which fields, and their values before) in history and outbox.
+///
+/// Tables that it knows are those of Documentation/Formats/store.md: one table per type, `tide_changes`, `tide_outbox`.
+/// Rules: it runs on a connection that the caller owns and inside a transaction that the caller has begun (BEGIN IMMEDIATE, under
+/// the store's lock) and will commit or roll back; on any status but TIDE_OK the caller must roll back. It never begins, commits or
+/// checkpoints. New rows get consecutive row ids, so that one history row (first...last) stands for all inserts of a batch.
+/// Threads: one at a time, the connection's.
+///
+/// *Loading.* While a type's table is empty and more batches are announced, its unique index on the names is left out, names are
+/// told apart by a set of 64-bit fingerprints in memory, and the index is built afterwards: random names inserted one by one into a
+/// B-tree cost more than everything else together once that tree outgrows the cache. A name that may have occurred ends loading
+/// at once: the index is built and the batch goes on by look-ups. A store in which loading was interrupted lacks the index; whoever
+/// opens it for writing builds it (`tide_writer_index_build`). Uniqueness holds throughout: a fingerprint can only err towards "may
+/// have occurred".
+///
+/// Why C: it is the main job's bottleneck; per row it costs one or two prepared statements and nothing else.
+
+#ifndef TIDE_WRITER_H
+#define TIDE_WRITER_H
+
+#include "tide_batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TIDE_ASSUME_NONNULL_BEGIN
+
+struct sqlite3;
+
+/// One field of a record type as it is stored.
+typedef struct tide_field {
+    const char *name;
+    /// Its SQL column; a checked identifier.
+    const char *column;
+    tide_type type;
+} tide_field;
+
+/// A record type's table. Only read during the call that takes it.
+typedef struct tide_table {
+    /// Checked identifiers.
+    const char *name;
+    const char *index_name;
+    int64_t type_id;
+    const tide_field *TIDE_NULLABLE fields;
+    uint32_t field_count;
+    /// The tables of the other types: a record name is unique in its zone, whatever the type.
+    const char *_Nonnull const *TIDE_NULLABLE siblings;
+    uint32_t sibling_count;
+} tide_table;
+
+/// Numbers that the store hands out; the caller reads them in the transaction and stores them before it commits.
+typedef struct tide_counters {
+    int64_t next_row;
+    int64_t next_change;
+} tide_counters;
+
+typedef struct tide_counts {
+    uint64_t inserted, updated, unchanged;
+} tide_counts;
+
+typedef struct tide_writer tide_writer;
+
+/// Prepares for one table of one connection. `seed` is the store's digest seed. The caller owns the writer, ends it with
+/// `tide_writer_destroy` before the connection closes, and makes a new table description known by `tide_writer_set_table`.
+tide_status tide_writer_create(
+    struct sqlite3 *connection, uint64_t seed, const tide_table *table, tide_writer *TIDE_NULLABLE *_Nonnull writer,
+    tide_error *TIDE_NULLABLE error);
+void tide_writer_destroy(tide_writer *TIDE_NULLABLE writer);
+
+/// Takes a changed description of the same type (fields added, siblings added); loading goes on.
+tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, tide_error *TIDE_NULLABLE error);
+
+/// Begins loading if the table is empty: drops the index. Does nothing otherwise.
+tide_status tide_writer_load_begin(tide_writer *writer, tide_error *TIDE_NULLABLE error);
+/// Ends loading if it goes on: builds the index.
+tide_status tide_writer_load_end(tide_writer *writer, tide_error *TIDE_NULLABLE error);
+bool tide_writer_is_loading(const tide_writer *writer);
+/// Forgets what this writer has in memory of a load, after its transaction was rolled back or another connection has written.
+/// The index is built at the next `tide_writer_apply` if it is missing.
+void tide_writer_load_forget(tide_writer *writer);
+
+/// Writes a batch. Rows refused before are passed over; rows that the store refuses (the name belongs to another type, a field that
+/// the table lacks, an asset claimed that the record does not hold) are refused in the batch. Needs digests (`tide_batch_digest`
+/// with the same seed). `zone` is the zone's row id, `transaction` the id that history rows carry.
+/// Complexity: O(n log n) in rows; while loading O(n).
+tide_status tide_writer_apply(
+    tide_writer *writer, tide_batch *batch, int64_t zone, int64_t transaction, tide_counters *counters, tide_counts *counts,
+    tide_error *TIDE_NULLABLE error);
+
+/// Builds the unique index on a table's names if it is missing.
+tide_status tide_writer_index_build(
+    struct sqlite3 *connection, const char *table, const char *index_name, tide_error *TIDE_NULLABLE error);
+
+/// The library's own description of the last error of a connection, as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...).
+tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
+
+TIDE_ASSUME_NONNULL_END
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

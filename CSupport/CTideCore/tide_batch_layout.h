@@ -1,0 +1,51 @@
+/// The inside of a batch, for the core's own loops.
+
+#ifndef TIDE_BATCH_LAYOUT_H
+#define TIDE_BATCH_LAYOUT_H
+
+#include "tide_batch.h"
+
+typedef struct tide_column {
+    char *name;
+    uint32_t name_length;
+    uint32_t type;
+    /// Cells of rows [first_row, first_row + count); rows outside are absent.
+    uint32_t first_row;
+    uint32_t count;
+    uint32_t capacity;
+    tide_cell *cells;
+} tide_column;
+
+typedef struct tide_row {
+    uint64_t line;
+    uint64_t digest;
+    tide_span source;
+    /// The encoded name.
+    tide_span key;
+    bool key_is_blob;
+    bool is_rejected;
+} tide_row;
+
+struct tide_batch {
+    char *text;
+    size_t text_length, text_capacity;
+    tide_column *columns;
+    uint32_t column_count, column_capacity;
+    tide_row *rows;
+    uint32_t row_count, row_capacity;
+    uint32_t live_count;
+    tide_rejection *rejections;
+    uint32_t rejection_count, rejection_capacity;
+    uint32_t row_limit;
+    size_t byte_limit;
+    size_t cell_bytes;
+    /// The column that a lookup by name tries first: rows of one source have their fields in one order.
+    uint32_t next_column;
+};
+
+static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row) {
+    uint32_t index = row - column->first_row;
+    return row >= column->first_row && index < column->count ? column->cells[index] : (tide_cell){.kind = TIDE_KIND_ABSENT};
+}
+
+#endif

@@ -1,0 +1,281 @@
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "tide_blob_layout.h"
+
+/// What became of a path: kept for the run, so that a file that many rows name is read once.
+typedef struct path_outcome {
+    uint64_t print;
+    char *path;
+    tide_status status;
+    tide_reject reject;
+    bool is_visited;
+    /// The refusal's sentence, or NULL.
+    char *message;
+    tide_blob blob;
+} path_outcome;
+
+struct tide_paths {
+    path_outcome *outcomes;
+    uint32_t count, capacity;
+    uint32_t *slots;
+    uint32_t slot_count;
+    uint64_t seed;
+};
+
+enum { path_limit = 16384 };
+
+static void tide_paths_clear(tide_paths *paths) {
+    for (uint32_t i = 0; i < paths->count; i++) {
+        free(paths->outcomes[i].path);
+        free(paths->outcomes[i].message);
+    }
+    paths->count = 0;
+    if (paths->slots) memset(paths->slots, 0, paths->slot_count * sizeof *paths->slots);
+}
+
+void tide_paths_destroy(tide_paths *paths) {
+    if (!paths) return;
+    tide_paths_clear(paths);
+    free(paths->outcomes);
+    free(paths->slots);
+    free(paths);
+}
+
+static bool tide_paths_grow(tide_paths *paths) {
+    uint32_t larger = paths->slot_count ? paths->slot_count * 2 : 1024;
+    uint32_t *slots = calloc(larger, sizeof *slots);
+    path_outcome *outcomes = realloc(paths->outcomes, larger / 2 * sizeof *outcomes);
+    if (outcomes) paths->outcomes = outcomes;
+    if (!slots || !outcomes) {
+        free(slots);
+        return false;
+    }
+    for (uint32_t i = 0; i < paths->count; i++) {
+        uint32_t at = (uint32_t)outcomes[i].print & (larger - 1);
+        while (slots[at]) at = (at + 1) & (larger - 1);
+        slots[at] = i + 1;
+    }
+    free(paths->slots);
+    paths->slots = slots;
+    paths->slot_count = larger;
+    paths->capacity = larger / 2;
+    return true;
+}
+
+/// The place of a path, made if need be; UINT32_MAX when memory runs out.
+static uint32_t tide_paths_place(tide_paths *paths, const char *path, size_t length) {
+    uint64_t print = XXH3_64bits_withSeed(path, length, paths->seed);
+    for (uint32_t at = (uint32_t)print; paths->slot_count; at++) {
+        uint32_t slot = paths->slots[at & (paths->slot_count - 1)];
+        if (!slot) break;
+        const path_outcome *outcome = &paths->outcomes[slot - 1];
+        if (outcome->print == print && strlen(outcome->path) == length && memcmp(outcome->path, path, length) == 0) return slot - 1;
+    }
+    if (paths->count == paths->capacity && !tide_paths_grow(paths)) return UINT32_MAX;
+    char *copy = malloc(length + 1);
+    if (!copy) return UINT32_MAX;
+    memcpy(copy, path, length);
+    copy[length] = 0;
+    paths->outcomes[paths->count] = (path_outcome){.print = print, .path = copy, .status = TIDE_END};
+    uint32_t at = (uint32_t)print & (paths->slot_count - 1);
+    while (paths->slots[at]) at = (at + 1) & (paths->slot_count - 1);
+    paths->slots[at] = paths->count + 1;
+    return paths->count++;
+}
+
+typedef struct pool {
+    tide_intake_task task;
+    void *context;
+    uint32_t count;
+    atomic_uint next;
+    atomic_bool has_failed;
+    pthread_mutex_t mutex;
+    tide_error failure;
+} pool;
+
+typedef struct pool_thread {
+    pthread_t thread;
+    bool is_started;
+    uint32_t worker;
+    pool *pool;
+} pool_thread;
+
+static void *pool_work(void *argument) {
+    pool_thread *self = argument;
+    pool *pool = self->pool;
+    while (!atomic_load(&pool->has_failed)) {
+        uint32_t index = atomic_fetch_add(&pool->next, 1);
+        if (index >= pool->count) break;
+        tide_error error = {0};
+        tide_status status = pool->task(pool->context, self->worker, index, &error);
+        if (status == TIDE_OK) continue;
+        pthread_mutex_lock(&pool->mutex);
+        if (!atomic_exchange(&pool->has_failed, true)) {
+            pool->failure = error;
+            pool->failure.status = status;
+        }
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    return NULL;
+}
+
+tide_status tide_intake_run(uint32_t worker_count, uint32_t count, tide_intake_task task, void *context, tide_error *error) {
+    enum { thread_limit = 16 };
+    pool pool = {.task = task, .context = context, .count = count};
+    pool_thread threads[thread_limit] = {0};
+    if (worker_count > thread_limit) worker_count = thread_limit;
+    if (worker_count > count) worker_count = count;
+    pthread_mutex_init(&pool.mutex, NULL);
+    for (uint32_t i = 0; i < worker_count; i++) {
+        threads[i].worker = i;
+        threads[i].pool = &pool;
+        // The calling thread is the first worker; a thread that can't be had is done without.
+        if (i > 0) threads[i].is_started = pthread_create(&threads[i].thread, NULL, pool_work, &threads[i]) == 0;
+    }
+    if (worker_count > 0) pool_work(&threads[0]);
+    for (uint32_t i = 1; i < worker_count; i++) {
+        if (threads[i].is_started) pthread_join(threads[i].thread, NULL);
+    }
+    pthread_mutex_destroy(&pool.mutex);
+    if (!atomic_load(&pool.has_failed)) return TIDE_OK;
+    if (error) *error = pool.failure;
+    return pool.failure.status;
+}
+
+typedef struct path_round {
+    tide_intake *const *workers;
+    tide_paths *paths;
+    uint32_t first;
+} path_round;
+
+static tide_status path_take_in(void *context, uint32_t worker, uint32_t index, tide_error *error) {
+    path_round *round = context;
+    path_outcome *outcome = &round->paths->outcomes[round->first + index];
+    outcome->status = tide_intake_file(round->workers[worker], outcome->path, &outcome->blob, NULL, error);
+    if (outcome->status != TIDE_REJECTED) return outcome->status;
+    outcome->reject = error->reject;
+    outcome->message = strdup(error->message);
+    return outcome->message ? TIDE_OK : TIDE_NO_MEMORY;
+}
+
+static tide_status paths_take_in(
+    tide_intake *const *workers, uint32_t worker_count, tide_paths *paths, uint32_t first, tide_error *error
+) {
+    path_round round = {workers, paths, first};
+    tide_status status = tide_intake_run(worker_count, paths->count - first, path_take_in, &round, error);
+    // Nothing of a round that failed is remembered: its paths were not all read.
+    if (status) tide_paths_clear(paths);
+    return status;
+}
+
+/// The first path at `*at` of a cell, and moves on; NULL at the end.
+static const char *cell_next_path(const tide_batch *batch, tide_cell cell, uint32_t *at, size_t *length) {
+    const char *text = tide_batch_text(batch, cell.offset);
+    if (*at >= cell.length && !(cell.kind == TIDE_KIND_PATH && *at == 0)) return NULL;
+    const char *path = text + *at;
+    *length = cell.kind == TIDE_KIND_PATH ? cell.length : strnlen(path, cell.length - *at);
+    *at += (uint32_t)*length + 1;
+    return path;
+}
+
+static bool cell_is_path(tide_cell cell) { return cell.kind == TIDE_KIND_PATH || cell.kind == TIDE_KIND_PATHS; }
+
+static tide_status cell_settle(
+    tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell, tide_paths *paths, tide_intake_counts *counts
+) {
+    size_t name_length;
+    const char *name = tide_batch_column_name(batch, column, &name_length);
+    tide_cell settled = {.kind = TIDE_KIND_TEXT, .offset = 0, .length = 0};
+    uint32_t path_count = 0;
+    size_t length;
+    for (uint32_t at = 0; cell_next_path(batch, cell, &at, &length);) path_count++;
+    // Room for all at once, so that the list lies in one piece: quotes, comma and identifier each, and the brackets.
+    char *out = tide_batch_text_reserve(batch, path_count * (TIDE_BLOB_ID_SIZE + 3) + 2);
+    if (!out) return TIDE_NO_MEMORY;
+    size_t used = 0;
+    if (cell.kind == TIDE_KIND_PATHS) out[used++] = '[';
+    for (uint32_t at = 0;;) {
+        const char *path = cell_next_path(batch, cell, &at, &length);
+        if (!path) break;
+        uint32_t place = tide_paths_place(paths, path, length);
+        if (place == UINT32_MAX) return TIDE_NO_MEMORY;
+        const path_outcome *outcome = &paths->outcomes[place];
+        if (outcome->status == TIDE_REJECTED) {
+            return tide_batch_row_reject(batch, row, name, name_length, outcome->reject, outcome->message);
+        }
+        bool is_list = cell.kind == TIDE_KIND_PATHS;
+        used += (size_t)sprintf(out + used, is_list ? (used > 1 ? ",\"%s\"" : "\"%s\"") : "%s", outcome->blob.id);
+        counts->referenced++;
+    }
+    if (cell.kind == TIDE_KIND_PATHS) out[used++] = ']';
+    tide_span span = tide_batch_text_commit(batch, used);
+    settled.offset = span.offset;
+    settled.length = span.length;
+    tide_batch_cell_replace(batch, row, column, settled);
+    return TIDE_OK;
+}
+
+tide_status tide_intake_batch(
+    tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, tide_intake_counts *counts, tide_blob_visitor visitor,
+    void *context, tide_error *error
+) {
+    tide_paths *paths = workers[0]->paths;
+    if (!paths) {
+        paths = workers[0]->paths = calloc(1, sizeof *paths);
+        if (!paths) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        paths->seed = (uint64_t)(uintptr_t)paths ^ (uint64_t)time(NULL) << 20;
+    }
+    if (paths->count > path_limit) tide_paths_clear(paths);
+    uint32_t first = paths->count;
+    uint32_t rows = tide_batch_row_count(batch), columns = tide_batch_column_count(batch);
+    for (uint32_t i = 0; i < paths->count; i++) paths->outcomes[i].is_visited = false;
+    for (uint32_t column = 0; column < columns; column++) {
+        if ((tide_batch_column_type(batch, column) & ~TIDE_TYPE_LIST) != TIDE_TYPE_ASSET) continue;
+        for (uint32_t row = 0; row < rows; row++) {
+            tide_cell cell = tide_batch_cell(batch, row, column);
+            if (!cell_is_path(cell) || !tide_batch_row_is_live(batch, row)) continue;
+            size_t length;
+            const char *path;
+            for (uint32_t at = 0; (path = cell_next_path(batch, cell, &at, &length));) {
+                if (tide_paths_place(paths, path, length) == UINT32_MAX) {
+                    return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+                }
+            }
+        }
+    }
+    if (paths->count == 0) return TIDE_OK;
+    tide_status status = paths_take_in(workers, worker_count, paths, first, error);
+    if (status) return status;
+    for (uint32_t i = first; i < paths->count; i++) {
+        const path_outcome *outcome = &paths->outcomes[i];
+        if (outcome->status || !outcome->blob.is_new) continue;
+        counts->stored++;
+        counts->bytes += outcome->blob.size;
+    }
+    for (uint32_t column = 0; column < columns; column++) {
+        if ((tide_batch_column_type(batch, column) & ~TIDE_TYPE_LIST) != TIDE_TYPE_ASSET) continue;
+        for (uint32_t row = 0; row < rows; row++) {
+            tide_cell cell = tide_batch_cell(batch, row, column);
+            if (!cell_is_path(cell) || !tide_batch_row_is_live(batch, row)) continue;
+            size_t length;
+            const char *path;
+            for (uint32_t at = 0; (path = cell_next_path(batch, cell, &at, &length));) {
+                path_outcome *outcome = &paths->outcomes[tide_paths_place(paths, path, length)];
+                if (outcome->is_visited || outcome->status) continue;
+                outcome->is_visited = true;
+                visitor(context, &outcome->blob);
+            }
+            if (cell_settle(batch, row, column, cell, paths, counts)) {
+                return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            }
+        }
+    }
+    return TIDE_OK;
+}
+

@@ -1,0 +1,100 @@
+/// Reads manifests (JSON Lines, a JSON array, CSV) into batches of records.
+///
+/// Rules: Documentation/Formats/manifest.md. Rows that break them are refused one by one, with line and reason, and the rest goes on;
+/// memory is bounded by the batch's bounds and one row's limit, whatever the source holds.
+/// Reading stops between rows, and its position (bytes, lines and the XXH3-128 of everything before) lets a later run go on from
+/// there on any source, also on one that cannot seek, and notice that it is not the same source.
+/// Types: a column gets its type from `fields`, or else from the values of the first batch in which it has any; see "Types" there.
+/// Threads: a manifest may be used by one thread at a time. JSON is simdjson's work, SHA-256 is libcrypto's.
+///
+/// Why C: it turns some 300 MB/s of text into columns without touching a value twice.
+
+#ifndef TIDE_MANIFEST_H
+#define TIDE_MANIFEST_H
+
+#include "tide_batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TIDE_ASSUME_NONNULL_BEGIN
+
+typedef enum tide_format {
+    /// CSV cannot be told from text that is no manifest; so: '[' begins a JSON array, '{' JSON Lines, anything else CSV.
+    TIDE_FORMAT_AUTO = 0,
+    TIDE_FORMAT_JSON_LINES = 1,
+    TIDE_FORMAT_JSON_ARRAY = 2,
+    TIDE_FORMAT_CSV = 3,
+} tide_format;
+
+/// The name of a field in the source and in the store.
+typedef struct tide_mapping {
+    const char *from;
+    const char *to;
+} tide_mapping;
+
+/// A field whose type is known.
+typedef struct tide_known_field {
+    const char *name;
+    tide_type type;
+} tide_known_field;
+
+/// Only read during the call that takes it.
+typedef struct tide_manifest_options {
+    tide_format format;
+    /// Part of names that are derived.
+    const char *type_name;
+    /// The field (after mapping) that holds the record name; NULL: `_name` if the row has it, else the name is derived.
+    const char *TIDE_NULLABLE name_field;
+    const tide_mapping *TIDE_NULLABLE mappings;
+    uint32_t mapping_count;
+    const tide_known_field *TIDE_NULLABLE fields;
+    uint32_t field_count;
+    /// A row longer than this is refused; 0 stands for 16 MiB.
+    uint32_t row_limit;
+} tide_manifest_options;
+
+typedef struct tide_position {
+    /// Bytes of the source before the next row.
+    uint64_t offset;
+    /// Lines before it.
+    uint64_t line;
+    /// XXH3-128 of these bytes, canonical byte order.
+    uint8_t digest[16];
+} tide_position;
+
+typedef struct tide_manifest tide_manifest;
+
+/// Begins to read `descriptor` from where it stands; the caller keeps it open meanwhile and closes it after
+/// `tide_manifest_destroy`. Reads the beginning to tell the format, and a CSV's header: TIDE_REJECTED when that is unusable.
+tide_status tide_manifest_create(
+    int descriptor, const tide_manifest_options *options, tide_manifest *TIDE_NULLABLE *_Nonnull manifest,
+    tide_error *TIDE_NULLABLE error);
+void tide_manifest_destroy(tide_manifest *TIDE_NULLABLE manifest);
+
+tide_format tide_manifest_format(const tide_manifest *manifest);
+
+/// Fills an empty batch with the next rows, typed and named. TIDE_END when the source is at its end and the batch is the last (it
+/// may hold rows).
+tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_error *TIDE_NULLABLE error);
+
+tide_position tide_manifest_position(const tide_manifest *manifest);
+
+/// Goes to a position of an earlier run, before anything was read. TIDE_REJECTED when what lies before it is not what it was.
+tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *position, tide_error *TIDE_NULLABLE error);
+
+/// Derives a record name from content: a UUID (version 8) of the first bits of its SHA-256, in lower case, 36 bytes without NUL.
+tide_status tide_name_derive(const void *content, size_t length, char name[_Nonnull 36]);
+
+/// Reads an RFC 3339 time (`T`, `t` or a space between date and time; an offset or Z is required) as microseconds since 1970 UTC;
+/// further digits are cut off. False when it is none.
+bool tide_time_parse(const char *text, size_t length, int64_t *microseconds);
+
+TIDE_ASSUME_NONNULL_END
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,291 @@
+// CSV as RFC 4180 has it, and a byte order mark before it: rows of cells, separated by commas and line ends; cells that begin with a
+// quote end with one, and hold commas, line ends and doubled quotes.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tide_manifest_layout.h"
+#include "tide_utf8.h"
+
+enum { column_limit = TIDE_BATCH_COLUMN_LIMIT };
+
+/// One cell in the row's text, quotes left out.
+typedef struct csv_cell {
+    size_t start, end;
+    bool is_quoted, has_doubled_quotes;
+} csv_cell;
+
+/// One step: the next cell from `at`. TIDE_END when the text ends before it is certain where the cell does.
+static tide_status cell_scan(
+    const char *text, size_t length, bool is_last, size_t *at, csv_cell *cell, bool *ends_row, tide_error *error
+) {
+    *cell = (csv_cell){.start = *at};
+    *ends_row = false;
+    size_t i = *at;
+    if (i < length && text[i] == '"') {
+        cell->is_quoted = true;
+        cell->start = ++i;
+        for (;;) {
+            const char *quote = memchr(text + i, '"', length - i);
+            if (!quote) {
+                if (!is_last) return TIDE_END;
+                return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a quote is not closed");
+            }
+            i = (size_t)(quote - text) + 1;
+            if (i == length && !is_last) return TIDE_END;
+            if (i == length || text[i] != '"') break;
+            cell->has_doubled_quotes = true;
+            i++;
+        }
+        cell->end = i - 1;
+        if (i < length && text[i] == '\r' && i + 1 == length && !is_last) return TIDE_END;
+        if (i < length && text[i] != ',' && text[i] != '\n' && !(text[i] == '\r' && (i + 1 == length || text[i + 1] == '\n'))) {
+            return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the closing quote of a cell");
+        }
+    } else {
+        while (i < length && text[i] != ',' && text[i] != '\n') {
+            if (text[i] == '"') {
+                return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is a quote inside a cell that is not quoted");
+            }
+            i++;
+        }
+        if (i == length && !is_last) return TIDE_END;
+        cell->end = i > cell->start && (i == length || text[i] == '\n') && text[i - 1] == '\r' ? i - 1 : i;
+        if (i < length && text[i] == ',') cell->end = i;
+    }
+    while (i < length && text[i] != ',' && text[i] != '\n') i++;
+    *ends_row = i >= length || text[i] == '\n';
+    *at = i < length ? i + 1 : i;
+    return TIDE_OK;
+}
+
+/// Where the line that begins at 0 ends, its line end included.
+static size_t first_line(const char *text, size_t length) {
+    const char *end = memchr(text, '\n', length);
+    return end ? (size_t)(end - text) + 1 : length;
+}
+
+/// Finds the end of the row that begins at the source's next byte, reading on as needed. TIDE_REJECTED with the reason when it is no
+/// row; `*length` then covers the first line only, so that what a stray quote has swallowed is read again as rows of its own.
+static tide_status row_find(tide_manifest *manifest, size_t *length, size_t *cells, tide_error *reason, tide_error *error) {
+    tide_source *source = &manifest->source;
+    size_t at = 0, count = 0;
+    for (;;) {
+        const char *text = tide_source_bytes(source);
+        size_t available = tide_source_length(source);
+        bool ends_row = false;
+        tide_status status = TIDE_OK;
+        while (!ends_row && !status) {
+            csv_cell cell;
+            status = cell_scan(text, available, source->is_at_end, &at, &cell, &ends_row, reason);
+            if (!status) count++;
+        }
+        if (status == TIDE_OK) {
+            *length = at;
+            *cells = count;
+            if (at <= manifest->row_limit) return TIDE_OK;
+            status = tide_error_reject(
+                reason, TIDE_REJECT_TOO_LONG, "the row is longer than %zu bytes", manifest->row_limit);
+        } else if (status == TIDE_END && available > manifest->row_limit) {
+            status = tide_error_reject(
+                reason, TIDE_REJECT_TOO_LONG, "the row is longer than %zu bytes; is a quote not closed?", manifest->row_limit);
+        }
+        if (status == TIDE_REJECTED) {
+            *length = first_line(text, available);
+            return status;
+        }
+        if ((status = tide_source_more(source, error))) return status;
+    }
+}
+
+// Header
+
+static tide_status column_check(const tide_manifest *manifest, uint32_t index, const csv_cell *cell, tide_error *error) {
+    const tide_csv_column *column = &manifest->csv_columns[index];
+    (void)cell;
+    if (!column->is_name && !tide_identifier_is_valid(column->name, column->length)) {
+        return tide_error_reject(
+            error, TIDE_REJECT_BAD_IDENTIFIER,
+            "line 1: column %u, '%.100s', cannot name a field (a letter, then letters, digits or '_'); "
+            "give it another name with --map '%.100s=NAME'",
+            index + 1, column->name, column->name);
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        if (strcmp(manifest->csv_columns[i].name, column->name) == 0) {
+            return tide_error_reject(
+                error, TIDE_REJECT_DUPLICATE_KEY, "line 1: columns %u and %u have the same name, '%.100s'", i + 1, index + 1,
+                column->name);
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status header_parse(tide_manifest *manifest, const char *text, size_t length, size_t cells, tide_error *error) {
+    if (cells > column_limit) {
+        return tide_error_reject(
+            error, TIDE_REJECT_TOO_MANY_FIELDS, "line 1: %zu columns; at most %d are possible", cells, column_limit);
+    }
+    if (!(manifest->csv_columns = calloc(cells, sizeof *manifest->csv_columns))) {
+        return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
+    size_t at = 0;
+    bool has_name = false;
+    for (size_t i = 0; i < cells; i++) {
+        csv_cell cell;
+        bool ends_row;
+        tide_status status = cell_scan(text, length, true, &at, &cell, &ends_row, error);
+        if (status) return status;
+        const char *name = text + cell.start;
+        size_t name_length = cell.end - cell.start;
+        tide_manifest_rename(manifest, &name, &name_length);
+        tide_csv_column *column = &manifest->csv_columns[manifest->csv_column_count];
+        *column = (tide_csv_column){.name = strndup(name, name_length), .length = name_length};
+        if (!column->name) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        manifest->csv_column_count++;
+        column->is_name =
+            name_length == manifest->name_field_length && memcmp(name, manifest->name_field, name_length) == 0;
+        has_name = has_name || column->is_name;
+        if ((status = column_check(manifest, (uint32_t)i, &cell, error))) return status;
+    }
+    if (manifest->name_is_required && !has_name) {
+        return tide_error_reject(
+            error, TIDE_REJECT_MISSING_NAME, "line 1: there is no column '%.100s' for the record names", manifest->name_field);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
+    tide_error reason;
+    size_t length, cells;
+    tide_status status = tide_source_more(&manifest->source, error);
+    if (status) return status;
+    if (tide_source_length(&manifest->source) == 0) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the source is empty: a CSV begins with a row of column names");
+    }
+    status = row_find(manifest, &length, &cells, &reason, error);
+    if (status == TIDE_REJECTED) return tide_error_reject(error, reason.reject, "line 1: %s", reason.message);
+    if (status) return status;
+    const char *text = tide_source_bytes(&manifest->source);
+    if (!tide_utf8_is_valid(text, length)) {
+        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "line 1: the column names are not valid UTF-8");
+    }
+    if ((status = header_parse(manifest, text, length, cells, error))) return status;
+    manifest->line += tide_count_lines(text, length);
+    tide_source_consume(&manifest->source, length);
+    manifest->csv_header_is_read = true;
+    return TIDE_OK;
+}
+
+// Rows
+
+/// The value of a cell: an unquoted empty one is no value. Doubled quotes are joined in a copy.
+static tide_status cell_value(tide_batch *batch, tide_span row, const csv_cell *cell, tide_cell *value) {
+    uint32_t length = (uint32_t)(cell->end - cell->start);
+    if (!cell->is_quoted && length == 0) {
+        *value = (tide_cell){.kind = TIDE_KIND_NULL};
+        return TIDE_OK;
+    }
+    *value = (tide_cell){.kind = TIDE_KIND_RAW_TEXT, .offset = row.offset + cell->start, .length = length};
+    if (!cell->has_doubled_quotes) return TIDE_OK;
+    char *room = tide_batch_text_reserve(batch, length);
+    if (!room) return TIDE_NO_MEMORY;
+    const char *text = tide_batch_text(batch, value->offset);
+    size_t out = 0;
+    for (size_t i = 0; i < length; i++) {
+        room[out++] = text[i];
+        if (text[i] == '"') i++;
+    }
+    tide_span span = tide_batch_text_commit(batch, out);
+    value->offset = span.offset;
+    value->length = span.length;
+    return TIDE_OK;
+}
+
+static tide_status cell_take(
+    tide_manifest *manifest, tide_batch *batch, uint32_t row, uint32_t index, tide_cell value, tide_error *error
+) {
+    const tide_csv_column *column = &manifest->csv_columns[index];
+    if (value.kind == TIDE_KIND_RAW_TEXT && memchr(tide_batch_text(batch, value.offset), 0, value.length)) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a cell holds the character NUL, which cannot be stored");
+    }
+    if (column->is_name) {
+        // Copied, because giving the name adds to the arena that it lies in.
+        char name[256];
+        size_t length = value.kind == TIDE_KIND_NULL ? 0 : value.length;
+        if (length < sizeof name) memcpy(name, tide_batch_text(batch, value.offset), length);
+        return tide_batch_row_name(batch, row, name, length, error);
+    }
+    uint32_t place;
+    tide_status status = tide_batch_column(batch, column->name, column->length, &place);
+    if (!status) status = tide_batch_row_set(batch, place, value);
+    return status ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : TIDE_OK;
+}
+
+static tide_status row_parse(
+    tide_manifest *manifest, tide_batch *batch, uint32_t row, tide_span source, size_t cells, uint32_t *column, tide_error *error
+) {
+    if (!tide_utf8_is_valid(tide_batch_text(batch, source.offset), source.length)) {
+        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8");
+    }
+    if (cells != manifest->csv_column_count) {
+        return tide_error_reject(
+            error, TIDE_REJECT_RAGGED, "the row has %zu cells; the header has %u", cells, manifest->csv_column_count);
+    }
+    size_t at = 0;
+    for (*column = 0; *column < cells; ++*column) {
+        csv_cell cell;
+        bool ends_row;
+        tide_cell value;
+        tide_status status =
+            cell_scan(tide_batch_text(batch, source.offset), source.length, true, &at, &cell, &ends_row, error);
+        if (status) return status;
+        if (cell_value(batch, source, &cell, &value)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        if ((status = cell_take(manifest, batch, row, *column, value, error))) return status;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+    tide_source *input = &manifest->source;
+    tide_status status = tide_source_more(input, error);
+    if (tide_source_length(input) > 0) status = TIDE_OK;
+    if (status) return status;
+    if (tide_source_length(input) == 0) return TIDE_END;
+    tide_error reason = {0};
+    size_t length, cells = 0;
+    status = row_find(manifest, &length, &cells, &reason, error);
+    if (status && status != TIDE_REJECTED) return status;
+    const char *text = tide_source_bytes(input);
+    bool is_refused = status == TIDE_REJECTED;
+    bool is_blank = !is_refused && (length <= 1 || (length == 2 && text[0] == '\r'));
+    if (!is_blank || manifest->csv_column_count == 1) {
+        bool is_cut = false;
+        tide_span source;
+        size_t kept = length;
+        if (is_refused && kept > 64 * 1024) {
+            kept = 64 * 1024;
+            is_cut = true;
+        }
+        if ((status = tide_row_take(batch, text, kept, &source, error))) return status;
+        uint64_t line = manifest->line + 1;
+        if (is_refused) {
+            status = tide_batch_reject(batch, line, source, is_cut, reason.reject, reason.message);
+            if (status) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        } else {
+            uint32_t row, column = 0;
+            if (tide_batch_row_add(batch, line, source, &row)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            status = row_parse(manifest, batch, row, source, cells, &column, &reason);
+            if (status) {
+                bool has_field = reason.status == TIDE_REJECTED && reason.reject != TIDE_REJECT_RAGGED &&
+                                 reason.reject != TIDE_REJECT_INVALID_UTF8 && column < manifest->csv_column_count;
+                const tide_csv_column *field = &manifest->csv_columns[has_field ? column : 0];
+                status = tide_row_refuse(batch, row, field->name, has_field ? field->length : 0, &reason, error);
+                if (status) return status;
+            }
+        }
+    }
+    manifest->line += tide_count_lines(tide_source_bytes(input), length);
+    tide_source_consume(input, length);
+    return TIDE_OK;
+}

@@ -1,0 +1,523 @@
+#include "tide_json.h"
+
+#include "tide_blob.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <simdjson.h>
+#include <string_view>
+
+#include "tide_utf8.h"
+
+extern "C" {
+#include "tide_manifest_layout.h"
+}
+
+using namespace simdjson;
+
+struct tide_json {
+    ondemand::parser rows;
+    // For values inside a row, whose raw text has been put aside.
+    ondemand::parser values;
+};
+
+tide_json *tide_json_create(void) { return new (std::nothrow) tide_json; }
+void tide_json_destroy(tide_json *json) { delete json; }
+
+bool tide_utf8_is_valid(const char *text, size_t length) { return simdjson::validate_utf8(text, length); }
+
+namespace {
+
+constexpr size_t padding = SIMDJSON_PADDING;
+static_assert(SIMDJSON_PADDING <= 64, "the batch's arena leaves 64 readable bytes");
+
+tide_status out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
+
+bool is_number_text(std::string_view text) {
+    size_t i = text.size() > 0 && text[0] == '-' ? 1 : 0;
+    size_t first = i;
+    while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
+    if (i == first || (text[first] == '0' && i > first + 1)) return false;
+    if (i < text.size() && text[i] == '.') {
+        first = ++i;
+        while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
+        if (i == first) return false;
+    }
+    if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+        i++;
+        if (i < text.size() && (text[i] == '+' || text[i] == '-')) i++;
+        first = i;
+        while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
+        if (i == first) return false;
+    }
+    return i == text.size();
+}
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && std::strchr(" \t\r\n,]}", text.back())) text.remove_suffix(1);
+    return text;
+}
+
+tide_status refuse(error_code code, tide_error *error) {
+    switch (code) {
+    case MEMALLOC: return out_of_memory(error);
+    case UTF8_ERROR: return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8");
+    case DEPTH_ERROR: return tide_error_reject(error, TIDE_REJECT_TOO_DEEP, "the row is nested too deeply");
+    case CAPACITY: return tide_error_reject(error, TIDE_REJECT_TOO_LONG, "the row is too long");
+    case EMPTY: return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the row is empty");
+    case STRING_ERROR:
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string has an escape that stands for no character");
+    case UNESCAPED_CHARS:
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string has a control character that is not escaped");
+    case UNCLOSED_STRING: return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string is not closed");
+    default: return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the row is not valid JSON");
+    }
+}
+
+tide_status refuse_number(std::string_view token, tide_error *error) {
+    token = trimmed(token);
+    int shown = token.size() < 60 ? static_cast<int>(token.size()) : 60;
+    if (!is_number_text(token)) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "'%.*s' is not valid JSON", shown, token.data());
+    }
+    return tide_error_reject(
+        error, TIDE_REJECT_OUT_OF_RANGE, "the number %.*s is beyond what 64 bits hold", shown, token.data());
+}
+
+/// The text of a string in the arena: in place if it has no escape, else written behind what is there.
+tide_status string_span(
+    const tide_json *json, tide_batch *batch, ondemand::raw_json_string raw, uint32_t *offset, uint32_t *length, tide_error *error
+) {
+    const char *text = raw.raw();
+    size_t count = 0;
+    while (text[count] != '"' && text[count] != '\\') {
+        // Long strings: look for the quote first, then for an escape before it.
+        const char *quote = static_cast<const char *>(std::memchr(text + count, '"', 1 << 24));
+        if (!quote) return refuse(UNCLOSED_STRING, error);
+        const char *escape = static_cast<const char *>(std::memchr(text + count, '\\', static_cast<size_t>(quote - text) - count));
+        count = static_cast<size_t>((escape ? escape : quote) - text);
+    }
+    if (text[count] == '"') {
+        *offset = static_cast<uint32_t>(text - tide_batch_text(batch, 0));
+        *length = static_cast<uint32_t>(count);
+        return TIDE_OK;
+    }
+    char *room = tide_batch_text_reserve(batch, 0);
+    auto *out = reinterpret_cast<uint8_t *>(room);
+    std::string_view unescaped;
+    error_code code = json->rows.unescape(raw, out).get(unescaped);
+    if (code) return refuse(code, error);
+    if (std::memchr(unescaped.data(), 0, unescaped.size())) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string holds the character NUL, which cannot be stored");
+    }
+    tide_span span = tide_batch_text_commit(batch, unescaped.size());
+    *offset = span.offset;
+    *length = span.length;
+    return TIDE_OK;
+}
+
+tide_status number_cell(ondemand::value &value, tide_cell *cell, tide_error *error) {
+    ondemand::number number;
+    std::string_view token = value.raw_json_token();
+    if (value.get_number().get(number)) return refuse_number(token, error);
+    if (number.is_int64()) {
+        cell->kind = TIDE_KIND_INTEGER;
+        cell->integer = number.get_int64();
+        return TIDE_OK;
+    }
+    if (number.is_uint64()) return refuse_number(token, error);
+    cell->kind = TIDE_KIND_REAL;
+    cell->real = number.get_double();
+    // SQLite keeps no negative zero.
+    if (cell->real == 0) cell->real = 0;
+    return TIDE_OK;
+}
+
+tide_status raw_cell(tide_batch *batch, std::string_view raw, tide_kind kind, tide_cell *cell) {
+    cell->kind = static_cast<uint8_t>(kind);
+    cell->offset = static_cast<uint64_t>(raw.data() - tide_batch_text(batch, 0));
+    cell->length = static_cast<uint32_t>(raw.size());
+    return TIDE_OK;
+}
+
+tide_status value_cell(const tide_json *json, tide_batch *batch, ondemand::value &value, tide_cell *cell, tide_error *error) {
+    *cell = tide_cell{};
+    ondemand::json_type type;
+    if (error_code code = value.type().get(type)) return refuse(code, error);
+    switch (type) {
+    case ondemand::json_type::string: {
+        ondemand::raw_json_string raw;
+        if (error_code code = value.get_raw_json_string().get(raw)) return refuse(code, error);
+        uint32_t offset = 0;
+        tide_status status = string_span(json, batch, raw, &offset, &cell->length, error);
+        cell->kind = TIDE_KIND_TEXT;
+        cell->offset = offset;
+        return status;
+    }
+    case ondemand::json_type::number: return number_cell(value, cell, error);
+    case ondemand::json_type::boolean: {
+        bool flag = false;
+        if (error_code code = value.get_bool().get(flag)) return refuse(code, error);
+        cell->kind = TIDE_KIND_BOOLEAN;
+        cell->integer = flag;
+        return TIDE_OK;
+    }
+    case ondemand::json_type::null: {
+        // Anything that begins with 'n' has come here.
+        std::string_view token = trimmed(value.raw_json_token());
+        if (token != "null") return refuse(N_ATOM_ERROR, error);
+        if (error_code code = value.is_null().error()) return refuse(code, error);
+        cell->kind = TIDE_KIND_NULL;
+        return TIDE_OK;
+    }
+    case ondemand::json_type::array: {
+        ondemand::array array;
+        std::string_view raw;
+        if (error_code code = value.get_array().get(array)) return refuse(code, error);
+        if (error_code code = array.raw_json().get(raw)) return refuse(code, error);
+        return raw_cell(batch, raw, TIDE_KIND_RAW_LIST, cell);
+    }
+    case ondemand::json_type::object: {
+        ondemand::object object;
+        std::string_view raw;
+        if (error_code code = value.get_object().get(object)) return refuse(code, error);
+        if (error_code code = object.raw_json().get(raw)) return refuse(code, error);
+        return raw_cell(batch, raw, TIDE_KIND_RAW_OBJECT, cell);
+    }
+    }
+    return refuse(TAPE_ERROR, error);
+}
+
+/// The part of a reader's state that concerns one row.
+struct row_reader {
+    tide_json *json;
+    const tide_manifest *manifest;
+    tide_batch *batch;
+    uint32_t row;
+    bool has_name;
+    // Where a refusal is: points into the arena or at static text.
+    const char *field;
+    size_t field_length;
+};
+
+tide_status name_take(row_reader *reader, ondemand::value &value, tide_error *error) {
+    tide_cell cell;
+    tide_status status = value_cell(reader->json, reader->batch, value, &cell, error);
+    if (status) return status;
+    char number[24];
+    const char *name;
+    size_t length;
+    switch (cell.kind) {
+    case TIDE_KIND_TEXT:
+        name = tide_batch_text(reader->batch, cell.offset);
+        length = cell.length;
+        break;
+    case TIDE_KIND_INTEGER:
+        length = static_cast<size_t>(std::snprintf(number, sizeof number, "%lld", static_cast<long long>(cell.integer)));
+        name = number;
+        break;
+    case TIDE_KIND_NULL: return tide_error_reject(error, TIDE_REJECT_MISSING_NAME, "the record name is null");
+    default:
+        return tide_error_reject(error, TIDE_REJECT_BAD_NAME, "the record name is neither a string nor an integer");
+    }
+    if (reader->has_name) return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
+    reader->has_name = true;
+    return tide_batch_row_name(reader->batch, reader->row, name, length, error);
+}
+
+tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *error) {
+    uint32_t key_offset, key_length;
+    tide_status status = string_span(reader->json, reader->batch, field.key(), &key_offset, &key_length, error);
+    if (status) return status;
+    const char *name = tide_batch_text(reader->batch, key_offset);
+    size_t length = key_length;
+    tide_manifest_rename(reader->manifest, &name, &length);
+    reader->field = name;
+    reader->field_length = length;
+    if (length == reader->manifest->name_field_length && std::memcmp(name, reader->manifest->name_field, length) == 0) {
+        return name_take(reader, field.value(), error);
+    }
+    tide_cell cell;
+    if ((status = value_cell(reader->json, reader->batch, field.value(), &cell, error))) return status;
+    if (!tide_identifier_is_valid(name, length)) {
+        return tide_error_reject(
+            error, TIDE_REJECT_BAD_IDENTIFIER,
+            "'%.*s' cannot name a field: a letter, then letters, digits or '_'; give it another name with --map",
+            static_cast<int>(length < 100 ? length : 100), name);
+    }
+    uint32_t column;
+    status = tide_batch_column(reader->batch, name, length, &column);
+    if (status == TIDE_REJECTED) {
+        return tide_error_reject(error, TIDE_REJECT_TOO_MANY_FIELDS, "there are more than %d fields", TIDE_BATCH_COLUMN_LIMIT);
+    }
+    if (!status) status = tide_batch_row_set(reader->batch, column, cell);
+    if (status == TIDE_REJECTED) {
+        return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
+    }
+    return status ? out_of_memory(error) : TIDE_OK;
+}
+
+tide_status object_take(row_reader *reader, tide_span source, tide_error *error) {
+    const char *text = tide_batch_text(reader->batch, source.offset);
+    ondemand::document document;
+    padded_string_view view(text, source.length, source.length + padding);
+    if (error_code code = reader->json->rows.iterate(view).get(document)) return refuse(code, error);
+    ondemand::object object;
+    error_code code = document.get_object().get(object);
+    if (code == INCORRECT_TYPE) {
+        return tide_error_reject(error, TIDE_REJECT_NOT_AN_OBJECT, "the row is not a JSON object");
+    }
+    if (code) return refuse(code, error);
+    for (auto item : object) {
+        ondemand::field field;
+        reader->field_length = 0;
+        if ((code = std::move(item).get(field))) return refuse(code, error);
+        if (tide_status status = field_take(reader, field, error)) return status;
+    }
+    reader->field_length = 0;
+    const char *rest;
+    if (document.current_location().get(rest) == SUCCESS) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the row goes on after its object");
+    }
+    if (!reader->has_name && reader->manifest->name_is_required) {
+        reader->field = reader->manifest->name_field;
+        reader->field_length = reader->manifest->name_field_length;
+        return tide_error_reject(error, TIDE_REJECT_MISSING_NAME, "the row has no record name");
+    }
+    return TIDE_OK;
+}
+
+/// Opens a value that was put aside as text; its row was valid UTF-8.
+tide_status value_open(
+    tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
+) {
+    error_code code = json->values.iterate(padded_string_view(text, length, length + padding)).get(document);
+    return code ? refuse(code, error) : TIDE_OK;
+}
+
+tide_status list_open(
+    tide_json *json, const char *text, size_t length, ondemand::document &document, ondemand::array &array, tide_error *error
+) {
+    if (tide_status status = value_open(json, text, length, document, error)) return status;
+    error_code code = document.get_array().get(array);
+    if (code == INCORRECT_TYPE) return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is not a list");
+    return code ? refuse(code, error) : TIDE_OK;
+}
+
+tide_status refuse_element(const char *expected, tide_error *error) {
+    return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the list has an element that is no %s", expected);
+}
+
+/// Shortest text that reads back as the same value.
+void append_real(tide_text *out, double value) {
+    char text[40];
+    for (int precision = 15; precision <= 17; precision++) {
+        std::snprintf(text, sizeof text, "%.*g", precision, value);
+        if (std::strtod(text, nullptr) == value) break;
+    }
+    tide_text_append(out, text, std::strlen(text));
+}
+
+tide_status append_string(std::string_view string, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
+    if (std::memchr(string.data(), 0, string.size())) {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string holds the character NUL, which cannot be stored");
+    }
+    if (element == TIDE_TYPE_TIMESTAMP) {
+        int64_t time;
+        if (!tide_time_parse(string.data(), string.size(), &time)) return refuse_element("RFC 3339 time", error);
+        tide_text_format(out, "%lld", static_cast<long long>(time));
+    } else if (element == TIDE_TYPE_ASSET && string.substr(0, 6) == "asset:") {
+        if (!tide_blob_id_is_valid(string.data() + 6, string.size() - 6)) return refuse_element("asset identifier", error);
+        *kind = TIDE_KIND_CLAIM;
+        tide_text_json_string(out, string.data() + 6, string.size() - 6);
+    } else if (element == TIDE_TYPE_ASSET) {
+        if (string.empty()) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the list has an empty path");
+        *kind = TIDE_KIND_PATHS;
+        tide_text_append(out, string.data(), string.size());
+        tide_text_append(out, "", 1);
+    } else {
+        tide_text_json_string(out, string.data(), string.size());
+    }
+    return TIDE_OK;
+}
+
+tide_status append_element(ondemand::value &value, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
+    ondemand::json_type type;
+    if (error_code code = value.type().get(type)) return refuse(code, error);
+    bool wants_number = element == TIDE_TYPE_INT64 || element == TIDE_TYPE_DOUBLE;
+    if (wants_number && type == ondemand::json_type::number) {
+        tide_cell cell = {};
+        if (tide_status status = number_cell(value, &cell, error)) return status;
+        if (element == TIDE_TYPE_INT64) {
+            if (cell.kind == TIDE_KIND_REAL) {
+                if (cell.real != std::floor(cell.real) || std::fabs(cell.real) >= 9007199254740992.0) {
+                    return refuse_element("integer", error);
+                }
+                cell.integer = static_cast<int64_t>(cell.real);
+            }
+            tide_text_format(out, "%lld", static_cast<long long>(cell.integer));
+            return TIDE_OK;
+        }
+        if (cell.kind == TIDE_KIND_INTEGER) {
+            auto real = static_cast<double>(cell.integer);
+            if (std::fabs(real) >= 9223372036854775808.0 || static_cast<int64_t>(real) != cell.integer) {
+                return refuse_element("number that a double holds", error);
+            }
+            cell.real = real;
+        }
+        append_real(out, cell.real);
+        return TIDE_OK;
+    }
+    if (element == TIDE_TYPE_INT64 && type == ondemand::json_type::boolean) {
+        bool flag = false;
+        if (error_code code = value.get_bool().get(flag)) return refuse(code, error);
+        tide_text_append(out, flag ? "1" : "0", 1);
+        return TIDE_OK;
+    }
+    if (wants_number || type != ondemand::json_type::string || element == TIDE_TYPE_LOCATION || element == TIDE_TYPE_BYTES) {
+        return refuse_element(
+            element == TIDE_TYPE_INT64      ? "integer"
+            : element == TIDE_TYPE_DOUBLE   ? "number"
+            : element == TIDE_TYPE_LOCATION ? "value that a list of locations can be read from"
+            : element == TIDE_TYPE_BYTES    ? "value that a list of bytes can be read from"
+                                            : "string",
+            error);
+    }
+    std::string_view string;
+    if (error_code code = value.get_string().get(string)) return refuse(code, error);
+    return append_string(string, element, out, kind, error);
+}
+
+} // namespace
+
+tide_status tide_json_read_row(
+    tide_json *json, const tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source, tide_error *error
+) {
+    row_reader reader = {json, manifest, batch, 0, false, "", 0};
+    if (tide_batch_row_add(batch, line, source, &reader.row)) return out_of_memory(error);
+    tide_error reason;
+    tide_status status = object_take(&reader, source, &reason);
+    if (status == TIDE_OK) return TIDE_OK;
+    return tide_row_refuse(batch, reader.row, reader.field, reader.field_length, &reason, error);
+}
+
+tide_status tide_json_summarize_list(
+    tide_json *json, const char *text, size_t length, tide_list_summary *summary, tide_error *error
+) {
+    ondemand::document document;
+    ondemand::array array;
+    *summary = tide_list_summary{};
+    summary->strings_are_times = true;
+    if (tide_status status = list_open(json, text, length, document, array, error)) return status;
+    for (auto item : array) {
+        ondemand::value value;
+        ondemand::json_type type;
+        if (error_code code = std::move(item).get(value)) return refuse(code, error);
+        if (error_code code = value.type().get(type)) return refuse(code, error);
+        if (type == ondemand::json_type::string) {
+            std::string_view string;
+            int64_t time;
+            if (error_code code = value.get_string().get(string)) return refuse(code, error);
+            summary->has_strings = true;
+            summary->strings_are_times = summary->strings_are_times && tide_time_parse(string.data(), string.size(), &time);
+        } else if (type == ondemand::json_type::number) {
+            tide_cell cell = {};
+            if (tide_status status = number_cell(value, &cell, error)) return status;
+            (cell.kind == TIDE_KIND_INTEGER ? summary->has_integers : summary->has_reals) = true;
+        } else if (type == ondemand::json_type::boolean) {
+            bool flag;
+            if (error_code code = value.get_bool().get(flag)) return refuse(code, error);
+            summary->has_integers = true;
+        } else {
+            return tide_error_reject(
+                error, TIDE_REJECT_TOO_DEEP, "a list may hold strings, numbers or times, no lists, objects or nulls");
+        }
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_json_convert_list(
+    tide_json *json, const char *text, size_t length, tide_type element, tide_text *out, tide_kind *kind, tide_error *error
+) {
+    ondemand::document document;
+    ondemand::array array;
+    *kind = TIDE_KIND_TEXT;
+    if (tide_status status = list_open(json, text, length, document, array, error)) return status;
+    tide_text items = {};
+    tide_status status = TIDE_OK;
+    bool is_first = true;
+    for (auto item : array) {
+        ondemand::value value;
+        if (error_code code = std::move(item).get(value)) {
+            status = refuse(code, error);
+            break;
+        }
+        tide_kind before = *kind;
+        if (!is_first && before != TIDE_KIND_PATHS) tide_text_append(&items, ",", 1);
+        if ((status = append_element(value, element, &items, kind, error))) break;
+        if (!is_first && before != *kind) {
+            status = tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the list mixes paths and asset identifiers");
+            break;
+        }
+        is_first = false;
+    }
+    if (!status) {
+        bool is_array = *kind != TIDE_KIND_PATHS;
+        if (is_array) tide_text_append(out, "[", 1);
+        tide_text_append(out, items.bytes, items.length);
+        if (is_array) tide_text_append(out, "]", 1);
+        if (items.failed || out->failed) status = out_of_memory(error);
+    }
+    tide_text_free(&items);
+    return status;
+}
+
+tide_status tide_json_convert_location(tide_json *json, const char *text, size_t length, tide_text *out, tide_error *error) {
+    static const char *const members[] = {
+        "latitude", "longitude", "altitude", "horizontalAccuracy", "verticalAccuracy", "course", "speed"};
+    constexpr size_t member_count = sizeof members / sizeof *members;
+    double values[member_count];
+    bool present[member_count] = {};
+    ondemand::document document;
+    ondemand::object object;
+    if (tide_status status = value_open(json, text, length, document, error)) return status;
+    if (document.get_object().get(object)) {
+        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no location {\"latitude\": …, \"longitude\": …}");
+    }
+    for (auto item : object) {
+        ondemand::field field;
+        if (error_code code = std::move(item).get(field)) return refuse(code, error);
+        size_t found = member_count;
+        for (size_t i = 0; i < member_count; i++) {
+            if (field.key().unsafe_is_equal(members[i])) found = i;
+        }
+        if (found == member_count) {
+            return tide_error_reject(
+                error, TIDE_REJECT_WRONG_TYPE, "a nested object can only be a location {\"latitude\": …, \"longitude\": …}");
+        }
+        if (present[found]) return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the location gives %s twice", members[found]);
+        if (field.value().get_double().get(values[found])) {
+            return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the location's %s is not a number", members[found]);
+        }
+        present[found] = true;
+    }
+    if (!present[0] || !present[1]) {
+        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "a location needs latitude and longitude");
+    }
+    if (std::fabs(values[0]) > 90 || std::fabs(values[1]) > 180) {
+        return tide_error_reject(
+            error, TIDE_REJECT_OUT_OF_RANGE, "the position %g, %g is not on Earth", values[0], values[1]);
+    }
+    tide_text_append(out, "{", 1);
+    for (size_t i = 0; i < member_count; i++) {
+        if (!present[i]) continue;
+        tide_text_format(out, "%s\"%s\":", i ? "," : "", members[i]);
+        append_real(out, values[i] == 0 ? 0 : values[i]);
+    }
+    tide_text_append(out, "}", 1);
+    return out->failed ? out_of_memory(error) : TIDE_OK;
+}

@@ -1,0 +1,71 @@
+/// The inside of a manifest, shared by the readers of its formats.
+
+#ifndef TIDE_MANIFEST_LAYOUT_H
+#define TIDE_MANIFEST_LAYOUT_H
+
+#include "tide_manifest.h"
+#include "tide_source.h"
+
+/// The name of the field that stands for the record name where no other is given.
+#define TIDE_NAME_FIELD "_name"
+
+typedef struct tide_shape_field {
+    char *name;
+    size_t length;
+    tide_type type;
+} tide_shape_field;
+
+typedef struct tide_renaming {
+    char *from, *to;
+    size_t from_length, to_length;
+} tide_renaming;
+
+/// What a CSV's column is.
+typedef struct tide_csv_column {
+    char *name;
+    size_t length;
+    bool is_name;
+} tide_csv_column;
+
+struct tide_manifest {
+    tide_source source;
+    tide_format format;
+    uint64_t line;
+    size_t row_limit;
+    char *type_name;
+    char *name_field;
+    size_t name_field_length;
+    bool name_is_required;
+    tide_renaming *renamings;
+    uint32_t renaming_count;
+    /// Fields whose types are settled, in the order in which batches get their columns.
+    tide_shape_field *shape;
+    uint32_t shape_count, shape_capacity;
+    struct tide_json *json;
+    /// JSON array: what the next element needs.
+    enum { array_before, array_first, array_next, array_after } array_state;
+    tide_csv_column *csv_columns;
+    uint32_t csv_column_count;
+    bool csv_header_is_read;
+};
+
+/// The span of text that a row came from, copied into the batch with room for everything that parsing may add.
+tide_status tide_row_take(tide_batch *batch, const char *text, size_t length, tide_span *source, tide_error *error);
+
+uint64_t tide_count_lines(const char *text, size_t length);
+
+/// The name that a source's field has in the store.
+void tide_manifest_rename(const tide_manifest *manifest, const char **name, size_t *length);
+
+/// Refuses the last row of a batch unless `status` is a failure of ours: then passes that on.
+tide_status tide_row_refuse(
+    tide_batch *batch, uint32_t row, const char *field, size_t field_length, const tide_error *reason, tide_error *error);
+
+/// Reads one CSV row or the header; see tide_csv.c.
+tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error);
+tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+
+/// Settles the types of a batch's columns and the values of its cells; see tide_settle.c.
+tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+
+#endif

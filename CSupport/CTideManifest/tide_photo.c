@@ -1,0 +1,167 @@
+#include "tide_photo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tide_exif.h"
+#include "tide_manifest.h"
+#include "tide_text.h"
+
+enum { exif_capacity = 256 << 10 };
+
+typedef struct photo {
+    tide_status status;
+    tide_error error;
+    tide_blob blob;
+    tide_exif exif;
+} photo;
+
+typedef struct photo_round {
+    tide_intake *const *workers;
+    uint8_t **exif_buffers;
+    const char *const *paths;
+    photo *photos;
+} photo_round;
+
+static tide_status photo_take_in(void *context, uint32_t worker, uint32_t index, tide_error *error) {
+    photo_round *round = context;
+    photo *photo = &round->photos[index];
+    tide_exif_block block = {.bytes = round->exif_buffers[worker], .capacity = exif_capacity};
+    photo->status = tide_intake_file(round->workers[worker], round->paths[index], &photo->blob, &block, &photo->error);
+    if (photo->status && photo->status != TIDE_REJECTED) {
+        *error = photo->error;
+        return photo->status;
+    }
+    if (!photo->status && block.length) tide_exif_read(block.bytes, block.length, &photo->exif);
+    return TIDE_OK;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static tide_status set_text(tide_batch *batch, uint32_t column, const char *text, size_t length) {
+    tide_span span;
+    tide_status status = tide_batch_text_add(batch, text, length, &span);
+    if (status) return status;
+    return tide_batch_row_set(batch, column, (tide_cell){.kind = TIDE_KIND_TEXT, .offset = span.offset, .length = span.length});
+}
+
+static tide_status set_integer(tide_batch *batch, uint32_t column, int64_t value) {
+    return tide_batch_row_set(batch, column, (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = value});
+}
+
+static tide_status set_position(tide_batch *batch, uint32_t column, const tide_exif *exif) {
+    char text[120];
+    int length = snprintf(
+        text, sizeof text, "{\"latitude\":%.15g,\"longitude\":%.15g}", exif->latitude == 0 ? 0 : exif->latitude,
+        exif->longitude == 0 ? 0 : exif->longitude);
+    return set_text(batch, column, text, (size_t)length);
+}
+
+enum photo_column { column_caption, column_created, column_image, column_width, column_height, column_position, column_count };
+
+static tide_status columns_declare(tide_batch *batch, uint32_t columns[column_count]) {
+    static const struct {
+        const char *name;
+        tide_type type;
+    } declared[column_count] = {
+        {"caption", TIDE_TYPE_STRING}, {"createdAt", TIDE_TYPE_TIMESTAMP}, {"image", TIDE_TYPE_ASSET},
+        {"width", TIDE_TYPE_INT64},    {"height", TIDE_TYPE_INT64},        {"position", TIDE_TYPE_LOCATION},
+    };
+    for (int i = 0; i < column_count; i++) {
+        tide_status status = tide_batch_column(batch, declared[i].name, strlen(declared[i].name), &columns[i]);
+        if (status) return status;
+        tide_batch_column_set_type(batch, columns[i], declared[i].type);
+    }
+    return TIDE_OK;
+}
+
+static tide_status name_row(tide_batch *batch, uint32_t row, const char *type_name, const char *path, const char *blob) {
+    static const char prefix[] = "tidemark photo name 1";
+    tide_text content = {0};
+    tide_text_append(&content, prefix, sizeof prefix);
+    tide_text_append(&content, type_name, strlen(type_name) + 1);
+    tide_text_append(&content, path, strlen(path) + 1);
+    tide_text_append(&content, blob, strlen(blob));
+    char name[36];
+    tide_status status = content.failed ? TIDE_NO_MEMORY : tide_name_derive(content.bytes, content.length, name);
+    tide_text_free(&content);
+    return status ? status : tide_batch_row_name(batch, row, name, sizeof name, NULL);
+}
+
+static tide_status row_fill(
+    tide_batch *batch, uint32_t row, const uint32_t columns[column_count], const photo *photo, const char *path,
+    const char *type_name
+) {
+    const char *name = file_name(path);
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    bool is_turned = photo->exif.orientation >= 5 && photo->exif.orientation <= 8;
+    const tide_image *image = &photo->blob.image;
+    tide_status status = set_text(batch, columns[column_caption], name, stem);
+    if (!status) {
+        status = set_integer(batch, columns[column_created], photo->exif.has_time ? photo->exif.time : photo->blob.modified);
+    }
+    if (!status) status = set_text(batch, columns[column_image], photo->blob.id, strlen(photo->blob.id));
+    if (!status && image->width && image->height) {
+        status = set_integer(batch, columns[column_width], is_turned ? image->height : image->width);
+        if (!status) status = set_integer(batch, columns[column_height], is_turned ? image->width : image->height);
+    }
+    if (!status && photo->exif.has_position) status = set_position(batch, columns[column_position], &photo->exif);
+    return status ? status : name_row(batch, row, type_name, path, photo->blob.id);
+}
+
+static tide_status rows_add(
+    const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, tide_batch *batch,
+    tide_intake_counts *counts, tide_blob_visitor visitor, void *context
+) {
+    uint32_t columns[column_count];
+    tide_status status = columns_declare(batch, columns);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const photo *photo = &photos[i];
+        const char *name = file_name(paths[i]);
+        if (photo->error.reject == TIDE_REJECT_ASSET_NOT_AN_IMAGE && !tide_media_claimed(name, strlen(name))) continue;
+        tide_span source;
+        uint32_t row;
+        status = tide_batch_text_add(batch, paths[i], strlen(paths[i]), &source);
+        if (!status) status = tide_batch_row_add(batch, first_line + i, source, &row);
+        if (status) break;
+        if (photo->status) {
+            status = tide_batch_row_reject(batch, row, "image", 5, photo->error.reject, photo->error.message);
+            continue;
+        }
+        if ((status = row_fill(batch, row, columns, photo, paths[i], type_name))) break;
+        counts->referenced++;
+        counts->stored += photo->blob.is_new;
+        counts->bytes += photo->blob.is_new ? photo->blob.size : 0;
+        visitor(context, &photo->blob);
+    }
+    return status;
+}
+
+tide_status tide_photos_take_in(
+    tide_intake *const *workers, uint32_t worker_count, const char *const *paths, uint32_t count, uint64_t first_line,
+    const char *type_name, tide_batch *batch, tide_intake_counts *counts, tide_blob_visitor visitor, void *context,
+    tide_error *error
+) {
+    photo_round round = {
+        .workers = workers, .paths = paths, .photos = calloc(count + 1, sizeof(photo)),
+        .exif_buffers = calloc(worker_count, sizeof(uint8_t *))};
+    tide_status status = round.photos && round.exif_buffers ? TIDE_OK : TIDE_NO_MEMORY;
+    for (uint32_t i = 0; i < worker_count && !status; i++) {
+        if (!(round.exif_buffers[i] = malloc(exif_capacity))) status = TIDE_NO_MEMORY;
+    }
+    if (status) tide_error_set(error, status, 0, "out of memory");
+    if (!status) status = tide_intake_run(worker_count, count, photo_take_in, &round, error);
+    if (!status) {
+        status = rows_add(round.photos, paths, count, first_line, type_name, batch, counts, visitor, context);
+        if (status) tide_error_set(error, status, 0, "out of memory");
+    }
+    for (uint32_t i = 0; i < worker_count && round.exif_buffers; i++) free(round.exif_buffers[i]);
+    free(round.exif_buffers);
+    free(round.photos);
+    return status;
+}

@@ -1,0 +1,363 @@
+// Types of columns and values of cells: the rules are in Documentation/Formats/manifest.md, "Types".
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tide_blob.h"
+#include "tide_json.h"
+#include "tide_manifest_layout.h"
+#include "tide_text.h"
+
+// Numbers in text
+
+static bool text_is_integer(const char *text, size_t length) {
+    size_t i = length > 0 && text[0] == '-';
+    size_t first = i;
+    // A number with leading zeros is an article number or a postcode.
+    if (i == length || (text[i] == '0' && length > i + 1)) return false;
+    while (i < length && text[i] >= '0' && text[i] <= '9') i++;
+    return i == length && i > first && !(text[0] == '-' && text[first] == '0');
+}
+
+static bool text_is_number(const char *text, size_t length) {
+    size_t i = length > 0 && text[0] == '-';
+    size_t first = i;
+    while (i < length && text[i] >= '0' && text[i] <= '9') i++;
+    if (i == first || (text[first] == '0' && i > first + 1)) return false;
+    if (i < length && text[i] == '.') {
+        first = ++i;
+        while (i < length && text[i] >= '0' && text[i] <= '9') i++;
+        if (i == first) return false;
+    }
+    if (i < length && (text[i] == 'e' || text[i] == 'E')) {
+        i++;
+        if (i < length && (text[i] == '+' || text[i] == '-')) i++;
+        first = i;
+        while (i < length && text[i] >= '0' && text[i] <= '9') i++;
+        if (i == first) return false;
+    }
+    return i == length;
+}
+
+static tide_status text_to_number(const char *text, size_t length, tide_cell *cell, const char *wanted, tide_error *error) {
+    char copy[400];
+    if (length >= sizeof copy || !text_is_number(text, length)) {
+        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s", wanted);
+    }
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    errno = 0;
+    if (text_is_integer(text, length)) {
+        long long integer = strtoll(copy, NULL, 10);
+        if (errno == ERANGE) {
+            return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.60s is beyond what 64 bits hold", copy);
+        }
+        *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = integer};
+        return TIDE_OK;
+    }
+    double real = strtod(copy, NULL);
+    if (isinf(real)) {
+        return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.60s is beyond what 64 bits hold", copy);
+    }
+    *cell = (tide_cell){.kind = TIDE_KIND_REAL, .real = real == 0 ? 0 : real};
+    return TIDE_OK;
+}
+
+static bool integer_fits_real(int64_t value) {
+    double real = (double)value;
+    return fabs(real) < 9223372036854775808.0 && (int64_t)real == value;
+}
+
+// Inference
+
+/// What a column's values are, as far as that decides its type.
+typedef struct evidence {
+    uint8_t first_kind;
+    bool has_integers, has_reals, has_other_text, texts_are_times, lists_have_integers, lists_have_reals, lists_have_strings,
+        list_strings_are_times;
+} evidence;
+
+static void weigh_text(evidence *it, const char *text, size_t length) {
+    int64_t time;
+    it->texts_are_times = it->texts_are_times && tide_time_parse(text, length, &time);
+    if (text_is_integer(text, length)) {
+        it->has_integers = true;
+    } else if (text_is_number(text, length)) {
+        it->has_reals = true;
+    } else {
+        it->has_other_text = true;
+    }
+}
+
+static tide_type text_type(const evidence *it) { return it->texts_are_times ? TIDE_TYPE_TIMESTAMP : TIDE_TYPE_STRING; }
+
+static tide_type list_type(const evidence *it) {
+    tide_type element = TIDE_TYPE_STRING;
+    if (it->lists_have_strings) {
+        element = it->list_strings_are_times ? TIDE_TYPE_TIMESTAMP : TIDE_TYPE_STRING;
+    } else if (it->lists_have_reals) {
+        element = TIDE_TYPE_DOUBLE;
+    } else if (it->lists_have_integers) {
+        element = TIDE_TYPE_INT64;
+    }
+    return element | TIDE_TYPE_LIST;
+}
+
+static tide_type inferred_type(tide_json *json, const tide_batch *batch, uint32_t column) {
+    evidence it = {.texts_are_times = true, .list_strings_are_times = true};
+    uint32_t rows = tide_batch_row_count(batch);
+    for (uint32_t row = 0; row < rows; row++) {
+        if (!tide_batch_row_is_live(batch, row)) continue;
+        tide_cell cell = tide_batch_cell(batch, row, column);
+        if (cell.kind <= TIDE_KIND_NULL) continue;
+        if (!it.first_kind) it.first_kind = cell.kind;
+        switch (cell.kind) {
+        case TIDE_KIND_INTEGER:
+        case TIDE_KIND_BOOLEAN: it.has_integers = true; break;
+        case TIDE_KIND_REAL: it.has_reals = true; break;
+        case TIDE_KIND_TEXT:
+        case TIDE_KIND_RAW_TEXT: weigh_text(&it, tide_batch_text(batch, cell.offset), cell.length); break;
+        case TIDE_KIND_RAW_LIST: {
+            tide_list_summary summary;
+            if (tide_json_summarize_list(json, tide_batch_text(batch, cell.offset), cell.length, &summary, NULL)) break;
+            it.lists_have_integers |= summary.has_integers;
+            it.lists_have_reals |= summary.has_reals;
+            it.lists_have_strings |= summary.has_strings;
+            if (summary.has_strings) it.list_strings_are_times &= summary.strings_are_times;
+            break;
+        }
+        default: break;
+        }
+    }
+    switch (it.first_kind) {
+    case TIDE_KIND_INTEGER:
+    case TIDE_KIND_BOOLEAN:
+    case TIDE_KIND_REAL: return it.has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
+    case TIDE_KIND_TEXT: return text_type(&it);
+    case TIDE_KIND_RAW_TEXT:
+        if (it.has_other_text) return text_type(&it);
+        return it.has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
+    case TIDE_KIND_RAW_LIST: return list_type(&it);
+    case TIDE_KIND_RAW_OBJECT: return TIDE_TYPE_LOCATION;
+    default: return TIDE_TYPE_UNKNOWN;
+    }
+}
+
+// Conversion
+
+static const char *kind_name(uint8_t kind) {
+    switch (kind) {
+    case TIDE_KIND_INTEGER: return "an integer";
+    case TIDE_KIND_REAL: return "a number with a fraction";
+    case TIDE_KIND_TEXT:
+    case TIDE_KIND_RAW_TEXT: return "a string";
+    case TIDE_KIND_BOOLEAN: return "a Boolean";
+    case TIDE_KIND_RAW_LIST: return "a list";
+    case TIDE_KIND_RAW_OBJECT: return "an object";
+    default: return "another value";
+    }
+}
+
+static tide_status refuse_kind(const char *wanted, tide_cell cell, tide_error *error) {
+    return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the field is %s; the row has %s", wanted, kind_name(cell.kind));
+}
+
+static bool cell_is_text(tide_cell cell) { return cell.kind == TIDE_KIND_TEXT || cell.kind == TIDE_KIND_RAW_TEXT; }
+
+static tide_status to_integer(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+    if (cell->kind == TIDE_KIND_RAW_TEXT) {
+        tide_cell number;
+        tide_status status = text_to_number(tide_batch_text(batch, cell->offset), cell->length, &number, "integer", error);
+        if (status) return status;
+        *cell = number;
+    }
+    if (cell->kind == TIDE_KIND_BOOLEAN) cell->kind = TIDE_KIND_INTEGER;
+    if (cell->kind == TIDE_KIND_REAL && cell->real == floor(cell->real) && fabs(cell->real) <= 9007199254740992.0) {
+        *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = (int64_t)cell->real};
+    }
+    return cell->kind == TIDE_KIND_INTEGER ? TIDE_OK : refuse_kind("an integer", *cell, error);
+}
+
+static tide_status to_real(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+    if (cell->kind == TIDE_KIND_RAW_TEXT) {
+        tide_cell number;
+        tide_status status = text_to_number(tide_batch_text(batch, cell->offset), cell->length, &number, "number", error);
+        if (status) return status;
+        *cell = number;
+    }
+    if (cell->kind == TIDE_KIND_INTEGER) {
+        if (!integer_fits_real(cell->integer)) {
+            return tide_error_reject(
+                error, TIDE_REJECT_OUT_OF_RANGE, "the integer %lld cannot be held by a double without loss",
+                (long long)cell->integer);
+        }
+        *cell = (tide_cell){.kind = TIDE_KIND_REAL, .real = (double)cell->integer};
+    }
+    return cell->kind == TIDE_KIND_REAL ? TIDE_OK : refuse_kind("a number", *cell, error);
+}
+
+static tide_status to_time(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+    int64_t time;
+    if (!cell_is_text(*cell)) return refuse_kind("a time", *cell, error);
+    if (!tide_time_parse(tide_batch_text(batch, cell->offset), cell->length, &time)) {
+        return tide_error_reject(
+            error, TIDE_REJECT_WRONG_TYPE, "the value is no RFC 3339 time such as 2024-05-01T12:30:00Z");
+    }
+    *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = time};
+    return TIDE_OK;
+}
+
+static int base64_digit(char c) {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    if (c == '+' || c == '-') return 62;
+    if (c == '/' || c == '_') return 63;
+    return -1;
+}
+
+static tide_status to_bytes(tide_batch *batch, tide_cell *cell, tide_error *error) {
+    if (!cell_is_text(*cell)) return refuse_kind("bytes in Base64", *cell, error);
+    char *room = tide_batch_text_reserve(batch, cell->length);
+    if (!room) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    const char *text = tide_batch_text(batch, cell->offset);
+    size_t length = cell->length;
+    while (length > 0 && text[length - 1] == '=' && cell->length - length < 2) length--;
+    bool is_padded = length < cell->length;
+    uint32_t bits = 0;
+    int count = 0;
+    size_t out = 0;
+    bool is_valid = length % 4 != 1 && (!is_padded || cell->length % 4 == 0);
+    for (size_t i = 0; i < length && is_valid; i++) {
+        int digit = base64_digit(text[i]);
+        is_valid = digit >= 0;
+        bits = bits << 6 | (uint32_t)(digit & 63);
+        count += 6;
+        if (count >= 8) room[out++] = (char)(bits >> (count -= 8));
+    }
+    if (!is_valid) return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no Base64");
+    tide_span span = tide_batch_text_commit(batch, out);
+    *cell = (tide_cell){.kind = TIDE_KIND_BLOB, .offset = span.offset, .length = span.length};
+    return TIDE_OK;
+}
+
+static tide_status to_asset(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+    if (!cell_is_text(*cell)) return refuse_kind("an asset, given as the path of a file", *cell, error);
+    const char *text = tide_batch_text(batch, cell->offset);
+    if (cell->length == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the path of the asset is empty");
+    if (cell->length > 6 && memcmp(text, "asset:", 6) == 0) {
+        if (!tide_blob_id_is_valid(text + 6, cell->length - 6)) {
+            return tide_error_reject(error, TIDE_REJECT_ASSET_UNKNOWN, "the value is no asset identifier");
+        }
+        *cell = (tide_cell){.kind = TIDE_KIND_CLAIM, .offset = cell->offset + 6, .length = cell->length - 6};
+        return TIDE_OK;
+    }
+    cell->kind = TIDE_KIND_PATH;
+    return TIDE_OK;
+}
+
+static tide_status add_converted(tide_batch *batch, const tide_text *text, tide_kind kind, tide_cell *cell, tide_error *error) {
+    tide_span span;
+    if (tide_batch_text_add(batch, text->bytes, text->length, &span)) {
+        return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
+    *cell = (tide_cell){.kind = (uint8_t)kind, .offset = span.offset, .length = span.length};
+    return TIDE_OK;
+}
+
+static tide_status to_list(tide_json *json, tide_batch *batch, tide_type element, tide_cell *cell, tide_error *error) {
+    if (cell->kind != TIDE_KIND_RAW_LIST && cell->kind != TIDE_KIND_RAW_TEXT) return refuse_kind("a list", *cell, error);
+    tide_text text = {0};
+    tide_kind kind;
+    tide_status status =
+        tide_json_convert_list(json, tide_batch_text(batch, cell->offset), cell->length, element, &text, &kind, error);
+    if (!status) status = add_converted(batch, &text, kind, cell, error);
+    tide_text_free(&text);
+    return status;
+}
+
+static tide_status to_location(tide_json *json, tide_batch *batch, tide_cell *cell, tide_error *error) {
+    if (cell->kind != TIDE_KIND_RAW_OBJECT && cell->kind != TIDE_KIND_RAW_TEXT) return refuse_kind("a location", *cell, error);
+    tide_text text = {0};
+    tide_status status =
+        tide_json_convert_location(json, tide_batch_text(batch, cell->offset), cell->length, &text, error);
+    if (!status) status = add_converted(batch, &text, TIDE_KIND_TEXT, cell, error);
+    tide_text_free(&text);
+    return status;
+}
+
+static tide_status convert(tide_json *json, tide_batch *batch, tide_type type, tide_cell *cell, tide_error *error) {
+    if (type & TIDE_TYPE_LIST) return to_list(json, batch, type & ~TIDE_TYPE_LIST, cell, error);
+    switch (type) {
+    case TIDE_TYPE_INT64: return to_integer(batch, cell, error);
+    case TIDE_TYPE_DOUBLE: return to_real(batch, cell, error);
+    case TIDE_TYPE_TIMESTAMP: return to_time(batch, cell, error);
+    case TIDE_TYPE_BYTES: return to_bytes(batch, cell, error);
+    case TIDE_TYPE_LOCATION: return to_location(json, batch, cell, error);
+    case TIDE_TYPE_ASSET: return to_asset(batch, cell, error);
+    case TIDE_TYPE_REFERENCE:
+        if (cell_is_text(*cell) && (cell->length == 0 || cell->length > 255)) {
+            return tide_error_reject(error, TIDE_REJECT_BAD_NAME, "a reference is a record name of 1 to 255 bytes");
+        }
+        // fall through
+    case TIDE_TYPE_STRING:
+    default:
+        if (!cell_is_text(*cell)) return refuse_kind(type == TIDE_TYPE_REFERENCE ? "a record name" : "a string", *cell, error);
+        cell->kind = TIDE_KIND_TEXT;
+        return TIDE_OK;
+    }
+}
+
+static tide_status column_settle(tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_error *error) {
+    tide_type type = tide_batch_column_type(batch, column);
+    uint32_t rows = tide_batch_row_count(batch);
+    size_t name_length;
+    const char *name = tide_batch_column_name(batch, column, &name_length);
+    for (uint32_t row = 0; row < rows; row++) {
+        tide_cell cell = tide_batch_cell(batch, row, column);
+        if (cell.kind <= TIDE_KIND_NULL || (type == TIDE_TYPE_STRING && cell.kind == TIDE_KIND_TEXT)) continue;
+        if (!tide_batch_row_is_live(batch, row)) continue;
+        tide_error reason;
+        tide_status status = convert(manifest->json, batch, type, &cell, &reason);
+        if (status) {
+            if ((status = tide_row_refuse(batch, row, name, name_length, &reason, error))) return status;
+        } else {
+            tide_batch_cell_replace(batch, row, column, cell);
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status shape_add(tide_manifest *manifest, const char *name, size_t length, tide_type type) {
+    if (manifest->shape_count == manifest->shape_capacity) {
+        uint32_t larger = manifest->shape_capacity ? manifest->shape_capacity * 2 : 32;
+        void *moved = realloc(manifest->shape, larger * sizeof *manifest->shape);
+        if (!moved) return TIDE_NO_MEMORY;
+        manifest->shape = moved;
+        manifest->shape_capacity = larger;
+    }
+    char *copy = strndup(name, length);
+    if (!copy) return TIDE_NO_MEMORY;
+    manifest->shape[manifest->shape_count++] = (tide_shape_field){.name = copy, .length = length, .type = type};
+    return TIDE_OK;
+}
+
+tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+    uint32_t columns = tide_batch_column_count(batch);
+    for (uint32_t column = 0; column < columns; column++) {
+        size_t length;
+        const char *name = tide_batch_column_name(batch, column, &length);
+        if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
+            tide_type type = inferred_type(manifest->json, batch, column);
+            if (type == TIDE_TYPE_UNKNOWN) continue;
+            tide_batch_column_set_type(batch, column, type);
+            if (shape_add(manifest, name, length, type)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        }
+        tide_status status = column_settle(manifest, batch, column, error);
+        if (status) return status;
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,74 @@
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
+
+let package = Package(
+    name: "tidemark",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
+        .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
+        .executable(name: "tidemark", targets: ["tidemark"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        // C: system libraries, then ours.
+        .systemLibrary(
+            name: "CSQLite", path: "CSupport/CSQLite", pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .systemLibrary(
+            name: "CXXHash", path: "CSupport/CXXHash", pkgConfig: "libxxhash",
+            providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
+        .systemLibrary(
+            name: "CSimdJSON", path: "CSupport/CSimdJSON", pkgConfig: "simdjson",
+            providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
+        .systemLibrary(
+            name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
+            providers: [.apt(["libexif-dev"]), .brew(["libexif"])]),
+        .systemLibrary(
+            name: "COpenSSL", path: "CSupport/COpenSSL", pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        .target(
+            name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
+            linkerSettings: [.linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux]))]),
+        .target(
+            name: "CTideManifest", dependencies: ["CTideCore", "CSimdJSON", "CExif", "COpenSSL", "CXXHash"],
+            path: "CSupport/CTideManifest", cSettings: core,
+            linkerSettings: [
+                .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto"), .linkedLibrary("xxhash"),
+            ]),
+
+        // Values and rules, no I/O.
+        .target(name: "TidemarkModel", swiftSettings: strict),
+        // One database file and its blobs.
+        .target(
+            name: "TidemarkStore",
+            dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        // Bulk import and export.
+        .target(
+            name: "TidemarkTransfer", dependencies: ["CTideManifest", "TidemarkModel", "TidemarkStore"], swiftSettings: strict),
+        // The command-line tool.
+        .target(
+            name: "TidemarkCommands",
+            dependencies: [
+                "TidemarkModel", "TidemarkStore", "TidemarkTransfer",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
+        .executableTarget(name: "tidemark", dependencies: ["TidemarkCommands"], swiftSettings: strict),
+    ],
+    cLanguageStandard: .gnu17,
+    cxxLanguageStandard: .cxx17
+)
