@@ -20,7 +20,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         // C: system libraries, then ours.
@@ -31,7 +30,7 @@ let package = Package(
             name: "CXXHash", path: "CSupport/CXXHash", pkgConfig: "libxxhash",
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
         .systemLibrary(
-            name: "CSimdJSON", path: "CSupport/CSimdJSON", pkgConfig: "simdjson",
+            name: "CSimdJSON", path: "CSupport/CSimdJSON",
             providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
         .systemLibrary(
             name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
@@ -67,7 +66,10 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
-        .executableTarget(name: "tidemark", dependencies: ["TidemarkCommands"], swiftSettings: strict),
+        .executableTarget(
+            name: "tidemark",
+            dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,
     cxxLanguageStandard: .cxx17

@@ -8,6 +8,8 @@
 #include <xxhash.h>
 
 #include "tide_batch_layout.h"
+#include "tide_column.h"
+#include "tide_connection.h"
 #include "tide_fingerprints.h"
 #include "tide_text.h"
 
@@ -60,24 +62,6 @@ struct tide_writer {
     uint32_t order_capacity;
     tide_text before;
 };
-
-tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error *error) {
-    int code = sqlite3_extended_errcode(connection);
-    tide_status status;
-    switch (code & 0xff) {
-    case SQLITE_FULL: status = TIDE_DISK_FULL; break;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED: status = TIDE_BUSY; break;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: status = TIDE_CORRUPT; break;
-    case SQLITE_NOMEM: status = TIDE_NO_MEMORY; break;
-    case SQLITE_IOERR:
-    case SQLITE_CANTOPEN:
-    case SQLITE_READONLY: status = TIDE_IO_ERROR; break;
-    default: status = TIDE_SQLITE_ERROR; break;
-    }
-    return tide_error_set(error, status, code, "cannot %s: %s", doing, sqlite3_errmsg(connection));
-}
 
 static tide_status out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
 
@@ -343,18 +327,6 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
     }
 }
 
-static uint64_t column_digest(sqlite3_stmt *row, int column, uint64_t field_seed) {
-    switch (sqlite3_column_type(row, column)) {
-    case SQLITE_INTEGER: return tide_value_digest_integer(field_seed, sqlite3_column_int64(row, column));
-    case SQLITE_FLOAT: return tide_value_digest_real(field_seed, sqlite3_column_double(row, column));
-    case SQLITE_NULL: return 0;
-    default: {
-        const void *bytes = sqlite3_column_blob(row, column);
-        return tide_value_digest_bytes(field_seed, bytes, (size_t)sqlite3_column_bytes(row, column));
-    }
-    }
-}
-
 static uint64_t cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed) {
     switch (cell.kind) {
     case TIDE_KIND_INTEGER: return tide_value_digest_integer(field_seed, cell.integer);
@@ -555,7 +527,7 @@ static tide_status row_compare(apply *it, uint32_t index, int64_t id) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
         int column = (int)(load_first_field + i);
         if (cell.kind == TIDE_KIND_ABSENT || column_equals(stored, column, it->batch, cell)) {
-            digest += column_digest(stored, column, writer->fields[i].seed);
+            digest += tide_column_digest(stored, column, writer->fields[i].seed);
             continue;
         }
         if (cell.kind == TIDE_KIND_CLAIM) {

@@ -13,9 +13,7 @@
 
 #include "tide_utf8.h"
 
-extern "C" {
 #include "tide_manifest_layout.h"
-}
 
 using namespace simdjson;
 

@@ -70,7 +70,7 @@ tide_status tide_row_refuse(
 static tide_status options_copy(tide_manifest *manifest, const tide_manifest_options *options) {
     const char *name_field = options->name_field ? options->name_field : TIDE_NAME_FIELD;
     manifest->row_limit = options->row_limit ? options->row_limit : default_row_limit;
-    manifest->name_is_required = options->name_field != NULL;
+    manifest->name_is_required = options->name_is_required;
     manifest->type_name = strdup(options->type_name);
     manifest->name_field = strdup(name_field);
     manifest->name_field_length = strlen(name_field);

@@ -6,6 +6,10 @@
 #include "tide_manifest.h"
 #include "tide_source.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /// The name of the field that stands for the record name where no other is given.
 #define TIDE_NAME_FIELD "_name"
 
@@ -67,5 +71,9 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
 
 /// Settles the types of a batch's columns and the values of its cells; see tide_settle.c.
 tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

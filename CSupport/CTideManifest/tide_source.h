@@ -10,6 +10,10 @@
 
 #include "tide_status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct tide_source {
     int descriptor;
     char *buffer;
@@ -32,5 +36,9 @@ void tide_source_consume(tide_source *source, size_t length);
 
 static inline const char *tide_source_bytes(const tide_source *source) { return source->buffer + source->start; }
 static inline size_t tide_source_length(const tide_source *source) { return source->end - source->start; }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

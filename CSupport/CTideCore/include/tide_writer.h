@@ -93,9 +93,6 @@ tide_status tide_writer_apply(
 tide_status tide_writer_index_build(
     struct sqlite3 *connection, const char *table, const char *index_name, tide_error *TIDE_NULLABLE error);
 
-/// The library's own description of the last error of a connection, as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...).
-tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
-
 TIDE_ASSUME_NONNULL_END
 
 #ifdef __cplusplus

@@ -45,8 +45,10 @@ typedef struct tide_manifest_options {
     tide_format format;
     /// Part of names that are derived.
     const char *type_name;
-    /// The field (after mapping) that holds the record name; NULL: `_name` if the row has it, else the name is derived.
+    /// The field (after mapping) that holds the record name; NULL stands for `_name`.
     const char *TIDE_NULLABLE name_field;
+    /// Whether a row without it is refused; else its name is derived.
+    bool name_is_required;
     const tide_mapping *TIDE_NULLABLE mappings;
     uint32_t mapping_count;
     const tide_known_field *TIDE_NULLABLE fields;

@@ -1,0 +1,210 @@
+/// Pictures: reading, hashing, and taking in durably by temporary file, rename and one `syncfs` for all.
+
+#define _GNU_SOURCE
+#include "floor.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// MARK: - One file
+
+void floor_read_file(int folder, const char *path, floor_buffer *buffer) {
+    int file = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (file < 0 || fstat(file, &status) != 0) floor_fail(errno, "%s", path);
+    if (!S_ISREG(status.st_mode)) floor_fail(0, "%s is not a file", path);
+    size_t size = (size_t)status.st_size;
+    if (size > buffer->capacity) {
+        free(buffer->bytes);
+        buffer->capacity = size + size / 2 + 4096;
+        if (posix_memalign((void**)&buffer->bytes, 4096, buffer->capacity)) abort();
+    }
+    for (buffer->length = 0; buffer->length < size;) {
+        ssize_t count = read(file, buffer->bytes + buffer->length, size - buffer->length);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) floor_fail(errno, "%s", path);
+        if (count == 0) floor_fail(0, "%s became shorter while it was read", path);
+        buffer->length += (size_t)count;
+    }
+    close(file);
+}
+
+void floor_hash_buffer(const floor_buffer *buffer, uint8_t hash[16]) {
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(buffer->bytes, buffer->length));
+    memcpy(hash, canonical.digest, sizeof(canonical.digest));
+}
+
+static void write_all(int file, const char *path, const uint8_t *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t count = write(file, bytes, length);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) floor_fail(errno, "%s", path);
+        bytes += count;
+        length -= (size_t)count;
+    }
+}
+
+static void write_file(int folder, const char *path, const floor_buffer *buffer) {
+    static int direct = -1; if (direct < 0) direct = getenv("DIRECT") != NULL;
+    int file = openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (direct ? O_DIRECT : 0), 0444);
+    if (file < 0) floor_fail(errno, "%s", path);
+    size_t body = direct ? buffer->length & ~(size_t)4095 : 0;
+    write_all(file, path, buffer->bytes, body);
+    if (direct) fcntl(file, F_SETFL, O_WRONLY);
+    write_all(file, path, buffer->bytes + body, buffer->length - body);
+    if (close(file) != 0) floor_fail(errno, "%s", path);
+}
+
+void floor_take_in(int assets, int staging, uint64_t number, const floor_buffer *buffer, const uint8_t hash[16]) {
+    char temporary[32], place[64];
+    snprintf(temporary, sizeof(temporary), "%llu", (unsigned long long)number);
+    char *end = place + sprintf(place, "%02x/", hash[0]);
+    for (int index = 0; index < 16; index++) {
+        *end++ = "0123456789abcdef"[hash[index] >> 4];
+        *end++ = "0123456789abcdef"[hash[index] & 15];
+    }
+    sprintf(end, "-%zu", buffer->length);
+
+    write_file(staging, temporary, buffer);
+    if (renameat2(staging, temporary, assets, place, RENAME_NOREPLACE) == 0) return;
+    if (errno != EEXIST) floor_fail(errno, "%s", place);
+    floor_buffer there = {0};
+    floor_read_file(assets, place, &there);
+    if (there.length != buffer->length || memcmp(there.bytes, buffer->bytes, there.length) != 0) {
+        floor_fail(0, "%s holds other bytes of the same hash", place);
+    }
+    free(there.bytes);
+    if (unlinkat(staging, temporary, 0) != 0) floor_fail(errno, "%s", temporary);
+}
+
+// MARK: - All files of a folder
+
+typedef struct file_list {
+    char **paths;
+    size_t count, capacity;
+} file_list;
+
+/// `nftw` takes no context.
+static file_list listed;
+
+static int list_file(const char *path, const struct stat *status, int kind, struct FTW *where) {
+    (void)status, (void)where;
+    if (kind == FTW_DNR || kind == FTW_NS) floor_fail(errno, "%s", path);
+    if (kind != FTW_F) return 0;
+    if (listed.count == listed.capacity) {
+        listed.capacity = 2 * listed.capacity + 1024;
+        listed.paths = realloc(listed.paths, listed.capacity * sizeof(char *));
+        if (listed.paths == NULL) floor_fail(0, "no memory");
+    }
+    if ((listed.paths[listed.count++] = strdup(path)) == NULL) floor_fail(0, "no memory");
+    return 0;
+}
+
+static file_list list_files(const char *folder) {
+    listed = (file_list){0};
+    if (nftw(folder, list_file, 32, FTW_PHYS) != 0) floor_fail(errno, "%s", folder);
+    if (listed.count == 0) floor_fail(0, "no files in %s", folder);
+    return listed;
+}
+
+static void free_files(file_list *files) {
+    for (size_t index = 0; index < files->count; index++) free(files->paths[index]);
+    free(files->paths);
+}
+
+typedef struct file_work {
+    const file_list *files;
+    atomic_size_t next;
+    atomic_uint_least64_t bytes;
+    /// Both -1 where files are only hashed.
+    int assets, staging;
+    /// So that no compiler can leave out the hashing.
+    atomic_uchar hashes;
+} file_work;
+
+static void *work_on_files(void *argument) {
+    file_work *work = argument;
+    floor_buffer buffer = {0};
+    uint64_t bytes = 0;
+    for (size_t index; (index = atomic_fetch_add(&work->next, 1)) < work->files->count;) {
+        uint8_t hash[16];
+        floor_read_file(AT_FDCWD, work->files->paths[index], &buffer);
+        floor_hash_buffer(&buffer, hash);
+        atomic_fetch_xor(&work->hashes, hash[0]);
+        if (work->assets >= 0) floor_take_in(work->assets, work->staging, index, &buffer, hash);
+        bytes += buffer.length;
+    }
+    atomic_fetch_add(&work->bytes, bytes);
+    free(buffer.bytes);
+    return NULL;
+}
+
+static void work_with_threads(file_work *work, uint64_t threads) {
+    pthread_t second;
+    if (threads == 2) {
+        int code = pthread_create(&second, NULL, work_on_files, work);
+        if (code != 0) floor_fail(code, "pthread_create");
+    }
+    work_on_files(work);
+    if (threads == 2) pthread_join(second, NULL);
+}
+
+void floor_hash(const floor_options *options) {
+    file_list files = list_files(options->path);
+    for (uint64_t threads = 1; threads <= 2; threads++) {
+        if (options->threads != 0 && options->threads != threads) continue;
+        file_work work = {.files = &files, .assets = -1, .staging = -1};
+        double start = floor_clock();
+        work_with_threads(&work, threads);
+        floor_report(threads == 1 ? "hash-1" : "hash-2", floor_clock() - start, files.count, work.bytes);
+    }
+    free_files(&files);
+}
+
+static int open_folder(const char *folder, const char *name, void (*make)(const char *)) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    make(path);
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) floor_fail(errno, "%s", path);
+    return opened;
+}
+
+static void take_in_all(const char *source, const char *destination, uint64_t threads) {
+    double start = floor_clock();
+    file_list files = list_files(source);
+    floor_make_folder(destination);
+    file_work work = {.files = &files};
+    work.assets = open_folder(destination, "assets", floor_make_fan);
+    work.staging = open_folder(destination, "staging", floor_make_folder);
+    work_with_threads(&work, threads);
+    if (syncfs(work.assets) != 0) floor_fail(errno, "%s", destination);
+    floor_report(threads == 1 ? "intake-1" : "intake-2", floor_clock() - start, files.count, work.bytes);
+    close(work.assets);
+    close(work.staging);
+    free_files(&files);
+}
+
+void floor_intake(const floor_options *options) {
+    if (options->threads != 0) return take_in_all(options->source, options->path, options->threads);
+    floor_make_folder(options->path);
+    for (uint64_t threads = 1; threads <= 2; threads++) {
+        char destination[4096];
+        snprintf(destination, sizeof(destination), "%s/%d", options->path, (int)threads);
+        sync();
+        take_in_all(options->source, destination, threads);
+    }
+}

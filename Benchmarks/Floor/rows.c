@@ -1,0 +1,169 @@
+/// Records without pictures, from memory into SQLite: insert, look up unchanged, update one field.
+///
+/// The records are made, and their memory touched, before the clock starts. It stops when everything is durable and the WAL empty.
+
+#include "database.h"
+#include "journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct journal {
+    floor_row *rows;
+    char *texts;
+    uint64_t count, bytes;
+} journal;
+
+/// Makes the records of the generator in the shape in which they are stored; `other_captions` takes the changed captions.
+static journal make_journal(const floor_options *options, bool other_captions) {
+    static journal_record record;
+    journal made = {.count = options->records, .rows = floor_allocate_touched(options->records * sizeof(floor_row))};
+    size_t capacity = 0, length = 0;
+    for (uint64_t index = 0; index < made.count; index++) {
+        journal_record_make(options->seed, index, &record);
+        if (other_captions) {
+            journal_caption other;
+            journal_caption_change(options->seed, index, &record, &other);
+            record.caption = other;
+        }
+        size_t needed = record.caption.length + record.details_length;
+        if (length + needed > capacity) {
+            capacity = 2 * (length + needed) + (1 << 20);
+            made.texts = realloc(made.texts, capacity);
+            if (made.texts == NULL) floor_fail(0, "no memory for %zu bytes", capacity);
+        }
+        floor_row *row = &made.rows[index];
+        *row = (floor_row){.created_at = record.created_at,
+                           .elevation = record.elevation / 10.0,
+                           .rating = record.rating,
+                           .caption_length = record.caption.length,
+                           .details_length = record.details_length};
+        memcpy(row->name, record.id, sizeof(row->name));
+        memcpy(made.texts + length, record.caption.bytes, record.caption.length);
+        memcpy(made.texts + length + record.caption.length, record.details, record.details_length);
+        length += needed;
+    }
+    char *next = made.texts;
+    for (uint64_t index = 0; index < made.count; index++) {
+        floor_row *row = &made.rows[index];
+        row->caption = next;
+        row->details = next + row->caption_length;
+        next += row->caption_length + row->details_length;
+        made.bytes += sizeof(row->name) + 3 * 8 + row->caption_length + row->details_length;
+    }
+    return made;
+}
+
+static int compare_names(const void *first, const void *second) {
+    return memcmp(((const floor_row *)first)->name, ((const floor_row *)second)->name, 16);
+}
+
+static void insert_all(const floor_options *options, sqlite3 *database, const journal *journal) {
+    sqlite3_stmt *insert = database_prepare(database, database_insert);
+    for (uint64_t first = 0; first < journal->count; first += options->batch) {
+        uint64_t count = journal->count - first < options->batch ? journal->count - first : options->batch;
+        if (options->sorted) qsort(journal->rows + first, count, sizeof(floor_row), compare_names);
+        database_execute(database, "BEGIN IMMEDIATE");
+        for (uint64_t index = first; index < first + count; index++) {
+            database_bind(database, insert, &journal->rows[index]);
+            database_run(database, insert);
+        }
+        database_commit(database, options);
+    }
+    sqlite3_finalize(insert);
+    database_checkpoint(database);
+}
+
+static bool is_empty(sqlite3 *database) {
+    sqlite3_stmt *statement = database_prepare(database, "SELECT count(*) FROM sqlite_schema WHERE name = 'Destination'");
+    if (sqlite3_step(statement) != SQLITE_ROW) database_check(database, sqlite3_errcode(database));
+    bool empty = sqlite3_column_int(statement, 0) == 0;
+    sqlite3_finalize(statement);
+    return empty;
+}
+
+void floor_insert(const floor_options *options) {
+    journal journal = make_journal(options, false);
+    sqlite3 *database = database_open(options, options->path);
+    if (!is_empty(database)) floor_fail(0, "%s is not a fresh database", options->path);
+    database_execute(database, database_table);
+    database_checkpoint(database);
+    double start = floor_clock();
+    insert_all(options, database, &journal);
+    double seconds = floor_clock() - start;
+    database_check(database, sqlite3_close(database));
+    floor_report("insert", seconds, journal.count, journal.bytes);
+}
+
+/// Opens a database that holds the journal, after filling it where it is fresh.
+static sqlite3 *open_filled(const floor_options *options) {
+    sqlite3 *database = database_open(options, options->path);
+    if (is_empty(database)) {
+        journal journal = make_journal(options, false);
+        database_execute(database, database_table);
+        insert_all(options, database, &journal);
+        free(journal.rows);
+        free(journal.texts);
+    }
+    return database;
+}
+
+static bool same_text(sqlite3_stmt *statement, int column, const char *text, uint32_t length) {
+    const void *stored = sqlite3_column_text(statement, column);
+    return stored != NULL && (uint32_t)sqlite3_column_bytes(statement, column) == length && memcmp(stored, text, length) == 0;
+}
+
+void floor_unchanged(const floor_options *options) {
+    sqlite3 *database = open_filled(options);
+    journal journal = make_journal(options, false);
+    sqlite3_stmt *look_up = database_prepare(
+        database, "SELECT createdAt, caption, details, rating, elevation, image, imageSize FROM Destination WHERE _name = ?");
+    double start = floor_clock();
+    for (uint64_t first = 0; first < journal.count; first += options->batch) {
+        uint64_t count = journal.count - first < options->batch ? journal.count - first : options->batch;
+        if (options->sorted) qsort(journal.rows + first, count, sizeof(floor_row), compare_names);
+        database_execute(database, "BEGIN IMMEDIATE");
+        for (uint64_t index = first; index < first + count; index++) {
+            const floor_row *row = &journal.rows[index];
+            database_check(database, sqlite3_bind_blob(look_up, 1, row->name, sizeof(row->name), SQLITE_STATIC));
+            if (sqlite3_step(look_up) != SQLITE_ROW) floor_fail(0, "a record is missing from %s", options->path);
+            bool same = sqlite3_column_int64(look_up, 0) == row->created_at &&
+                        same_text(look_up, 1, row->caption, row->caption_length) &&
+                        same_text(look_up, 2, row->details, row->details_length) && sqlite3_column_int64(look_up, 3) == row->rating &&
+                        sqlite3_column_double(look_up, 4) == row->elevation && sqlite3_column_type(look_up, 5) == SQLITE_NULL &&
+                        sqlite3_column_type(look_up, 6) == SQLITE_NULL;
+            if (!same) floor_fail(0, "a record in %s has changed", options->path);
+            sqlite3_reset(look_up);
+        }
+        database_execute(database, "COMMIT");
+    }
+    double seconds = floor_clock() - start;
+    sqlite3_finalize(look_up);
+    database_check(database, sqlite3_close(database));
+    floor_report("unchanged", seconds, journal.count, journal.bytes);
+}
+
+void floor_update_one_field(const floor_options *options) {
+    sqlite3 *database = open_filled(options);
+    journal journal = make_journal(options, true);
+    sqlite3_stmt *update = database_prepare(database, "UPDATE Destination SET caption = ? WHERE _name = ?");
+    double start = floor_clock();
+    for (uint64_t first = 0; first < journal.count; first += options->batch) {
+        uint64_t count = journal.count - first < options->batch ? journal.count - first : options->batch;
+        if (options->sorted) qsort(journal.rows + first, count, sizeof(floor_row), compare_names);
+        database_execute(database, "BEGIN IMMEDIATE");
+        for (uint64_t index = first; index < first + count; index++) {
+            const floor_row *row = &journal.rows[index];
+            database_check(database, sqlite3_bind_text(update, 1, row->caption, (int)row->caption_length, SQLITE_STATIC));
+            database_check(database, sqlite3_bind_blob(update, 2, row->name, sizeof(row->name), SQLITE_STATIC));
+            database_run(database, update);
+            if (sqlite3_changes(database) != 1) floor_fail(0, "a record is missing from %s", options->path);
+        }
+        database_execute(database, "COMMIT");
+    }
+    database_checkpoint(database);
+    double seconds = floor_clock() - start;
+    sqlite3_finalize(update);
+    database_check(database, sqlite3_close(database));
+    floor_report("update-one-field", seconds, journal.count, journal.bytes);
+}

@@ -1,0 +1,53 @@
+#include "tide_connection.h"
+
+#include <sqlite3.h>
+#include <stddef.h>
+
+tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error *error) {
+    int code = sqlite3_extended_errcode(connection);
+    tide_status status;
+    switch (code & 0xff) {
+    case SQLITE_FULL: status = TIDE_DISK_FULL; break;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: status = TIDE_BUSY; break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: status = TIDE_CORRUPT; break;
+    case SQLITE_NOMEM: status = TIDE_NO_MEMORY; break;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY: status = TIDE_IO_ERROR; break;
+    default: status = TIDE_SQLITE_ERROR; break;
+    }
+    return tide_error_set(error, status, code, "cannot %s: %s", doing, sqlite3_errmsg(connection));
+}
+
+tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {
+    static const struct {
+        int option, value;
+    } settings[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_DQS_DML, 0},
+        {SQLITE_DBCONFIG_DQS_DDL, 0},        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+    };
+    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL) != SQLITE_OK) {
+            return tide_sqlite_error(connection, "configure the connection", error);
+        }
+    }
+    int persist = 1;
+    sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
+    sqlite3_wal_autocheckpoint(connection, 0);
+    if (sqlite3_exec(connection, "PRAGMA synchronous = FULL", NULL, NULL, NULL) != SQLITE_OK) {
+        return tide_sqlite_error(connection, "configure the connection", error);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_connection_checkpoint(sqlite3 *connection, bool truncate, int32_t *remaining, tide_error *error) {
+    int frames = 0, moved = 0;
+    int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    int code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &moved);
+    // Busy: a reader holds frames back. What could be moved has been, and the rest is as durable in the log.
+    if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY) return tide_sqlite_error(connection, "move the log into the database", error);
+    *remaining = frames > moved ? frames - moved : 0;
+    return TIDE_OK;
+}

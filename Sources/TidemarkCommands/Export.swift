@@ -1,0 +1,62 @@
+import ArgumentParser
+import Foundation
+import TidemarkStore
+import TidemarkTransfer
+
+extension BulkExport.Format: ExpressibleByArgument {}
+
+struct Export: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Exports records as a manifest, and their assets as files.",
+        discussion: """
+            Importing an export again changes nothing. Without --assets, fields name their assets by identifier, which only the same \
+            store understands.
+
+            Examples:
+              tidemark export MyJournal.tidemark --type Destination --to backup/journal.jsonl --assets backup/pictures
+              tidemark export MyJournal.tidemark --type Destination --to - --format csv | head
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Option(help: "The record type.")
+    var type: String
+
+    @Option(help: ArgumentHelp("The file, or '-' for standard output.", valueName: "file"))
+    var to: String
+
+    @Option(help: "jsonl or csv. (default: by the file's extension, else jsonl)")
+    var format: BulkExport.Format?
+
+    @Option(help: ArgumentHelp("The folder that gets copies of the assets.", valueName: "dir"))
+    var assets: String?
+
+    @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints the summary as one JSON object (not with '--to -').")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let container = try ContainerDirectory(openingAt: fileURL(container))
+            let target: BulkExport.Target = to == "-" ? .standardOutput : .file(fileURL(to))
+            let named = fileURL(to).pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
+            let bar = ProgressBar(progress)
+            let summary = try BulkExport(
+                from: container, type: type, format: format ?? named, to: target, assets: assets.map(fileURL)
+            ).run { summary, total in
+                bar.show("\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records, total: total)
+            }
+            bar.finish()
+            guard to != "-" else { return }
+            if json {
+                try Output.json(summary)
+            } else {
+                let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
+                Output.line("Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
+            }
+        }
+    }
+}

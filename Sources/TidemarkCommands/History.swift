@@ -1,0 +1,130 @@
+import ArgumentParser
+import Foundation
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+struct History: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what was changed, when and by whom.",
+        discussion: """
+            Examples:
+              tidemark history MyJournal.tidemark --limit 5
+              tidemark history MyJournal.tidemark --transaction 42 --json
+              tidemark history MyJournal.tidemark --record 0e7f6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Option(help: ArgumentHelp("Shows the changes of one record.", valueName: "name"))
+    var record: String?
+
+    @Option(help: ArgumentHelp("Shows the changes of one transaction.", valueName: "id"))
+    var transaction: Int64?
+
+    @Option(help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
+    var limit: Int?
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func validate() throws {
+        if record != nil, transaction != nil { throw ValidationError("--record and --transaction exclude each other") }
+        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 on") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container)))
+            if let record {
+                let changes = try reader.changes(ofRecord: record)
+                guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
+                try show(HistoryReport(changes: changes.map(HistoryReport.Change.init)))
+            } else if let transaction {
+                let (updates, inserted) = try reader.changes(ofTransaction: transaction)
+                try show(HistoryReport(changes: updates.map(HistoryReport.Change.init), inserted: inserted))
+            } else {
+                try show(HistoryReport(transactions: try reader.transactions(limit: limit).map(HistoryReport.Transaction.init)))
+            }
+        }
+    }
+
+    private func show(_ report: HistoryReport) throws {
+        if json { return try Output.json(report) }
+        if let transactions = report.transactions {
+            var table = TextTable(columns: ["id", "time", "author", "origin", "inserted", "updated", "deleted"])
+            for it in transactions {
+                table.add([
+                    "\(it.id)", it.time, it.author, it.origin, "\(it.inserted)", "\(it.updated)", "\(it.deleted)",
+                ])
+            }
+            table.finish()
+        }
+        for (type, count) in (report.inserted ?? [:]).sorted(by: { $0.key < $1.key }) {
+            Output.line("inserted \(Wording.count(count)) of type \(type)")
+        }
+        for change in report.changes ?? [] {
+            Output.line("\(change.time)  \(change.author)  \(change.kind) \(change.type) \(change.record)  (transaction \(change.transaction))")
+            for (field, values) in change.fields.sorted(by: { $0.key < $1.key }) {
+                Output.line("    \(field): \(values.before?.text ?? "–") → \(values.after?.text ?? "–")")
+            }
+        }
+    }
+}
+
+/// What `tidemark history --json` prints.
+private struct HistoryReport: Encodable {
+    struct Transaction: Encodable {
+        let id: Int64
+        let time, author, origin: String
+        let inserted, updated, deleted: Int
+
+        init(_ it: HistoryTransaction) {
+            (id, time, author, origin) = (it.id, Timestamp.text(microseconds: it.time), it.author, it.origin)
+            (inserted, updated, deleted) = (it.inserted, it.updated, it.deleted)
+        }
+    }
+
+    struct Change: Encodable {
+        struct Values: Encodable {
+            let before, after: Value?
+        }
+        let transaction: Int64
+        let time, author, origin, type, record, kind: String
+        let fields: [String: Values]
+
+        init(_ it: HistoryChange) {
+            (transaction, time) = (it.transaction.id, Timestamp.text(microseconds: it.transaction.time))
+            (author, origin, type, record) = (it.transaction.author, it.transaction.origin, it.type, it.record)
+            kind = it.kind == .insert ? "insert" : "update"
+            fields = Dictionary(
+                it.fields.map { ($0.field, Values(before: Value($0.before), after: Value($0.after))) }, uniquingKeysWith: { $1 })
+        }
+    }
+
+    /// A stored value; JSON numbers for numbers, text for the rest.
+    struct Value: Encodable {
+        let value: FieldValue
+
+        init?(_ value: FieldValue?) {
+            guard let value else { return nil }
+            self.value = value
+        }
+
+        var text: String { (try? RecordText(schema: RecordTypeSchema(name: "")).plain(value)) ?? "" }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            switch value {
+            case .int64(let number): try container.encode(number)
+            case .double(let number): try container.encode(number)
+            default: try container.encode(text)
+            }
+        }
+    }
+
+    var transactions: [Transaction]?
+    var changes: [Change]?
+    var inserted: [String: Int]?
+}

@@ -1,0 +1,168 @@
+import ArgumentParser
+import Foundation
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+extension ImportFormat: ExpressibleByArgument {}
+extension StoreEnvironment: ExpressibleByArgument {}
+
+/// `--map from=to`.
+struct FieldMapping: ExpressibleByArgument {
+    let from: String
+    let to: String
+
+    init?(argument: String) {
+        guard let equals = argument.lastIndex(of: "="), equals != argument.startIndex else { return nil }
+        from = String(argument[..<equals])
+        to = String(argument[argument.index(after: equals)...])
+        guard !to.isEmpty else { return nil }
+    }
+}
+
+struct Import: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Imports records and their pictures from a manifest or a folder of photos.",
+        discussion: """
+            SOURCE is JSON Lines, a JSON array or CSV, a folder of photos, or '-' for standard input. Importing the same source again \
+            changes nothing; rows that differ are updated, field by field. Rows that can't be taken are refused with line, field and \
+            reason, and the rest goes in.
+
+            Without --id a record's name is derived from its content, so that identical rows are one record.
+
+            Examples:
+              tidemark import journal.jsonl --into MyJournal.tidemark --type Destination --id id --asset image
+              tidemark import places.csv --into MyJournal.tidemark --type Place --map "Date Taken=createdAt" --rejects rejects.jsonl
+              tidemark import ~/Pictures --into MyJournal.tidemark
+              zcat journal.jsonl.gz | tidemark import - --into MyJournal.tidemark --type Destination --id id --json
+              tidemark import journal.jsonl --into MyJournal.tidemark --type Destination --id id --dry-run
+            """)
+
+    @Argument(help: "The manifest, the folder of photos, or '-' for standard input.")
+    var source: String
+
+    @Option(help: ArgumentHelp("The container; made if it is not there.", valueName: "dir"))
+    var into: String
+
+    @Option(help: "The record type. (default: Record; of photos: Photo)")
+    var type: String?
+
+    @Option(help: "auto, jsonl, json, csv or photos. Auto tells a folder, then the extension, then the first character.")
+    var format: ImportFormat = .auto
+
+    @Option(help: ArgumentHelp("The field that holds the record name.", valueName: "field"))
+    var id: String?
+
+    @Option(help: ArgumentHelp("Gives a field of the source another name. Can be repeated.", valueName: "from=to"))
+    var map: [FieldMapping] = []
+
+    @Option(help: ArgumentHelp("The folder that paths of assets start from. (default: the manifest's)", valueName: "dir"))
+    var assetsRoot: String?
+
+    @Option(help: ArgumentHelp("A field whose values are paths of files to take in. Can be repeated.", valueName: "field"))
+    var asset: [String] = []
+
+    @Option(help: ArgumentHelp("A schema file: types and fields known beforehand.", valueName: "file"))
+    var schema: String?
+
+    @Option(help: "development: the schema grows by itself; production: it is fixed. (default: the container's)")
+    var environment: StoreEnvironment?
+
+    @Option(help: ArgumentHelp("Rows in a transaction.", valueName: "n"))
+    var batch: Int = ImportOptions.defaultBatchSize
+
+    @Flag(help: "Reads, checks and compares everything, and writes nothing.")
+    var dryRun = false
+
+    @Option(help: ArgumentHelp("Where refused rows are described, a JSON object a line.", valueName: "file"))
+    var rejects: String?
+
+    @Flag(help: "Goes on where the same import was interrupted.")
+    var resume = false
+
+    @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints the summary as one JSON object.")
+    var json = false
+
+    func validate() throws {
+        guard batch > 0, batch <= 1_000_000 else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let summary = try await importing()
+            if json {
+                try Output.json(summary)
+            } else {
+                tell(summary)
+            }
+            if summary.rejected > 0 { throw ExitCode(ExitStatus.dataError.rawValue) }
+        }
+    }
+
+    private func importing() async throws -> ImportSummary {
+        let source = importSource()
+        let isFolder = if case .folder = source { true } else { false }
+        let options = ImportOptions(
+            type: type ?? (isFolder ? "Photo" : "Record"), format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
+            assetsRoot: assetsRoot.map(fileURL), assetFields: asset, schema: try schema.map { try SchemaFile.read(fileURL($0)) } ?? [],
+            environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects.map(fileURL), resumes: resume)
+        let bulkImport = BulkImport(source: source, into: fileURL(into), options: options)
+        let bar = ProgressBar(progress)
+        let running = Task { try await bulkImport.run() }
+        let interruption = Interruption { running.cancel() }
+        defer { interruption.stop() }
+        for await state in bulkImport.progress { bar.show(label(state), done: state.done, total: state.total) }
+        bar.finish()
+        return try await running.value
+    }
+
+    private func importSource() -> ImportSource {
+        if source == "-" { return .standardInput }
+        var isDirectory: ObjCBool = false
+        let url = fileURL(source)
+        let exists = FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory)
+        return exists && isDirectory.boolValue ? .folder(url) : .file(url)
+    }
+
+    private func label(_ state: ImportProgress) -> String {
+        let seconds = max(0.001, state.summary.duration / .seconds(1))
+        let records = Wording.count(state.summary.read, "record")
+        let done = state.isFolder ? "\(Wording.count(state.done)) files" : Wording.bytes(state.done + state.summary.assets.bytes)
+        let rate = Wording.count(Int(Double(state.summary.read) / seconds))
+        let refused = state.summary.rejected > 0 ? "  \(Wording.count(state.summary.rejected)) refused" : ""
+        return "\(records)  \(done)  \(rate)/s\(refused)"
+    }
+
+    private func tell(_ summary: ImportSummary) {
+        let done = summary.isDryRun ? "Would import" : "Imported"
+        var text = "\(done) \(Wording.count(summary.read, "record")) in \(Wording.duration(summary.duration)): "
+        text += "\(Wording.count(summary.changes.inserted)) new, \(Wording.count(summary.changes.updated)) updated, "
+        text += "\(Wording.count(summary.changes.unchanged)) unchanged, \(Wording.count(summary.rejected)) refused."
+        Output.line(text)
+        if summary.assets.referenced > 0 {
+            Output.line(
+                "Assets: \(Wording.count(summary.assets.referenced)) named, \(Wording.count(summary.assets.stored)) new "
+                    + "(\(Wording.bytes(summary.assets.bytes))), \(Wording.count(summary.assets.deduplicated)) there already.")
+        }
+        if resume {
+            Output.line(
+                summary.resumedAfter.map { "Went on after \(Wording.count($0, "record")) of the interrupted import; they are counted." }
+                    ?? "There was no interrupted import to go on with; it began at the beginning.")
+        }
+        guard summary.rejected > 0 else { return }
+        for rejection in summary.firstRejections {
+            let field = rejection.field.isEmpty ? "" : ", field '\(rejection.field)'"
+            Output.error("  line \(rejection.line)\(field): \(rejection.reason)")
+        }
+        if summary.rejected > summary.firstRejections.count {
+            Output.error("  and \(Wording.count(summary.rejected - summary.firstRejections.count)) more")
+        }
+        Output.error(rejects.map { "The refused rows are in \($0)." } ?? "To have the refused rows in a file, add --rejects FILE.")
+    }
+}
+
+/// A path of the command line as a file URL.
+func fileURL(_ path: String) -> URL { URL(fileURLWithPath: path) }

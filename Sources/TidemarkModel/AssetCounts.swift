@@ -1,0 +1,23 @@
+/// What an import did with the files that its records name.
+public struct AssetCounts: Codable, Hashable, Sendable {
+    /// Values that named a file and were accepted.
+    public var referenced: Int
+    /// Contents that the store did not have.
+    public var stored: Int
+    /// References to a content that was there already.
+    public var deduplicated: Int { referenced - stored }
+    /// Bytes of the contents that were stored.
+    public var bytes: Int
+
+    public init(referenced: Int = 0, stored: Int = 0, bytes: Int = 0) {
+        self.referenced = referenced
+        self.stored = stored
+        self.bytes = bytes
+    }
+
+    public static func += (left: inout AssetCounts, right: AssetCounts) {
+        left.referenced += right.referenced
+        left.stored += right.stored
+        left.bytes += right.bytes
+    }
+}

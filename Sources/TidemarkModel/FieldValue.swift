@@ -1,0 +1,17 @@
+/// The value of a record's field, as it is stored.
+public enum FieldValue: Hashable, Sendable {
+    case string(String)
+    case int64(Int64)
+    case double(Double)
+    /// Microseconds since 1970 UTC.
+    case timestamp(Int64)
+    case bytes([UInt8])
+    /// A JSON object with `latitude`, `longitude` and more where known.
+    case location(String)
+    /// A record name.
+    case reference(String)
+    /// A blob's identifier.
+    case asset(String)
+    /// A JSON array of scalars as they are stored.
+    case list(String, of: FieldType.Scalar)
+}

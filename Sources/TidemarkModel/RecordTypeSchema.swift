@@ -1,0 +1,25 @@
+/// What a record type has: its name and its fields in order.
+public struct RecordTypeSchema: Hashable, Sendable {
+    public struct Field: Hashable, Sendable {
+        public let name: String
+        public let type: FieldType
+
+        public init(name: String, type: FieldType) {
+            self.name = name
+            self.type = type
+        }
+    }
+
+    public let name: String
+    /// The field of the source that holds the record name, and under which exports show it; `nil` when there is none.
+    public var nameField: String?
+    public var fields: [Field]
+
+    public init(name: String, nameField: String? = nil, fields: [Field] = []) {
+        self.name = name
+        self.nameField = nameField
+        self.fields = fields
+    }
+
+    public func field(named name: String) -> Field? { fields.first { $0.name == name } }
+}

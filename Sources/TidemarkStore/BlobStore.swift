@@ -1,0 +1,129 @@
+import CTideCore
+import Foundation
+import TidemarkModel
+
+/// The assets of a container, open for taking files in.
+///
+/// While one is open it holds the container's intake lock, shared with others. The first to open one after a process has died in the
+/// middle of taking in removes what that process has left: temporary files, and blobs that no committed record names.
+///
+/// `@unchecked Sendable`: the core's store serves several threads at once; its workers belong to one call of `takeIn` at a time,
+/// which the actor that owns this sees to.
+package final class BlobStore: @unchecked Sendable {
+    /// A blob of which the registry must know.
+    package struct Blob: Sendable {
+        package let id: String
+        package let size: Int64
+        package let media: Int
+    }
+
+    package let pointer: OpaquePointer
+    private let lock: StoreLock?
+    private let marker: URL?
+
+    /// For a dry run: files are read and checked, and nothing is written. There need not be a container yet.
+    package init(lookingInto url: URL) throws(StoreError) {
+        var created: OpaquePointer?
+        try checked { tide_blob_store_create(url.path, true, &created, &$0) }
+        pointer = created!
+        lock = nil
+        marker = nil
+    }
+
+    package init(container: ContainerDirectory) throws(StoreError) {
+        var created: OpaquePointer?
+        try checked { tide_blob_store_create(container.url.path, false, &created, &$0) }
+        pointer = created!
+        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+        try Self.recoverIfAlone(lock, container: container)
+        try lock.acquire(shared: true, timeout: .seconds(30))
+        self.lock = consume lock
+        marker = container.staging.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString).open")
+        guard FileManager.default.createFile(atPath: marker!.path, contents: nil) else {
+            throw StoreError(.io, "cannot make the file \(marker!.path)")
+        }
+    }
+
+    deinit { tide_blob_store_destroy(pointer) }
+
+    private static func recoverIfAlone(_ lock: borrowing StoreLock, container: ContainerDirectory) throws(StoreError) {
+        do throws(StoreError) {
+            try lock.acquire(shared: false, timeout: .zero)
+        } catch {
+            // Others are taking files in: nothing of theirs is to be touched.
+            if error.code == .busy { return }
+            throw error
+        }
+        defer { lock.release() }
+        do {
+            try IntakeRecovery(container: container).run()
+        } catch {
+            throw StoreError(error, doing: "clean up after an interrupted import")
+        }
+    }
+
+    /// Says that all blobs taken in are named by committed records, or that the caller leaves it to the next one to clean up.
+    package func close() {
+        if let marker { try? FileManager.default.removeItem(at: marker) }
+    }
+
+    /// Makes all blobs taken in so far durable. Nothing may name them in a committed record before.
+    package func sync() throws(StoreError) {
+        try checked { tide_blob_store_sync(pointer, &$0) }
+    }
+}
+
+/// Workers that take files in below one root.
+///
+/// `@unchecked Sendable`: as ``BlobStore``.
+package final class IntakeWorkers: @unchecked Sendable {
+    package private(set) var pointers: [OpaquePointer] = []
+    private let store: BlobStore
+
+    package init(store: BlobStore, root: URL, count: Int) throws(StoreError) {
+        self.store = store
+        for _ in 0..<max(1, count) {
+            var created: OpaquePointer?
+            try checked { tide_intake_create(store.pointer, root.path, &created, &$0) }
+            pointers.append(created!)
+        }
+    }
+
+    deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
+
+    /// Takes in the files that a batch's rows name, and returns the blobs that they have become.
+    package func takeIn(_ batch: RecordBatch, counts: inout AssetCounts) throws(StoreError) -> [BlobStore.Blob] {
+        let pointers = pointers
+        return try collectBlobs(counts: &counts) { counts, context, visitor, error in
+            pointers.withUnsafeBufferPointer { workers in
+                workers.withMemoryRebound(to: OpaquePointer.self) {
+                    tide_intake_batch(
+                        $0.baseAddress!, UInt32(workers.count), batch.pointer, &counts, visitor, context, &error)
+                }
+            }
+        }
+    }
+
+    /// Runs a call of the core that visits blobs, and collects these.
+    package func collectBlobs(
+        counts: inout AssetCounts,
+        _ body: (inout tide_intake_counts, UnsafeMutableRawPointer, tide_blob_visitor, inout tide_error) -> tide_status
+    ) throws(StoreError) -> [BlobStore.Blob] {
+        var blobs: [BlobStore.Blob] = []
+        var taken = tide_intake_counts()
+        try withUnsafeMutablePointer(to: &blobs) { list throws(StoreError) in
+            try checked { error in
+                body(
+                    &taken, UnsafeMutableRawPointer(list),
+                    { context, blob in
+                        let blob = blob.pointee
+                        let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+                        context!.assumingMemoryBound(to: [BlobStore.Blob].self).pointee.append(
+                            BlobStore.Blob(id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue)))
+                    }, &error)
+            }
+        }
+        counts += AssetCounts(referenced: Int(taken.referenced), stored: Int(taken.stored), bytes: Int(taken.bytes))
+        return blobs
+    }
+}

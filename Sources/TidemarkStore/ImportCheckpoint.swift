@@ -1,0 +1,58 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Where an interrupted import can go on, stored in the transaction of the last batch that it wrote.
+package struct ImportCheckpoint: Codable, Sendable, Equatable {
+    /// What is imported and how, so that only the same import goes on from here.
+    package var source: String
+    /// Bytes of the source (of a folder: files) that are done, and the digest of these.
+    package var offset: UInt64
+    package var line: UInt64
+    package var digest: [UInt8]
+    package var counts: ChangeCounts
+    package var read: Int
+    package var rejected: Int
+    /// Length of the rejects file.
+    package var rejectsLength: UInt64
+    package var assets: AssetCounts
+
+    package init(
+        source: String, offset: UInt64 = 0, line: UInt64 = 0, digest: [UInt8] = [], counts: ChangeCounts = ChangeCounts(),
+        read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts()
+    ) {
+        self.source = source
+        self.offset = offset
+        self.line = line
+        self.digest = digest
+        self.counts = counts
+        self.read = read
+        self.rejected = rejected
+        self.rejectsLength = rejectsLength
+        self.assets = assets
+    }
+
+    static func fetch(_ db: Database, source: String) throws -> ImportCheckpoint? {
+        let state = try String.fetchOne(db, sql: "SELECT state FROM tide_imports WHERE source = ?", arguments: [source])
+        // A state that can't be read is none: the import then begins anew, which is harmless.
+        return state.flatMap { try? JSONDecoder().decode(ImportCheckpoint.self, from: Data($0.utf8)) }
+    }
+
+    func store(_ db: Database) throws {
+        let state = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
+        try db.execute(
+            sql: "INSERT INTO tide_imports (source, state) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET state = excluded.state",
+            arguments: [source, state])
+    }
+
+    static func delete(_ db: Database, source: String) throws {
+        try db.execute(sql: "DELETE FROM tide_imports WHERE source = ?", arguments: [source])
+    }
+}
+
+extension RecordStore {
+    /// The checkpoint that an interrupted import of `source` has left.
+    package func importCheckpoint(source: String) throws(StoreError) -> ImportCheckpoint? {
+        try read("look for an interrupted import") { db in try ImportCheckpoint.fetch(db, source: source) }
+    }
+}

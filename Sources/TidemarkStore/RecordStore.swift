@@ -1,0 +1,151 @@
+import CTideCore
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// One database file of a container, open for writing.
+///
+/// Every write and every checkpoint goes under a lock that all processes share. Work runs on the store's own queue.
+///
+/// ```swift
+/// let container = try ContainerDirectory(openingOrCreatingAt: URL(fileURLWithPath: "MyJournal.tidemark"))
+/// let store = try RecordStore(container: container)
+/// let types = try await store.types()
+/// ```
+public actor RecordStore {
+    package nonisolated let executor = StoreExecutor(label: "tidemark.store")
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    public nonisolated let container: ContainerDirectory
+    /// Seeds the digests of rows; secret to the store.
+    package nonisolated let digestSeed: UInt64
+    let queue: DatabaseQueue
+    let lock: StoreLock
+    let lockTimeout: Duration
+    /// The store that a dry run looks through to; `nil` for a real store.
+    let base: DryRunBase?
+
+    var storedTypes: [StoredType] = []
+    var schemaGeneration: Int64 = -1
+    var writers: [Int64: TableWriter] = [:]
+    var dataVersion: Int64 = -1
+
+    /// Bytes in the write-ahead log from which on it is moved into the database.
+    static let checkpointThreshold = 64 << 20
+
+    /// Opens the private store of a container, making it if the container is new.
+    ///
+    /// - Parameter lockTimeout: How long a write waits for other processes' writes.
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `cannotCreate`, `busy`, `corrupt` or `io`.
+    public init(container: ContainerDirectory, lockTimeout: Duration = .seconds(30)) throws(StoreError) {
+        try self.init(container: container, lockTimeout: lockTimeout, base: nil)
+    }
+
+    init(container: ContainerDirectory, lockTimeout: Duration, base: DryRunBase?) throws(StoreError) {
+        let path = container.privateStore.path
+        let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
+        do {
+            let seed = base?.digestSeed ?? UInt64.random(in: 1...UInt64.max)
+            (queue, digestSeed) = try lock.withLock(timeout: lockTimeout) {
+                try Self.open(path: path, seed: seed)
+            }
+        } catch {
+            throw StoreError(error, doing: "open \(path)")
+        }
+        self.container = container
+        self.lock = lock
+        self.lockTimeout = lockTimeout
+        self.base = base
+    }
+
+    private static func open(path: String, seed: UInt64) throws -> (DatabaseQueue, UInt64) {
+        var configuration = Configuration()
+        configuration.label = "tidemark"
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
+            _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+            let handle = try db.handle
+            try checked { tide_connection_prepare(handle, &$0) }
+        }
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let stored = try queue.inDatabase { db in
+            if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
+                try db.inTransaction(.immediate) {
+                    try db.execute(sql: StoreFormat.tables)
+                    try db.execute(
+                        sql: "INSERT INTO tide_meta (key, value) VALUES ('digest_seed', ?)", arguments: [Int64(bitPattern: seed)])
+                    try db.execute(sql: "PRAGMA user_version = \(ContainerDirectory.format)")
+                    try db.execute(sql: "PRAGMA application_id = \(StoreFormat.applicationID)")
+                    return .commit
+                }
+            }
+            try StoreFormat.check(db, path: path)
+            return try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'digest_seed'")
+        }
+        guard let stored else { throw StoreError(.corrupt, "\(path) lacks its digest seed") }
+        return (queue, UInt64(bitPattern: stored))
+    }
+
+    /// The record types of the store, with their fields.
+    public func types() throws(StoreError) -> [RecordTypeSchema] {
+        try read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
+    }
+
+    /// Moves the write-ahead log into the database and empties it, unless a reader of another process needs it.
+    public func checkpoint() throws(StoreError) {
+        try locked("checkpoint") { try self.checkpointLocked(truncate: true) }
+    }
+
+    func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
+        do {
+            return try queue.inDatabase(body)
+        } catch {
+            throw StoreError(error, doing: what)
+        }
+    }
+
+    func locked<Result>(_ what: String, _ body: () throws -> Result) throws(StoreError) -> Result {
+        do {
+            return try lock.withLock(timeout: lockTimeout, body)
+        } catch {
+            throw StoreError(error, doing: what)
+        }
+    }
+
+    func checkpointLocked(truncate: Bool) throws {
+        try queue.inDatabase { db in
+            var remaining: Int32 = 0
+            // Emptying the log waits for readers; it is not worth waiting for.
+            let connection = try db.handle
+            try db.execute(sql: "PRAGMA busy_timeout = 0")
+            defer { try? db.execute(sql: "PRAGMA busy_timeout = 10000") }
+            try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) }
+        }
+    }
+
+    func checkpointIfLong() throws {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: container.privateStore.path + "-wal")
+        let size = (attributes?[.size] as? NSNumber)?.intValue ?? 0
+        if size >= Self.checkpointThreshold { try checkpointLocked(truncate: false) }
+    }
+
+    /// Brings the cached schema up to what the database says. Runs in the transaction that relies on it.
+    func refreshSchema(_ db: Database) throws {
+        let generation = try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'") ?? 0
+        guard generation != schemaGeneration else { return }
+        storedTypes = try StoredType.fetchAll(db)
+        schemaGeneration = generation
+    }
+}
+
+extension RecordStore {
+    /// Checks that a text can name a type or a field.
+    package static func checkIdentifier(_ name: String, what: String) throws(StoreError) {
+        do {
+            try StoredType.checkIdentifier(name, what: what)
+        } catch {
+            throw StoreError(error, doing: "use the name")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import CTideCore
+import GRDB
+
+/// Why a store could not do what was asked. Two errors are equal when their codes are.
+public struct StoreError: Error, Sendable {
+    /// The kind of failure; more may come.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// There is no container or store at that place.
+        public static let notFound = Code(rawValue: "notFound")
+        /// What is there is no Tidemark store.
+        public static let notAStore = Code(rawValue: "notAStore")
+        /// The store was written by a newer version.
+        public static let newerFormat = Code(rawValue: "newerFormat")
+        /// The container or a file in it can't be made.
+        public static let cannotCreate = Code(rawValue: "cannotCreate")
+        /// A file can't be read or written.
+        public static let io = Code(rawValue: "io")
+        /// The disk or the quota is full.
+        public static let diskFull = Code(rawValue: "diskFull")
+        /// Another process has held the store's lock for too long.
+        public static let busy = Code(rawValue: "busy")
+        /// What is on disk breaks the format's rules.
+        public static let corrupt = Code(rawValue: "corrupt")
+        /// In production: a type or field that the schema lacks; or a schema that contradicts the store's.
+        public static let schema = Code(rawValue: "schema")
+        /// SQL that the caller gave is wrong.
+        public static let sql = Code(rawValue: "sql")
+        /// The core refused for another reason.
+        public static let core = Code(rawValue: "core")
+    }
+
+    /// What the caller can do.
+    public enum Recovery: Sendable {
+        case retry, freeSpace, askThePerson, none
+    }
+
+    public let code: Code
+    /// What happened, where, and what helps.
+    public let message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var recovery: Recovery {
+        switch code {
+        case .busy: .retry
+        case .diskFull: .freeSpace
+        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql: .askThePerson
+        default: .none
+        }
+    }
+}
+
+extension StoreError: Equatable {
+    public static func == (left: StoreError, right: StoreError) -> Bool { left.code == right.code }
+}
+
+extension StoreError: CustomStringConvertible {
+    public var description: String { message }
+}
+
+extension StoreError {
+    /// The core's failure as an error of ours.
+    package init(_ error: tide_error) {
+        let code: Code =
+            switch error.status {
+            case TIDE_IO_ERROR: .io
+            case TIDE_DISK_FULL: .diskFull
+            case TIDE_BUSY: .busy
+            case TIDE_CORRUPT: .corrupt
+            default: .core
+            }
+        self.init(code, error.text)
+    }
+
+    /// GRDB's failure, or any other, as an error of ours.
+    init(_ error: any Error, doing what: String) {
+        switch error {
+        case let error as StoreError:
+            self = error
+        case let error as DatabaseError:
+            let code: Code =
+                switch error.resultCode {
+                case .SQLITE_FULL: .diskFull
+                case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
+                case .SQLITE_CORRUPT, .SQLITE_NOTADB: .corrupt
+                case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_READONLY: .io
+                default: .core
+                }
+            self.init(code, "cannot \(what): \(error.message ?? error.resultCode.description)")
+        default:
+            self.init(.io, "cannot \(what): \(error)")
+        }
+    }
+}
+
+extension tide_error {
+    /// The message as a string.
+    package var text: String {
+        withUnsafeBytes(of: message) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}
+
+/// Runs a call of the core and throws what it reports.
+package func checked(_ body: (inout tide_error) -> tide_status) throws(StoreError) {
+    var error = tide_error()
+    let status = body(&error)
+    guard status != TIDE_OK else { return }
+    if error.status == TIDE_OK { error.status = status }
+    throw StoreError(error)
+}

@@ -1,0 +1,54 @@
+import GRDB
+
+/// The tables of a store that are not records; specified in Documentation/Formats/store.md.
+enum StoreFormat {
+    /// "Tide", as SQLite's application id.
+    static let applicationID: Int32 = 0x5469_6465
+    static let defaultZone: Int64 = 1
+    static let pageSize = 16384
+
+    static let tables = """
+        CREATE TABLE tide_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+        CREATE TABLE tide_types (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+            name_field TEXT, next_row INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE tide_fields (
+            type_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name TEXT NOT NULL, column_name TEXT NOT NULL COLLATE NOCASE,
+            type INTEGER NOT NULL, PRIMARY KEY (type_id, ordinal), UNIQUE (type_id, name), UNIQUE (type_id, column_name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_transactions (
+            id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL,
+            inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE tide_changes (
+            id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,
+            first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT
+        ) STRICT;
+        CREATE TABLE tide_outbox (
+            id INTEGER PRIMARY KEY, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,
+            last_row INTEGER NOT NULL, change_id INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO tide_counters (name, value) VALUES ('next_change', 1), ('next_transaction', 1);
+        INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');
+        INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1);
+        """
+
+    /// Checks that a database is a store of ours that this version can read.
+    static func check(_ db: Database, path: String) throws {
+        let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard application == applicationID else {
+            throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
+        }
+        guard version <= ContainerDirectory.format else {
+            throw StoreError(
+                .newerFormat,
+                "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it")
+        }
+    }
+}

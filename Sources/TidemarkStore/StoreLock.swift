@@ -1,0 +1,29 @@
+import CTideCore
+import Foundation
+
+/// Owns a lock file of the core; see `tide_lock.h`. It is released when the process dies.
+package struct StoreLock: ~Copyable {
+    private let lock: OpaquePointer
+
+    package init(at url: URL) throws(StoreError) {
+        var created: OpaquePointer?
+        try checked { tide_lock_create(url.path, &created, &$0) }
+        lock = created!
+    }
+
+    deinit { tide_lock_destroy(lock) }
+
+    /// Runs `body` under the lock, waiting for it at most `timeout`. Throws `busy` when the time has passed.
+    package borrowing func withLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
+        try acquire(shared: false, timeout: timeout)
+        defer { tide_lock_release(lock) }
+        return try body()
+    }
+
+    package borrowing func acquire(shared: Bool, timeout: Duration) throws(StoreError) {
+        let milliseconds = UInt32(clamping: timeout / .milliseconds(1) < 4e9 ? Int64(timeout / .milliseconds(1)) : .max)
+        try checked { tide_lock_acquire(lock, shared, milliseconds, &$0) }
+    }
+
+    package borrowing func release() { tide_lock_release(lock) }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// One transaction of a store's history.
+public struct HistoryTransaction: Hashable, Sendable {
+    public let id: Int64
+    /// Microseconds since 1970 UTC.
+    public let time: Int64
+    public let author: String
+    /// Where it came from: `import`, …
+    public let origin: String
+    public let inserted: Int
+    public let updated: Int
+    public let deleted: Int
+}
+
+/// One change of one record.
+public struct HistoryChange: Hashable, Sendable {
+    public enum Kind: Int, Sendable {
+        case insert = 1
+        case update = 2
+    }
+
+    /// What a field was and what it became, as the store holds values.
+    public struct FieldChange: Hashable, Sendable {
+        public let field: String
+        public let type: FieldType
+        public let before: FieldValue?
+        public let after: FieldValue?
+    }
+
+    public let id: Int64
+    public let transaction: HistoryTransaction
+    public let type: String
+    public let record: String
+    public let kind: Kind
+    /// Of an update.
+    public let fields: [FieldChange]
+}
+
+extension StoreReader {
+    /// The newest transactions, newest first.
+    public func transactions(limit: Int? = nil) throws(StoreError) -> [HistoryTransaction] {
+        try read("read the history") { db in
+            try Row.fetchAll(
+                db, sql: "SELECT * FROM tide_transactions ORDER BY id DESC LIMIT ?", arguments: [limit ?? -1]
+            ).map(HistoryTransaction.init)
+        }
+    }
+
+    /// The changes of one record, newest first; empty when there is no record of that name.
+    public func changes(ofRecord name: String) throws(StoreError) -> [HistoryChange] {
+        try read("read the history") { db in
+            for type in try StoredType.fetchAll(db) {
+                guard
+                    let id = try Int64.fetchOne(
+                        db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _key = ?", arguments: [RecordKey(name: name)])
+                else { continue }
+                return try RecordHistory(db, type: type, rowID: id).changes
+            }
+            return []
+        }
+    }
+
+    /// The updates of one transaction, in order; and how many records it inserted, per type.
+    public func changes(ofTransaction id: Int64) throws(StoreError) -> (updates: [HistoryChange], inserted: [String: Int]) {
+        try read("read the history") { db in
+            let types = try StoredType.fetchAll(db)
+            var updates: [HistoryChange] = []
+            var inserted: [String: Int] = [:]
+            for row in try Row.fetchAll(db, sql: "SELECT * FROM tide_changes WHERE transaction_id = ? ORDER BY id", arguments: [id]) {
+                guard let type = types.first(where: { $0.id == row["type_id"] as Int64 }) else { continue }
+                if row["kind"] as Int == HistoryChange.Kind.insert.rawValue {
+                    inserted[type.name, default: 0] += Int(row["last_row"] as Int64 - (row["first_row"] as Int64) + 1)
+                } else {
+                    let change: Int64 = row["id"]
+                    updates += try RecordHistory(db, type: type, rowID: row["first_row"]).changes.filter { $0.id == change }
+                }
+            }
+            return (updates, inserted)
+        }
+    }
+}
+
+extension HistoryTransaction {
+    init(_ row: Row) {
+        id = row["id"]
+        time = row["time"]
+        author = row["author"]
+        origin = row["origin"]
+        inserted = row["inserted"]
+        updated = row["updated"]
+        deleted = row["deleted"]
+    }
+}
+
+/// Walks the changes of one row from the newest to the oldest that history still has.
+private struct RecordHistory {
+    let changes: [HistoryChange]
+
+    init(_ db: Database, type: StoredType, rowID: Int64) throws {
+        let columns = (["_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        guard let row = try Row.fetchOne(db, sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?", arguments: [rowID])
+        else {
+            changes = []
+            return
+        }
+        let record = StoredRecord(row, fields: type.fields)
+        var values = Dictionary(uniqueKeysWithValues: zip(type.fields.map(\.name), record.values))
+        var next: Int64? = record.version
+        var found: [HistoryChange] = []
+        while let id = next {
+            let sql = """
+                SELECT c.id AS change_id, c.kind, c.previous, c.before, t.* FROM tide_changes c
+                JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
+                """
+            guard let change = try Row.fetchOne(db, sql: sql, arguments: [id]), let kind = HistoryChange.Kind(rawValue: change["kind"])
+            else { break }
+            var fields: [HistoryChange.FieldChange] = []
+            for (name, before) in try Self.before(change["before"]) {
+                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+                let value = FieldValue(before, type: field.type)
+                fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
+                values[name] = value
+            }
+            found.append(
+                HistoryChange(
+                    id: id, transaction: HistoryTransaction(change), type: type.name, record: record.name, kind: kind, fields: fields))
+            next = change["previous"]
+        }
+        changes = found
+    }
+
+    /// The values before a change: a JSON object of the fields as the store held them, bytes in Base64.
+    private static func before(_ text: String?) throws -> [(String, DatabaseValue)] {
+        guard let text else { return [] }
+        return try JSONDecoder().decode([String: Stored].self, from: Data(text.utf8))
+            .map { ($0.key, $0.value.value) }
+            .sorted { $0.0 < $1.0 }
+    }
+
+    private struct Stored: Decodable {
+        let value: DatabaseValue
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if container.decodeNil() {
+                value = .null
+            } else if let integer = try? container.decode(Int64.self) {
+                value = integer.databaseValue
+            } else if let real = try? container.decode(Double.self) {
+                value = real.databaseValue
+            } else {
+                value = try container.decode(String.self).databaseValue
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// A record as it lies in a store.
+public struct StoredRecord: Hashable, Sendable {
+    public let name: String
+    /// The number of the change that last touched it; rises with every change.
+    public let version: Int64
+    /// In the order of the type's fields; `nil` for no value.
+    public let values: [FieldValue?]
+}
+
+/// Which records, and in which order.
+public struct RecordQuery: Sendable {
+    public var type: String
+    /// An SQL expression over the fields, `_name` and the bookkeeping columns; `nil` for all.
+    public var condition: String?
+    /// A field, or `_name`; `nil` for the order in which records came.
+    public var sortField: String?
+    public var isDescending: Bool
+    public var limit: Int?
+
+    public init(
+        type: String, condition: String? = nil, sortField: String? = nil, isDescending: Bool = false, limit: Int? = nil
+    ) {
+        self.type = type
+        self.condition = condition
+        self.sortField = sortField
+        self.isDescending = isDescending
+        self.limit = limit
+    }
+}
+
+extension StoreReader {
+    /// The schema of a type.
+    ///
+    /// - Throws: ``StoreError`` `schema` when the store has no such type.
+    public func type(named name: String) throws(StoreError) -> RecordTypeSchema {
+        try read("read the schema") { db in try storedType(db, named: name).schema }
+    }
+
+    /// Calls `body` for each record that the query matches, one at a time, all of one state of the store.
+    ///
+    /// - Throws: ``StoreError`` `sql` when the condition is no SQL expression over the type's fields, `schema` for an unknown type or
+    ///   field; and what `body` throws.
+    /// - Complexity: Memory is constant; without an order, records come as they are read.
+    public func forEachRecord(_ query: RecordQuery, _ body: (StoredRecord) throws -> Void) throws {
+        try database.read { db in
+            let type = try storedType(db, named: query.type)
+            let sql = try self.sql(for: query, type: type)
+            let rows: RowCursor
+            do {
+                rows = try Row.fetchCursor(db, sql: sql)
+            } catch let error as DatabaseError where query.condition != nil {
+                throw StoreError(.sql, "the condition '\(query.condition!)' can't be used: \(error.message ?? "\(error)")")
+            }
+            while let row = try rows.next() {
+                try body(StoredRecord(row, fields: type.fields))
+            }
+        }
+    }
+
+    /// The number of records of a type.
+    public func count(type name: String) throws(StoreError) -> Int {
+        try read("count the records") { db in
+            let type = try storedType(db, named: name)
+            return try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0
+        }
+    }
+
+    private func sql(for query: RecordQuery, type: StoredType) throws -> String {
+        let columns = ["_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+        var sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.viewName)\""
+        // On a line of its own, so that a comment in it ends there.
+        if let condition = query.condition { sql += " WHERE (\(condition)\n)" }
+        if let field = query.sortField {
+            sql += " ORDER BY \(try orderColumn(field, type: type)) \(query.isDescending ? "DESC" : "ASC"), _id"
+        } else {
+            sql += " ORDER BY _id \(query.isDescending ? "DESC" : "ASC")"
+        }
+        if let limit = query.limit { sql += " LIMIT \(limit)" }
+        return sql
+    }
+
+    private func orderColumn(_ field: String, type: StoredType) throws -> String {
+        if field == "_name" || field == type.nameField { return "_name" }
+        guard let known = type.fields.first(where: { $0.name == field }) else {
+            throw StoreError(
+                .schema,
+                "\(type.name) has no field '\(field)' to sort by; it has \(type.fields.map(\.name).joined(separator: ", "))")
+        }
+        return "\"\(known.column)\""
+    }
+}
+
+extension StoredRecord {
+    /// From a row of key, version, and the fields.
+    init(_ row: Row, fields: [StoredType.Field]) {
+        name = (row[0] as RecordKey).name
+        version = row[1]
+        values = fields.indices.map { FieldValue(row[$0 + 2] as DatabaseValue, type: fields[$0].type) }
+    }
+}
+
+extension FieldValue {
+    /// The value that a column of a field of `type` holds; `nil` for NULL, and for what such a column can't hold.
+    init?(_ value: DatabaseValue, type: FieldType) {
+        switch (value.storage, type.scalar) {
+        case (.string(let text), _) where type.isList: self = .list(text, of: type.scalar)
+        case (.int64(let number), .int64): self = .int64(number)
+        case (.int64(let number), .timestamp): self = .timestamp(number)
+        case (.double(let number), .double): self = .double(number)
+        case (.string(let text), .string): self = .string(text)
+        case (.string(let text), .location): self = .location(text)
+        case (.string(let text), .reference): self = .reference(text)
+        case (.string(let text), .asset): self = .asset(text)
+        case (.blob(let data), .bytes): self = .bytes(Array(data))
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// Completes batches between reader and store: takes in the files that they name, computes digests, makes blobs durable.
+actor AssetIntake {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.intake")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let blobs: BlobStore
+    private let workers: IntakeWorkers?
+    private let digestSeed: UInt64
+
+    /// - Parameter workers: `nil` when no field is an asset, or when the reader takes the files in itself.
+    init(blobs: BlobStore, workers: IntakeWorkers?, digestSeed: UInt64) {
+        self.blobs = blobs
+        self.workers = workers
+        self.digestSeed = digestSeed
+    }
+
+    func complete(_ filled: FilledBatch) throws -> FilledBatch {
+        var filled = filled
+        if let workers { filled.blobs += try workers.takeIn(filled.batch, counts: &filled.assets) }
+        filled.batch.digest(seed: digestSeed)
+        try blobs.sync()
+        return filled
+    }
+}

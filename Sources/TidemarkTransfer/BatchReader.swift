@@ -1,0 +1,31 @@
+import TidemarkModel
+import TidemarkStore
+
+/// Where a reader stands, between two rows.
+struct SourcePosition: Sendable, Equatable {
+    /// Bytes of a manifest, files of a folder.
+    var offset: UInt64 = 0
+    var line: UInt64 = 0
+    /// Digest of what lies before.
+    var digest: [UInt8] = []
+}
+
+/// A batch on its way from the source to the store.
+struct FilledBatch: Sendable {
+    let batch: RecordBatch
+    let isLast: Bool
+    /// Where the source stands behind the batch.
+    let position: SourcePosition
+    var blobs: [BlobStore.Blob] = []
+    var assets = AssetCounts()
+}
+
+/// Fills batches from a source, in order.
+protocol BatchReader: Actor {
+    /// Fills an empty batch with the next rows.
+    func fill(_ batch: RecordBatch) throws -> FilledBatch
+    /// Goes to where an earlier run stood, before anything was read.
+    func resume(at position: SourcePosition) throws
+    /// The length of the source as positions measure it, if it is known.
+    nonisolated var total: Int? { get }
+}

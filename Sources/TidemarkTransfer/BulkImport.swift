@@ -1,0 +1,64 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// Imports a manifest or a folder of photos into a container.
+///
+/// Reading, taking in pictures and writing overlap. Each batch is one durable transaction; a run that is interrupted leaves whole
+/// batches, and one that `resumes` goes on behind the last of them. Importing the same source again changes nothing.
+///
+/// ```swift
+/// let journal = URL(fileURLWithPath: "Examples/journal/journal.jsonl")
+/// let bulkImport = BulkImport(
+///     source: .file(journal), into: URL(fileURLWithPath: "MyJournal.tidemark"),
+///     options: ImportOptions(type: "Destination", nameField: "id", assetFields: ["image"]))
+/// async let summary = bulkImport.run()
+/// for await progress in bulkImport.progress { print(progress.summary.read) }
+/// print(try await summary.changes.inserted)
+/// ```
+public actor BulkImport {
+    /// How far the import is, once per batch; ends with the import. For one consumer.
+    public nonisolated let progress: AsyncStream<ImportProgress>
+    private let continuation: AsyncStream<ImportProgress>.Continuation
+
+    private let source: ImportSource
+    private let container: URL
+    private let options: ImportOptions
+
+    public init(source: ImportSource, into container: URL, options: ImportOptions) {
+        self.source = source
+        self.container = container
+        self.options = options
+        (progress, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Runs the import to its end.
+    ///
+    /// - Returns: What was done. Refused rows are no error.
+    /// - Throws: ``ImportError``; what was committed before stays, and an import that `resumes` can go on.
+    ///   `CancellationError` when the task is cancelled: likewise.
+    public func run() async throws -> ImportSummary {
+        defer { continuation.finish() }
+        do {
+            let session = try await ImportSession(source: source, container: container, options: options)
+            return try await withCleanUp(session) {
+                try await session.run { [continuation] in continuation.yield($0) }
+            }
+        } catch let error as StoreError {
+            throw ImportError(error)
+        }
+    }
+
+    private func withCleanUp(
+        _ session: ImportSession, _ body: () async throws -> ImportSummary
+    ) async throws -> ImportSummary {
+        do {
+            let summary = try await body()
+            await session.end(isWhole: true)
+            return summary
+        } catch {
+            await session.end(isWhole: false)
+            throw error
+        }
+    }
+}

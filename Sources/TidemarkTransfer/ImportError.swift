@@ -1,0 +1,47 @@
+import TidemarkStore
+
+/// Why an import or export could not be done, or not to its end. Two errors are equal when their codes are.
+///
+/// Refused rows are no error: they are counted in ``ImportSummary`` and described in the rejects file.
+public struct ImportError: Error, Sendable {
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The options contradict each other or name what can't be.
+        public static let options = Code(rawValue: "options")
+        /// The source can't be read.
+        public static let source = Code(rawValue: "source")
+        /// The source as a whole is unusable: no JSON array, a CSV without proper column names, another source than the one to resume.
+        public static let manifest = Code(rawValue: "manifest")
+        /// The schema file is wrong.
+        public static let schemaFile = Code(rawValue: "schemaFile")
+        /// The rejects file, or the file to export to, can't be made or written.
+        public static let output = Code(rawValue: "output")
+        /// The store refused; `cause` says why. What was committed before stays.
+        public static let store = Code(rawValue: "store")
+    }
+
+    public let code: Code
+    /// What happened, where, and what helps.
+    public let message: String
+    public let cause: StoreError?
+
+    public init(_ code: Code, _ message: String, cause: StoreError? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+
+    init(_ cause: StoreError) {
+        self.init(.store, cause.message, cause: cause)
+    }
+}
+
+extension ImportError: Equatable {
+    public static func == (left: ImportError, right: ImportError) -> Bool { left.code == right.code }
+}
+
+extension ImportError: CustomStringConvertible {
+    public var description: String { message }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// One run of an import: its stages, and the batches between them.
+actor ImportSession {
+    private let options: ImportOptions
+    private let environment: StoreEnvironment
+    private let nameField: String?
+    private let store: RecordStore
+    private let blobs: BlobStore
+    private let reader: any BatchReader
+    private let intake: AssetIntake
+    private let rejects: RejectsLog
+    private let sourceKey: String
+    private let isFolder: Bool
+    /// The directory of a dry run's scratch store.
+    private let scratch: URL?
+    private let start = ContinuousClock.now
+
+    /// Bytes of rows in one batch, whatever their number.
+    private static let batchBytes = 12 << 20
+    /// Threads that take files in.
+    private static let workerCount = 2
+
+    init(source: ImportSource, container url: URL, options given: ImportOptions) async throws {
+        var options = given
+        options.format = try Self.format(of: source, options: given)
+        try Self.check(options)
+        isFolder = options.format == .photos
+
+        let setting = try await ImportTarget.open(url, options: options)
+        let types = try await setting.store.types()
+        let existing = types.first { $0.name == options.type }
+        let declared = options.schema.first { $0.name == options.type }
+        nameField = options.nameField ?? declared?.nameField ?? existing?.nameField
+        environment = setting.environment
+        store = setting.store
+        blobs = setting.blobs
+        scratch = setting.scratch
+        self.options = options
+
+        for schema in options.schema { try await store.declare(schema, environment: environment) }
+        let known = Self.knownFields(options: options, existing: existing, declared: declared)
+        if let existing { try Self.checkAssets(options.assetFields, against: existing) }
+
+        sourceKey = Self.key(source: source, options: options)
+        let root = Self.assetsRoot(source: source, options: options)
+        if isFolder, case .folder(let folder) = source {
+            let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
+            reader = try PhotoFolder(root: folder, type: options.type, workers: workers)
+            intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.digestSeed)
+        } else {
+            reader = try ManifestReader(source: source, options: options, nameField: nameField, knownFields: known)
+            let takesAssets = known.contains { $0.type.scalar == .asset }
+            let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
+            intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.digestSeed)
+        }
+        let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
+        if let checkpoint {
+            try await reader.resume(
+                at: SourcePosition(offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest))
+        }
+        rejects = try RejectsLog(url: options.rejects, source: sourceKey, resuming: checkpoint)
+    }
+
+    /// Runs the stages: while one batch is written, the next is completed and the one after it is read.
+    func run(report: @Sendable (ImportProgress) -> Void) async throws -> ImportSummary {
+        var free = try (0..<3).map { _ in try RecordBatch(rowLimit: options.batchSize, byteLimit: Self.batchBytes) }
+        var filled: FilledBatch?
+        var completed: FilledBatch?
+        var isAtEnd = false
+        while !isAtEnd || filled != nil || completed != nil {
+            try Task.checkCancellation()
+            let next = isAtEnd ? nil : free.removeLast()
+            let (toComplete, toWrite) = (filled, completed)
+            async let reading = read(next)
+            async let completing = complete(toComplete)
+            async let writing: Void = write(toWrite)
+            let written = toWrite?.batch
+            // The write first: when it fails, what was read after it is of no use.
+            try await writing
+            (completed, filled) = (try await completing, try await reading)
+            if let written {
+                written.reset()
+                free.append(written)
+                report(progress())
+            }
+            isAtEnd = isAtEnd || filled?.isLast == true
+        }
+        try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
+        return summary()
+    }
+
+    /// Lets go of everything; with `isWhole`, nothing is left to clean up.
+    func end(isWhole: Bool) {
+        if isWhole { blobs.close() }
+        if let scratch { try? FileManager.default.removeItem(at: scratch) }
+    }
+
+    private func read(_ batch: RecordBatch?) async throws -> FilledBatch? {
+        guard let batch else { return nil }
+        return try await reader.fill(batch)
+    }
+
+    private func complete(_ filled: FilledBatch?) async throws -> FilledBatch? {
+        guard let filled else { return nil }
+        return try await intake.complete(filled)
+    }
+
+    private func write(_ completed: FilledBatch?) async throws {
+        guard let completed else { return }
+        let rejects = rejects
+        _ = try await store.write(
+            completed.batch,
+            BatchWrite(
+                type: options.type, nameField: nameField, environment: environment, author: options.author, origin: "import",
+                moreToCome: !completed.isLast, blobs: completed.blobs
+            ) { counts in try rejects.note(completed, counts: counts) })
+    }
+
+    private func summary() -> ImportSummary {
+        let state = rejects.state
+        return ImportSummary(
+            read: state.read, changes: state.counts, rejected: state.rejected, assets: state.assets, isDryRun: options.isDryRun,
+            duration: ContinuousClock.now - start, resumedAfter: rejects.resumedAfter,
+            firstRejections: rejects.shown)
+    }
+
+    private func progress() -> ImportProgress {
+        ImportProgress(summary: summary(), done: Int(rejects.state.offset), total: reader.total, isFolder: isFolder)
+    }
+}
+
+// Settling the options
+
+extension ImportSession {
+    private static func format(of source: ImportSource, options: ImportOptions) throws(ImportError) -> ImportFormat {
+        switch (source, options.format) {
+        case (.folder, .auto), (.folder, .photos): return .photos
+        case (.folder(let url), _):
+            throw ImportError(.source, "\(url.path) is a folder, which can only be imported as photos")
+        case (.file(let url), .photos):
+            throw ImportError(.source, "\(url.path) is not a folder; photos are imported from a folder")
+        case (.standardInput, .photos):
+            throw ImportError(.options, "photos are imported from a folder, not from standard input")
+        case (.file(let url), .auto):
+            switch url.pathExtension.lowercased() {
+            case "csv": return .csv
+            case "jsonl", "ndjson": return .jsonl
+            default: return .auto
+            }
+        default: return options.format
+        }
+    }
+
+    private static func check(_ options: ImportOptions) throws(ImportError) {
+        guard options.batchSize > 0 else { throw ImportError(.options, "a batch has at least one row") }
+        do {
+            try RecordStore.checkIdentifier(options.type, what: "a record type")
+            for field in options.assetFields { try RecordStore.checkIdentifier(field, what: "a field") }
+            for mapping in options.mappings where mapping.to != options.nameField && mapping.to != "_name" {
+                try RecordStore.checkIdentifier(mapping.to, what: "a field")
+            }
+        } catch {
+            throw ImportError(.options, error.message)
+        }
+        var seen: Set<String> = []
+        for mapping in options.mappings where !seen.insert(mapping.from).inserted {
+            throw ImportError(.options, "'\(mapping.from)' is mapped twice")
+        }
+    }
+
+    /// The fields whose types the reader need not infer: those of the store first, so that its columns come in that order.
+    private static func knownFields(
+        options: ImportOptions, existing: RecordTypeSchema?, declared: RecordTypeSchema?
+    ) -> [RecordTypeSchema.Field] {
+        var known = existing?.fields ?? []
+        for field in declared?.fields ?? [] where !known.contains(where: { $0.name == field.name }) { known.append(field) }
+        for name in options.assetFields where !known.contains(where: { $0.name == name }) {
+            known.append(.init(name: name, type: .asset))
+        }
+        return known
+    }
+
+    private static func checkAssets(_ fields: [String], against schema: RecordTypeSchema) throws(ImportError) {
+        for name in fields {
+            if let field = schema.field(named: name), field.type.scalar != .asset {
+                throw ImportError(.options, "field '\(name)' of \(schema.name) is \(field.type) in the store, no asset")
+            }
+        }
+    }
+
+    private static func assetsRoot(source: ImportSource, options: ImportOptions) -> URL {
+        if let root = options.assetsRoot { return root }
+        if case .file(let url) = source { return url.deletingLastPathComponent() }
+        return URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
+    }
+
+    private static func workers(store: BlobStore, root: URL) throws(ImportError) -> IntakeWorkers {
+        do {
+            return try IntakeWorkers(store: store, root: root, count: workerCount)
+        } catch {
+            throw ImportError(.source, error.message)
+        }
+    }
+
+    /// Tells one import from another: what is imported, and how.
+    private static func key(source: ImportSource, options: ImportOptions) -> String {
+        let place =
+            switch source {
+            case .file(let url), .folder(let url): url.standardizedFileURL.resolvingSymlinksInPath().path
+            case .standardInput: "-"
+            }
+        let parts =
+            [place, options.type, options.format.rawValue, options.nameField ?? ""]
+            + options.mappings.map { "\($0.from)=\($0.to)" }.sorted() + ["assets"] + options.assetFields.sorted()
+        return parts.joined(separator: "\u{1f}")
+    }
+}

@@ -1,0 +1,58 @@
+import TidemarkModel
+
+/// What an import has done, in records.
+public struct ImportSummary: Hashable, Sendable {
+    public var read = 0
+    public var changes = ChangeCounts()
+    public var rejected = 0
+    public var assets = AssetCounts()
+    public var isDryRun = false
+    public var duration: Duration = .zero
+    /// Rows that an interrupted import had done before, counted in the above; `nil` when this is no continuation.
+    public var resumedAfter: Int?
+    /// The first few refusals of this run.
+    public var firstRejections: [Rejection] = []
+
+    /// Why a row was refused.
+    public struct Rejection: Hashable, Sendable {
+        /// From 1; of a folder, the file's number.
+        public let line: UInt64
+        /// Empty when it is the row.
+        public let field: String
+        public let reason: String
+    }
+}
+
+extension ImportSummary: Encodable {
+    private enum Key: String, CodingKey {
+        case read, inserted, updated, unchanged, rejected, dryRun, seconds, assets
+        case referenced, stored, deduplicated, bytes
+    }
+
+    /// The object that `tidemark import --json` prints.
+    public func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: Key.self)
+        try object.encode(read, forKey: .read)
+        try object.encode(changes.inserted, forKey: .inserted)
+        try object.encode(changes.updated, forKey: .updated)
+        try object.encode(changes.unchanged, forKey: .unchanged)
+        try object.encode(rejected, forKey: .rejected)
+        try object.encode(isDryRun, forKey: .dryRun)
+        try object.encode((duration / .milliseconds(1)).rounded() / 1000, forKey: .seconds)
+        var files = object.nestedContainer(keyedBy: Key.self, forKey: .assets)
+        try files.encode(assets.referenced, forKey: .referenced)
+        try files.encode(assets.stored, forKey: .stored)
+        try files.encode(assets.deduplicated, forKey: .deduplicated)
+        try files.encode(assets.bytes, forKey: .bytes)
+    }
+}
+
+/// How far an import is.
+public struct ImportProgress: Sendable {
+    public var summary: ImportSummary
+    /// Bytes of the source that are done; of a folder, files.
+    public var done: Int
+    /// The same for the whole source; `nil` when that is not known.
+    public var total: Int?
+    public var isFolder: Bool
+}

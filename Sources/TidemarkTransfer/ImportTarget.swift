@@ -1,0 +1,50 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// The container that an import goes into, opened; for a dry run, a scratch store that behaves like it.
+struct ImportTarget {
+    let store: RecordStore
+    let blobs: BlobStore
+    let environment: StoreEnvironment
+    let scratch: URL?
+
+    static func open(_ url: URL, options: ImportOptions) async throws -> ImportTarget {
+        guard options.isDryRun else {
+            let container = try ContainerDirectory(
+                openingOrCreatingAt: url, environment: options.environment ?? .development)
+            let environment = try environment(of: container, options: options)
+            return try ImportTarget(
+                store: RecordStore(container: container), blobs: BlobStore(container: container), environment: environment,
+                scratch: nil)
+        }
+        let container = try existingContainer(at: url)
+        let scratch = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tidemark-dry-run-\(UUID().uuidString)", isDirectory: true)
+        let environment = try container.map { try Self.environment(of: $0, options: options) } ?? options.environment ?? .development
+        return try ImportTarget(
+            store: RecordStore.dryRun(of: container, in: scratch), blobs: BlobStore(lookingInto: url), environment: environment,
+            scratch: scratch)
+    }
+
+    private static func existingContainer(at url: URL) throws(StoreError) -> ContainerDirectory? {
+        do {
+            return try ContainerDirectory(openingAt: url)
+        } catch {
+            if error.code == .notFound { return nil }
+            let names = try? FileManager.default.contentsOfDirectory(atPath: url.path)
+            if error.code == .notAStore, names?.isEmpty == true { return nil }
+            throw error
+        }
+    }
+
+    /// A production container stays one; a development container can be treated as production for one import.
+    private static func environment(of container: ContainerDirectory, options: ImportOptions) throws(ImportError) -> StoreEnvironment {
+        let own = container.description.environment
+        guard let asked = options.environment else { return own }
+        guard own == .development || asked == .production else {
+            throw ImportError(.options, "\(container.url.path) is a production container: its schema is fixed")
+        }
+        return asked
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// Renders records as manifests have them (Documentation/Formats/manifest.md), so that what is exported can be imported again.
+public struct RecordText {
+    private let schema: RecordTypeSchema
+    /// What stands for an asset: `asset:` and its identifier, or the path of a copy.
+    private let assetText: (String) throws -> String
+    private let keys: [[UInt8]]
+    private let nameKey: [UInt8]
+
+    public init(
+        schema: RecordTypeSchema, assetText: @escaping (String) throws -> String = { "asset:\($0)" }
+    ) {
+        self.schema = schema
+        self.assetText = assetText
+        var nameKey: [UInt8] = []
+        Self.appendString(schema.nameField ?? "_name", to: &nameKey)
+        self.nameKey = nameKey + [UInt8(ascii: ":")]
+        keys = schema.fields.map { field in
+            var key: [UInt8] = []
+            Self.appendString(field.name, to: &key)
+            return key + [UInt8(ascii: ":")]
+        }
+    }
+
+    /// Appends a JSON object on one line, without fields that have no value.
+    public func appendJSON(_ record: StoredRecord, to out: inout [UInt8]) throws {
+        out.append(UInt8(ascii: "{"))
+        out += nameKey
+        Self.appendString(record.name, to: &out)
+        for (key, value) in zip(keys, record.values) {
+            guard let value else { continue }
+            out.append(UInt8(ascii: ","))
+            out += key
+            try appendJSON(value, to: &out)
+        }
+        out.append(UInt8(ascii: "}"))
+    }
+
+    /// Appends a value as JSON.
+    public func appendJSON(_ value: FieldValue, to out: inout [UInt8]) throws {
+        switch value {
+        case .string(let text), .reference(let text): Self.appendString(text, to: &out)
+        case .int64(let number): out += Array(String(number).utf8)
+        case .double(let number): out += Array(number.description.utf8)
+        case .timestamp(let time): Self.appendString(Timestamp.text(microseconds: time), to: &out)
+        case .bytes(let bytes): Self.appendString(Data(bytes).base64EncodedString(), to: &out)
+        case .location(let json): out += Array(json.utf8)
+        case .asset(let id): Self.appendString(try assetText(id), to: &out)
+        case .list(let json, of: let scalar): try appendList(json, of: scalar, to: &out)
+        }
+    }
+
+    /// The names of a CSV's columns, and a line end.
+    public func appendCSVHeader(to out: inout [UInt8]) {
+        out += Array(([schema.nameField ?? "_name"] + schema.fields.map(\.name)).joined(separator: ",").utf8)
+        out += [0x0d, 0x0a]
+    }
+
+    /// Appends a CSV row and a line end; no value is an empty cell, an empty text a quoted one.
+    public func appendCSV(_ record: StoredRecord, to out: inout [UInt8]) throws {
+        Self.appendCell(record.name, to: &out)
+        for value in record.values {
+            out.append(UInt8(ascii: ","))
+            switch value {
+            case nil: break
+            case .string(let text), .reference(let text): Self.appendCell(text, to: &out)
+            case .timestamp(let time): out += Array(Timestamp.text(microseconds: time).utf8)
+            case .bytes(let bytes): Self.appendCell(Data(bytes).base64EncodedString(), to: &out)
+            case .asset(let id): Self.appendCell(try assetText(id), to: &out)
+            case .int64, .double, .location, .list:
+                var json: [UInt8] = []
+                try appendJSON(value!, to: &json)
+                Self.appendCell(String(decoding: json, as: UTF8.self), to: &out)
+            }
+        }
+        out += [0x0d, 0x0a]
+    }
+
+    private func appendList(_ json: String, of scalar: FieldType.Scalar, to out: inout [UInt8]) throws {
+        switch scalar {
+        case .timestamp:
+            let times = try JSONDecoder().decode([Int64].self, from: Data(json.utf8))
+            try appendItems(times.map(Timestamp.text(microseconds:)), to: &out)
+        case .asset:
+            let ids = try JSONDecoder().decode([String].self, from: Data(json.utf8))
+            try appendItems(ids.map(assetText), to: &out)
+        default:
+            out += Array(json.utf8)
+        }
+    }
+
+    private func appendItems(_ items: [String], to out: inout [UInt8]) throws {
+        out.append(UInt8(ascii: "["))
+        for (index, item) in items.enumerated() {
+            if index > 0 { out.append(UInt8(ascii: ",")) }
+            Self.appendString(item, to: &out)
+        }
+        out.append(UInt8(ascii: "]"))
+    }
+
+    private static func appendCell(_ text: String, to out: inout [UInt8]) {
+        let needsQuotes = text.isEmpty || text.utf8.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d }
+        guard needsQuotes else {
+            out += Array(text.utf8)
+            return
+        }
+        out.append(0x22)
+        for byte in text.utf8 {
+            if byte == 0x22 { out.append(0x22) }
+            out.append(byte)
+        }
+        out.append(0x22)
+    }
+
+    /// Appends a JSON string.
+    public static func appendString(_ text: String, to out: inout [UInt8]) {
+        out.append(0x22)
+        for byte in text.utf8 {
+            switch byte {
+            case 0x22: out += [0x5c, 0x22]
+            case 0x5c: out += [0x5c, 0x5c]
+            case 0x0a: out += [0x5c, 0x6e]
+            case 0x0d: out += [0x5c, 0x72]
+            case 0x09: out += [0x5c, 0x74]
+            case 0..<0x20:
+                let digits = Array("0123456789abcdef".utf8)
+                out += [0x5c, 0x75, 0x30, 0x30, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: out.append(byte)
+            }
+        }
+        out.append(0x22)
+    }
+}

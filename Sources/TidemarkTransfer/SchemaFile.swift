@@ -1,0 +1,80 @@
+import Foundation
+import TidemarkModel
+
+/// Reads a schema file: record types and their fields; see Documentation/Formats/schema.md.
+///
+/// ```json
+/// {"types": [{"name": "Destination", "nameField": "id",
+///             "fields": [{"name": "caption", "type": "string"}, {"name": "image", "type": "asset"}]}]}
+/// ```
+public enum SchemaFile {
+    private struct File: Decodable {
+        struct RecordType: Decodable {
+            struct Field: Decodable {
+                let name: String
+                let type: String
+            }
+            let name: String
+            let nameField: String?
+            let fields: [Field]
+        }
+        let types: [RecordType]
+    }
+
+    /// - Throws: ``ImportError`` `source` when the file can't be read, `schemaFile` when it is wrong; the message names the place.
+    public static func read(_ url: URL) throws(ImportError) -> [RecordTypeSchema] {
+        let data: Data
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
+            throw ImportError(.source, "cannot read the schema file \(url.path): \(error.localizedDescription)")
+        }
+        let file: File
+        do {
+            file = try JSONDecoder().decode(File.self, from: data)
+        } catch let error as DecodingError {
+            throw ImportError(.schemaFile, "\(url.path): \(describe(error))")
+        } catch {
+            throw ImportError(.schemaFile, "\(url.path): \(error.localizedDescription)")
+        }
+        var types: [RecordTypeSchema] = []
+        for (i, type) in file.types.enumerated() {
+            var fields: [RecordTypeSchema.Field] = []
+            for (j, field) in type.fields.enumerated() {
+                guard let fieldType = FieldType(field.type) else {
+                    let known = FieldType.Scalar.allCases.map(\.name).joined(separator: ", ")
+                    throw ImportError(
+                        .schemaFile,
+                        "\(url.path): types[\(i)].fields[\(j)].type: '\(field.type)' is no type; types are \(known), and list<…> of them")
+                }
+                guard !fields.contains(where: { $0.name == field.name }) else {
+                    throw ImportError(.schemaFile, "\(url.path): types[\(i)].fields[\(j)].name: '\(field.name)' occurs twice")
+                }
+                fields.append(.init(name: field.name, type: fieldType))
+            }
+            types.append(RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields))
+        }
+        return types
+    }
+
+    private static func describe(_ error: DecodingError) -> String {
+        let context: DecodingError.Context
+        switch error {
+        case .typeMismatch(_, let it), .valueNotFound(_, let it), .dataCorrupted(let it): context = it
+        case .keyNotFound(let key, let it): return "\(path(it.codingPath)) lacks '\(key.stringValue)'"
+        @unknown default: return "\(error)"
+        }
+        return "\(path(context.codingPath)): \(context.debugDescription)"
+    }
+
+    private static func path(_ keys: [any CodingKey]) -> String {
+        let joined = keys.reduce(into: "") { text, key in
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+            }
+        }
+        return joined.isEmpty ? "the file" : joined
+    }
+}
