@@ -1,16 +1,16 @@
 #define _GNU_SOURCE
 #include "database.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 const char database_table[] =
-    "CREATE TABLE Destination(_row INTEGER PRIMARY KEY, _name BLOB NOT NULL UNIQUE, createdAt INTEGER NOT NULL, caption TEXT NOT NULL,"
-    " details TEXT NOT NULL, rating INTEGER NOT NULL, elevation REAL NOT NULL, image BLOB, imageSize INTEGER)";
+    "CREATE TABLE Destination(_row INTEGER PRIMARY KEY, _name BLOB NOT NULL UNIQUE, createdAt INTEGER NOT NULL,"
+    " caption TEXT NOT NULL, details TEXT NOT NULL, rating INTEGER NOT NULL, elevation REAL NOT NULL, image BLOB,"
+    " imageSize INTEGER)";
 
 const char database_insert[] =
-    "INSERT INTO Destination(_name, createdAt, caption, details, rating, elevation, image, imageSize) VALUES(?, ?, ?, ?, ?, ?, ?, ?)";
+    "INSERT INTO Destination(_name, createdAt, caption, details, rating, elevation, image, imageSize)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?)";
 
 void database_check(sqlite3 *database, int code) {
     if (code != SQLITE_OK) floor_fail(0, "sqlite: %s", sqlite3_errmsg(database));
@@ -31,13 +31,15 @@ sqlite3 *database_open(const floor_options *options, const char *path) {
     snprintf(pragma, sizeof(pragma), "PRAGMA cache_size=-%llu", (unsigned long long)options->cache * 1024);
     database_execute(database, pragma);
 
-    sqlite3_stmt *statement = database_prepare(database, "SELECT page_size, journal_mode FROM pragma_page_size, pragma_journal_mode");
+    const char *settings = "SELECT page_size, journal_mode FROM pragma_page_size, pragma_journal_mode";
+    sqlite3_stmt *statement = database_prepare(database, settings);
     if (sqlite3_step(statement) != SQLITE_ROW) database_check(database, sqlite3_errcode(database));
     if ((uint64_t)sqlite3_column_int64(statement, 0) != options->page_size) {
         floor_fail(0, "%s has pages of %lld bytes, not %llu", path, sqlite3_column_int64(statement, 0),
                    (unsigned long long)options->page_size);
     }
-    if (sqlite3_stricmp((const char *)sqlite3_column_text(statement, 1), "wal") != 0) floor_fail(0, "%s is not in WAL mode", path);
+    const char *mode = (const char *)sqlite3_column_text(statement, 1);
+    if (sqlite3_stricmp(mode, "wal") != 0) floor_fail(0, "%s is not in WAL mode", path);
     sqlite3_finalize(statement);
     return database;
 }
@@ -75,12 +77,6 @@ void database_commit(sqlite3 *database, const floor_options *options) {
     sqlite3_wal_hook(database, NULL, NULL);
     if (options->checkpoint == 0 || (uint64_t)frames * options->page_size < options->checkpoint << 20) return;
     database_check(database, sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL));
-}
-
-uint64_t database_size(const char *path) {
-    struct stat status;
-    if (stat(path, &status) != 0) floor_fail(errno, "%s", path);
-    return (uint64_t)status.st_size;
 }
 
 void database_bind(sqlite3 *database, sqlite3_stmt *statement, const floor_row *row) {

@@ -19,8 +19,6 @@ void database_check(sqlite3 *database, int code);
 void database_checkpoint(sqlite3 *database);
 /// Commits; when the WAL has grown past the size that the options set, copies it into the database file.
 void database_commit(sqlite3 *database, const floor_options *options);
-/// The size of the database file.
-uint64_t database_size(const char *path);
 
 /// The table of journal records; the columns of a record in the order in which `database_bind` binds them, from 1.
 extern const char database_table[];

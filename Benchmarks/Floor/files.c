@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { BLOCK_BYTES = 4096 };
+
 // MARK: - One file
 
 void floor_read_file(int folder, const char *path, floor_buffer *buffer) {
@@ -29,7 +31,10 @@ void floor_read_file(int folder, const char *path, floor_buffer *buffer) {
     if (size > buffer->capacity) {
         free(buffer->bytes);
         buffer->capacity = size + size / 2 + 4096;
-        if (posix_memalign((void**)&buffer->bytes, 4096, buffer->capacity)) abort();
+        void *bytes;
+        int code = posix_memalign(&bytes, BLOCK_BYTES, buffer->capacity);
+        if (code != 0) floor_fail(code, "%zu bytes", buffer->capacity);
+        buffer->bytes = bytes;
     }
     for (buffer->length = 0; buffer->length < size;) {
         ssize_t count = read(file, buffer->bytes + buffer->length, size - buffer->length);
@@ -57,37 +62,70 @@ static void write_all(int file, const char *path, const uint8_t *bytes, size_t l
     }
 }
 
-static void write_file(int folder, const char *path, const floor_buffer *buffer) {
-    static int direct = -1; if (direct < 0) direct = getenv("DIRECT") != NULL;
-    int file = openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (direct ? O_DIRECT : 0), 0444);
+/// Writes the whole blocks past the page cache where `direct` asks for it and the file system can, the rest through it.
+static void write_file(int folder, const char *path, const floor_buffer *buffer, bool direct) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int file = openat(folder, path, direct ? flags | O_DIRECT : flags, 0444);
+    if (file < 0 && direct && errno == EINVAL) {
+        direct = false;
+        // The refused flag may have left an empty file behind.
+        if (unlinkat(folder, path, 0) != 0 && errno != ENOENT) floor_fail(errno, "%s", path);
+        file = openat(folder, path, flags, 0444);
+    }
     if (file < 0) floor_fail(errno, "%s", path);
-    size_t body = direct ? buffer->length & ~(size_t)4095 : 0;
-    write_all(file, path, buffer->bytes, body);
-    if (direct) fcntl(file, F_SETFL, O_WRONLY);
-    write_all(file, path, buffer->bytes + body, buffer->length - body);
+    size_t blocks = direct ? buffer->length / BLOCK_BYTES * BLOCK_BYTES : 0;
+    write_all(file, path, buffer->bytes, blocks);
+    if (direct && fcntl(file, F_SETFL, 0) != 0) floor_fail(errno, "%s", path);
+    write_all(file, path, buffer->bytes + blocks, buffer->length - blocks);
     if (close(file) != 0) floor_fail(errno, "%s", path);
 }
 
-void floor_take_in(int assets, int staging, uint64_t number, const floor_buffer *buffer, const uint8_t hash[16]) {
-    char temporary[32], place[64];
+void floor_take_in(const floor_place *place, uint64_t number, const floor_buffer *buffer, const uint8_t hash[16]) {
+    char temporary[32], name[64];
     snprintf(temporary, sizeof(temporary), "%llu", (unsigned long long)number);
-    char *end = place + sprintf(place, "%02x/", hash[0]);
+    char *end = name + sprintf(name, "%02x/", hash[0]);
     for (int index = 0; index < 16; index++) {
         *end++ = "0123456789abcdef"[hash[index] >> 4];
         *end++ = "0123456789abcdef"[hash[index] & 15];
     }
     sprintf(end, "-%zu", buffer->length);
 
-    write_file(staging, temporary, buffer);
-    if (renameat2(staging, temporary, assets, place, RENAME_NOREPLACE) == 0) return;
-    if (errno != EEXIST) floor_fail(errno, "%s", place);
+    write_file(place->staging, temporary, buffer, place->direct);
+    if (renameat2(place->staging, temporary, place->assets, name, RENAME_NOREPLACE) == 0) return;
+    if (errno != EEXIST) floor_fail(errno, "%s", name);
     floor_buffer there = {0};
-    floor_read_file(assets, place, &there);
+    floor_read_file(place->assets, name, &there);
     if (there.length != buffer->length || memcmp(there.bytes, buffer->bytes, there.length) != 0) {
-        floor_fail(0, "%s holds other bytes of the same hash", place);
+        floor_fail(0, "%s holds other bytes of the same hash", name);
     }
     free(there.bytes);
-    if (unlinkat(staging, temporary, 0) != 0) floor_fail(errno, "%s", temporary);
+    if (unlinkat(place->staging, temporary, 0) != 0) floor_fail(errno, "%s", temporary);
+}
+
+static int open_folder(const char *folder, const char *name, void (*make)(const char *)) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    make(path);
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) floor_fail(errno, "%s", path);
+    return opened;
+}
+
+floor_place floor_place_open(const char *folder, bool direct) {
+    floor_place place = {.direct = direct};
+    floor_make_folder(folder);
+    place.assets = open_folder(folder, "assets", floor_make_fan);
+    place.staging = open_folder(folder, "staging", floor_make_folder);
+    return place;
+}
+
+void floor_place_synchronize(const floor_place *place) {
+    if (syncfs(place->assets) != 0) floor_fail(errno, "syncfs");
+}
+
+void floor_place_close(const floor_place *place) {
+    close(place->assets);
+    close(place->staging);
 }
 
 // MARK: - All files of a folder
@@ -129,8 +167,8 @@ typedef struct file_work {
     const file_list *files;
     atomic_size_t next;
     atomic_uint_least64_t bytes;
-    /// Both -1 where files are only hashed.
-    int assets, staging;
+    /// NULL where files are only hashed.
+    const floor_place *place;
     /// So that no compiler can leave out the hashing.
     atomic_uchar hashes;
 } file_work;
@@ -144,7 +182,7 @@ static void *work_on_files(void *argument) {
         floor_read_file(AT_FDCWD, work->files->paths[index], &buffer);
         floor_hash_buffer(&buffer, hash);
         atomic_fetch_xor(&work->hashes, hash[0]);
-        if (work->assets >= 0) floor_take_in(work->assets, work->staging, index, &buffer, hash);
+        if (work->place != NULL) floor_take_in(work->place, index, &buffer, hash);
         bytes += buffer.length;
     }
     atomic_fetch_add(&work->bytes, bytes);
@@ -166,7 +204,7 @@ void floor_hash(const floor_options *options) {
     file_list files = list_files(options->path);
     for (uint64_t threads = 1; threads <= 2; threads++) {
         if (options->threads != 0 && options->threads != threads) continue;
-        file_work work = {.files = &files, .assets = -1, .staging = -1};
+        file_work work = {.files = &files};
         double start = floor_clock();
         work_with_threads(&work, threads);
         floor_report(threads == 1 ? "hash-1" : "hash-2", floor_clock() - start, files.count, work.bytes);
@@ -174,37 +212,25 @@ void floor_hash(const floor_options *options) {
     free_files(&files);
 }
 
-static int open_folder(const char *folder, const char *name, void (*make)(const char *)) {
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    make(path);
-    int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (opened < 0) floor_fail(errno, "%s", path);
-    return opened;
-}
-
-static void take_in_all(const char *source, const char *destination, uint64_t threads) {
+static void take_in_all(const char *source, const char *destination, uint64_t threads, bool direct) {
     double start = floor_clock();
     file_list files = list_files(source);
-    floor_make_folder(destination);
-    file_work work = {.files = &files};
-    work.assets = open_folder(destination, "assets", floor_make_fan);
-    work.staging = open_folder(destination, "staging", floor_make_folder);
+    floor_place place = floor_place_open(destination, direct);
+    file_work work = {.files = &files, .place = &place};
     work_with_threads(&work, threads);
-    if (syncfs(work.assets) != 0) floor_fail(errno, "%s", destination);
+    floor_place_synchronize(&place);
     floor_report(threads == 1 ? "intake-1" : "intake-2", floor_clock() - start, files.count, work.bytes);
-    close(work.assets);
-    close(work.staging);
+    floor_place_close(&place);
     free_files(&files);
 }
 
 void floor_intake(const floor_options *options) {
-    if (options->threads != 0) return take_in_all(options->source, options->path, options->threads);
+    if (options->threads != 0) return take_in_all(options->source, options->path, options->threads, options->direct);
     floor_make_folder(options->path);
     for (uint64_t threads = 1; threads <= 2; threads++) {
         char destination[4096];
         snprintf(destination, sizeof(destination), "%s/%d", options->path, (int)threads);
         sync();
-        take_in_all(options->source, destination, threads);
+        take_in_all(options->source, destination, threads, options->direct);
     }
 }

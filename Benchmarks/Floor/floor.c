@@ -14,12 +14,15 @@
 #include <time.h>
 
 static const char usage[] =
-    "usage: floor insert DATABASE --records N [--page-size B] [--batch ROWS] [--cache MIB] [--sorted] [--seed S]\n"
-    "       floor unchanged DATABASE --records N [...]        look up and compare, on a database that `insert` made or now makes\n"
+    "usage: floor insert DATABASE --records N [database options] [--sorted] [--seed S]\n"
+    "       floor unchanged DATABASE --records N [...]        look up and compare, on a database that `insert` makes\n"
     "       floor update-one-field DATABASE --records N [...] a new caption in every row of such a database\n"
     "       floor hash FOLDER [--threads 1|2]                 read every file and hash it; both without --threads\n"
-    "       floor intake FOLDER DESTINATION [--threads 1|2]   copy every file to a durable place named by its hash\n"
-    "       floor whole MANIFEST DESTINATION [--page-size B] [--batch ROWS] [--cache MIB]\n"
+    "       floor intake FOLDER DESTINATION [--threads 1|2] [--direct 0|1]\n"
+    "                                                         copy every file to a durable place named by its hash\n"
+    "       floor whole MANIFEST DESTINATION [database options] [--direct 0|1]\n"
+    "\n"
+    "database options: --page-size BYTES, --batch ROWS, --cache MIB, --checkpoint MIB (of WAL; 0: only at the end)\n"
     "\n"
     "Prints `name seconds rows bytes` for each measurement.\n";
 
@@ -74,7 +77,8 @@ static uint64_t parse_count(const char *text, const char *option) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || *end != 0 || end == text || *text == '-') floor_fail(0, "--%s takes a whole number, not “%s”", option, text);
+    bool is_number = errno == 0 && *end == 0 && end != text && *text != '-';
+    if (!is_number) floor_fail(0, "--%s takes a whole number, not “%s”", option, text);
     return value;
 }
 
@@ -83,25 +87,28 @@ typedef struct subcommand {
     void (*run)(const floor_options *);
     int paths;
     bool needs_records;
-    uint64_t page_size, batch;
-    bool sorted;
+    floor_options defaults;
 } subcommand;
 
-/// The batch of `whole` is the fastest that a store of modest memory would use; see the README.
+/// What `whole` does is what measured fastest of all that a store of modest memory could do; see the README.
 static const subcommand subcommands[] = {
-    {"insert", floor_insert, 1, true, 4096, 5000, false},
-    {"unchanged", floor_unchanged, 1, true, 4096, 5000, false},
-    {"update-one-field", floor_update_one_field, 1, true, 4096, 5000, false},
-    {"hash", floor_hash, 1, false, 0, 0, false},
-    {"intake", floor_intake, 2, false, 0, 0, false},
-    {"whole", floor_whole, 2, false, 16384, 10000, true},
+    {"insert", floor_insert, 1, true, {.page_size = 4096, .batch = 5000, .cache = 64, .seed = 1}},
+    {"unchanged", floor_unchanged, 1, true, {.page_size = 4096, .batch = 5000, .cache = 64, .seed = 1}},
+    {"update-one-field", floor_update_one_field, 1, true, {.page_size = 4096, .batch = 5000, .cache = 64, .seed = 1}},
+    {"hash", floor_hash, 1, false, {0}},
+    {"intake", floor_intake, 2, false, {0}},
+    {"whole", floor_whole, 2, false,
+     {.page_size = 16384, .batch = 10000, .cache = 64, .checkpoint = 64, .sorted = true, .direct = true}},
 };
 
 int main(int count, char **arguments) {
     static const struct option options[] = {
-        {"records", required_argument, NULL, 'r'}, {"page-size", required_argument, NULL, 'p'}, {"batch", required_argument, NULL, 'b'},
-        {"cache", required_argument, NULL, 'c'},   {"seed", required_argument, NULL, 's'},      {"threads", required_argument, NULL, 't'},
-        {"sorted", no_argument, NULL, 'o'},        {"checkpoint", required_argument, NULL, 'k'}, {"help", no_argument, NULL, 'h'},            {NULL, 0, NULL, 0},
+        {"records", required_argument, NULL, 'r'},    {"page-size", required_argument, NULL, 'p'},
+        {"batch", required_argument, NULL, 'b'},      {"cache", required_argument, NULL, 'c'},
+        {"checkpoint", required_argument, NULL, 'k'}, {"seed", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 't'},    {"direct", required_argument, NULL, 'd'},
+        {"sorted", no_argument, NULL, 'o'},           {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     const subcommand *chosen = NULL;
     for (size_t index = 0; count > 1 && index < sizeof(subcommands) / sizeof(subcommands[0]); index++) {
@@ -112,7 +119,7 @@ int main(int count, char **arguments) {
         fputs(usage, asked ? stdout : stderr);
         return asked ? 0 : 2;
     }
-    floor_options given = {.page_size = chosen->page_size, .batch = chosen->batch, .cache = 64, .seed = 1, .sorted = chosen->sorted};
+    floor_options given = chosen->defaults;
     optind = 2;
     for (int option, index = 0; (option = getopt_long(count, arguments, "", options, &index)) != -1;) {
         switch (option) {
@@ -123,12 +130,13 @@ int main(int count, char **arguments) {
         case 'k': given.checkpoint = parse_count(optarg, "checkpoint"); break;
         case 's': given.seed = parse_count(optarg, "seed"); break;
         case 't': given.threads = parse_count(optarg, "threads"); break;
+        case 'd': given.direct = parse_count(optarg, "direct") != 0; break;
         case 'o': given.sorted = true; break;
         case 'h': fputs(usage, stdout); return 0;
         default: fputs(usage, stderr); return 2;
         }
     }
-    bool wrong_batch = chosen->batch != 0 && given.batch == 0;
+    bool wrong_batch = chosen->defaults.batch != 0 && given.batch == 0;
     if (optind + chosen->paths != count || (chosen->needs_records && given.records == 0) || given.threads > 2 || wrong_batch) {
         fputs(usage, stderr);
         return 2;

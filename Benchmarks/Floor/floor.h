@@ -52,9 +52,13 @@ typedef struct floor_row {
 
 typedef struct floor_options {
     const char *path, *source;
-    uint64_t records, page_size, batch, cache, checkpoint, seed, threads;
+    uint64_t records, page_size, batch, seed, threads;
+    /// MiB of page cache, and of WAL after which a commit is followed by a checkpoint (0 for never before the end).
+    uint64_t cache, checkpoint;
     /// Whether each batch is put in order of its names before it is inserted.
     bool sorted;
+    /// Whether pictures are written past the page cache.
+    bool direct;
 } floor_options;
 
 void floor_insert(const floor_options *options);
@@ -78,10 +82,22 @@ void floor_read_file(int folder, const char *path, floor_buffer *buffer);
 /// Stores the buffer's XXH3-128 in canonical byte order.
 void floor_hash_buffer(const floor_buffer *buffer, uint8_t hash[16]);
 
+/// Where pictures are taken in: open folders `assets`, with 00 to ff in it, and `staging`.
+typedef struct floor_place {
+    int assets, staging;
+    /// Whether to write past the page cache: less work for the processor, a longer wait for each file.
+    bool direct;
+} floor_place;
+
+/// Makes `folder` and what a place needs in it.
+floor_place floor_place_open(const char *folder, bool direct);
+void floor_place_close(const floor_place *place);
+
 /// Writes the buffer to `staging/<number>`, then moves it to `assets/ab/<32 hex digits>-<size>`.
 ///
-/// Where that file is already there its bytes are compared. Nothing is durable before the file system has been synchronised.
-void floor_take_in(int assets, int staging, uint64_t number, const floor_buffer *buffer, const uint8_t hash[16]);
+/// Where that file is already there its bytes are compared. Nothing is durable before `floor_place_synchronize`.
+void floor_take_in(const floor_place *place, uint64_t number, const floor_buffer *buffer, const uint8_t hash[16]);
+void floor_place_synchronize(const floor_place *place);
 
 // MARK: - JSON Lines
 

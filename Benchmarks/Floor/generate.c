@@ -459,8 +459,9 @@ static uint64_t parse_count(const char *text, const char *option) {
 
 int main(int count, char **arguments) {
     static const struct option options[] = {
-        {"records", required_argument, NULL, 'r'}, {"pictures", required_argument, NULL, 'p'}, {"seed", required_argument, NULL, 's'},
-        {"changed", required_argument, NULL, 'c'}, {"bare", no_argument, NULL, 'b'},           {"help", no_argument, NULL, 'h'},
+        {"records", required_argument, NULL, 'r'}, {"pictures", required_argument, NULL, 'p'},
+        {"changed", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
+        {"bare", no_argument, NULL, 'b'},          {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     settings settings = {.seed = 1};
@@ -468,9 +469,15 @@ int main(int count, char **arguments) {
     for (int option, index = 0; (option = getopt_long(count, arguments, "", options, &index)) != -1;) {
         switch (option) {
         case 'r': settings.records = parse_count(optarg, "records"); break;
-        case 'p': settings.pictures = parse_count(optarg, "pictures"); has_pictures = true; break;
+        case 'p':
+            settings.pictures = parse_count(optarg, "pictures");
+            has_pictures = true;
+            break;
         case 's': settings.seed = parse_count(optarg, "seed"); break;
-        case 'c': settings.changed = parse_count(optarg, "changed"); settings.with_changed = true; break;
+        case 'c':
+            settings.changed = parse_count(optarg, "changed");
+            settings.with_changed = true;
+            break;
         case 'b': settings.bare = true; break;
         case 'h': fputs(usage, stdout); return 0;
         default: fputs(usage, stderr); return 2;
@@ -489,7 +496,8 @@ int main(int count, char **arguments) {
     write_records(&settings);
     if (!settings.bare) {
         uint64_t bytes = write_pictures(settings.folder, settings.seed, settings.pictures);
-        printf("%" PRIu64 " records, %" PRIu64 " pictures of %" PRIu64 " bytes in all\n", settings.records, settings.pictures, bytes);
+        printf("%" PRIu64 " records, %" PRIu64 " pictures of %" PRIu64 " bytes in all\n", settings.records, settings.pictures,
+               bytes);
     } else {
         printf("%" PRIu64 " records\n", settings.records);
     }

@@ -124,8 +124,8 @@ void parse_row(ondemand::document_reference document, uint64_t line, floor_row &
 }
 
 /// Parses whole lines; `room` bytes of the buffer are allocated.
-void parse_piece(ondemand::parser &parser, const uint8_t *bytes, size_t length, size_t room, uint64_t &line, floor_row_receiver receiver,
-                 void *context) {
+void parse_piece(ondemand::parser &parser, const uint8_t *bytes, size_t length, size_t room, uint64_t &line,
+                 floor_row_receiver receiver, void *context) {
     ondemand::document_stream documents;
     // The stream refuses a piece that a document does not fit in, so it is given the piece as its window.
     if (auto error = parser.iterate_many(bytes, length, room).get(documents)) fail(line, error_message(error));

@@ -1,6 +1,7 @@
 /// Records without pictures, from memory into SQLite: insert, look up unchanged, update one field.
 ///
-/// The records are made, and their memory touched, before the clock starts. It stops when everything is durable and the WAL empty.
+/// The records are made, and their memory touched, before the clock starts. It stops when everything is durable and the WAL is
+/// empty.
 
 #include "database.h"
 #include "journal.h"
@@ -127,11 +128,12 @@ void floor_unchanged(const floor_options *options) {
             const floor_row *row = &journal.rows[index];
             database_check(database, sqlite3_bind_blob(look_up, 1, row->name, sizeof(row->name), SQLITE_STATIC));
             if (sqlite3_step(look_up) != SQLITE_ROW) floor_fail(0, "a record is missing from %s", options->path);
-            bool same = sqlite3_column_int64(look_up, 0) == row->created_at &&
-                        same_text(look_up, 1, row->caption, row->caption_length) &&
-                        same_text(look_up, 2, row->details, row->details_length) && sqlite3_column_int64(look_up, 3) == row->rating &&
-                        sqlite3_column_double(look_up, 4) == row->elevation && sqlite3_column_type(look_up, 5) == SQLITE_NULL &&
-                        sqlite3_column_type(look_up, 6) == SQLITE_NULL;
+            bool same = sqlite3_column_int64(look_up, 0) == row->created_at;
+            same = same && same_text(look_up, 1, row->caption, row->caption_length);
+            same = same && same_text(look_up, 2, row->details, row->details_length);
+            same = same && sqlite3_column_int64(look_up, 3) == row->rating;
+            same = same && sqlite3_column_double(look_up, 4) == row->elevation;
+            same = same && sqlite3_column_type(look_up, 5) == SQLITE_NULL && sqlite3_column_type(look_up, 6) == SQLITE_NULL;
             if (!same) floor_fail(0, "a record in %s has changed", options->path);
             sqlite3_reset(look_up);
         }

@@ -1,6 +1,6 @@
 /// The whole job in plain C: JSON Lines and pictures into a durable store, on two threads.
 ///
-/// The reader parses, takes in the pictures of a batch, makes them durable with one `syncfs`, and puts the batch in order of its
+/// The reader parses, takes in the pictures of a batch, makes them durable with one `syncfs`, puts the batch in order of its
 /// names; the writer inserts it with one row of history in one transaction. So no committed row names a picture that a power cut
 /// could take. Batches go round in a ring, whose memory is used again.
 
@@ -41,7 +41,8 @@ typedef struct pipeline {
     uint64_t filled, emptied;
     bool ended;
     // The reader's own from here on.
-    int source, assets, staging;
+    int source;
+    floor_place place;
     floor_buffer buffer;
     uint64_t pictures, bytes;
 } pipeline;
@@ -79,11 +80,11 @@ static void take_in_pictures(pipeline *pipeline, batch *batch) {
         floor_read_file(pipeline->source, row->image, &pipeline->buffer);
         floor_hash_buffer(&pipeline->buffer, row->asset);
         row->asset_size = pipeline->buffer.length;
-        floor_take_in(pipeline->assets, pipeline->staging, pipeline->pictures++, &pipeline->buffer, row->asset);
+        floor_take_in(&pipeline->place, pipeline->pictures++, &pipeline->buffer, row->asset);
         pipeline->bytes += row->asset_size;
         any = true;
     }
-    if (any && syncfs(pipeline->assets) != 0) floor_fail(errno, "%s", pipeline->options->path);
+    if (any) floor_place_synchronize(&pipeline->place);
 }
 
 static void hand_over(pipeline *pipeline) {
@@ -179,12 +180,6 @@ static uint64_t write_all(pipeline *pipeline, sqlite3 *database) {
     return rows;
 }
 
-static int open_folder(const char *path) {
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) floor_fail(errno, "%s", path);
-    return folder;
-}
-
 void floor_whole(const floor_options *options) {
     double start = floor_clock();
     static pipeline pipeline = {.mutex = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
@@ -196,15 +191,10 @@ void floor_whole(const floor_options *options) {
         pipeline.ring[index].order = floor_allocate(options->batch * sizeof(sort_key));
         pipeline.ring[index].texts = floor_allocate(pipeline.text_capacity);
     }
-    floor_make_folder(options->path);
-    snprintf(path, sizeof(path), "%s/assets", options->path);
-    floor_make_fan(path);
-    pipeline.assets = open_folder(path);
-    snprintf(path, sizeof(path), "%s/staging", options->path);
-    floor_make_folder(path);
-    pipeline.staging = open_folder(path);
+    pipeline.place = floor_place_open(options->path, options->direct);
     snprintf(path, sizeof(path), "%s", options->source);
-    pipeline.source = open_folder(dirname(path));
+    pipeline.source = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (pipeline.source < 0) floor_fail(errno, "%s", path);
 
     pthread_t reader;
     int code = pthread_create(&reader, NULL, read_all, &pipeline);

@@ -44,11 +44,9 @@ static tide_status cell_scan(
             return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the closing quote of a cell");
         }
     } else {
-        while (i < length && text[i] != ',' && text[i] != '\n') {
-            if (text[i] == '"') {
-                return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is a quote inside a cell that is not quoted");
-            }
-            i++;
+        while (i < length && text[i] != ',' && text[i] != '\n' && text[i] != '"') i++;
+        if (i < length && text[i] == '"') {
+            return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is a quote inside a cell that is not quoted");
         }
         if (i == length && !is_last) return TIDE_END;
         cell->end = i > cell->start && (i == length || text[i] == '\n') && text[i - 1] == '\r' ? i - 1 : i;
@@ -67,10 +65,14 @@ static size_t first_line(const char *text, size_t length) {
 }
 
 /// Finds the end of the row that begins at the source's next byte, reading on as needed. TIDE_REJECTED with the reason when it is no
-/// row; `*length` then covers the first line only, so that what a stray quote has swallowed is read again as rows of its own.
-static tide_status row_find(tide_manifest *manifest, size_t *length, size_t *cells, tide_error *reason, tide_error *error) {
+/// row; `*length` then covers the first line only, so that what a stray quote has swallowed is read again as rows of its own. When
+/// that line is not all in the buffer, `*goes_on` is set.
+static tide_status row_find(
+    tide_manifest *manifest, size_t *length, size_t *cells, bool *goes_on, tide_error *reason, tide_error *error
+) {
     tide_source *source = &manifest->source;
     size_t at = 0, count = 0;
+    *goes_on = false;
     for (;;) {
         const char *text = tide_source_bytes(source);
         size_t available = tide_source_length(source);
@@ -93,9 +95,11 @@ static tide_status row_find(tide_manifest *manifest, size_t *length, size_t *cel
         }
         if (status == TIDE_REJECTED) {
             *length = first_line(text, available);
+            *goes_on = !source->is_at_end && text[*length - 1] != '\n';
             return status;
         }
-        if ((status = tide_source_more(source, error))) return status;
+        // Twice as much each time, because the cell at hand is scanned again.
+        if ((status = tide_source_fill(source, 2 * available + 1, error))) return status;
     }
 }
 
@@ -158,12 +162,13 @@ static tide_status header_parse(tide_manifest *manifest, const char *text, size_
 tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     tide_error reason;
     size_t length, cells;
+    bool goes_on;
     tide_status status = tide_source_more(&manifest->source, error);
     if (status) return status;
     if (tide_source_length(&manifest->source) == 0) {
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the source is empty: a CSV begins with a row of column names");
     }
-    status = row_find(manifest, &length, &cells, &reason, error);
+    status = row_find(manifest, &length, &cells, &goes_on, &reason, error);
     if (status == TIDE_REJECTED) return tide_error_reject(error, reason.reject, "line 1: %s", reason.message);
     if (status) return status;
     const char *text = tide_source_bytes(&manifest->source);
@@ -254,13 +259,14 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
     if (tide_source_length(input) == 0) return TIDE_END;
     tide_error reason = {0};
     size_t length, cells = 0;
-    status = row_find(manifest, &length, &cells, &reason, error);
+    bool goes_on;
+    status = row_find(manifest, &length, &cells, &goes_on, &reason, error);
     if (status && status != TIDE_REJECTED) return status;
     const char *text = tide_source_bytes(input);
     bool is_refused = status == TIDE_REJECTED;
     bool is_blank = !is_refused && (length <= 1 || (length == 2 && text[0] == '\r'));
     if (!is_blank || manifest->csv_column_count == 1) {
-        bool is_cut = false;
+        bool is_cut = goes_on;
         tide_span source;
         size_t kept = length;
         if (is_refused && kept > 64 * 1024) {
@@ -287,5 +293,7 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
     }
     manifest->line += tide_count_lines(tide_source_bytes(input), length);
     tide_source_consume(input, length);
-    return TIDE_OK;
+    if (!goes_on) return TIDE_OK;
+    manifest->line++;
+    return tide_line_skip(manifest, error);
 }

@@ -207,8 +207,7 @@ static tide_status long_row_refuse(
     return status ? out_of_memory(error) : TIDE_OK;
 }
 
-/// Consumes up to and including the next line end, in bounded memory.
-static tide_status line_skip(tide_manifest *manifest, tide_error *error) {
+tide_status tide_line_skip(tide_manifest *manifest, tide_error *error) {
     tide_source *source = &manifest->source;
     for (;;) {
         if (tide_source_length(source) == 0) {
@@ -244,7 +243,7 @@ static tide_status line_read(tide_manifest *manifest, tide_batch *batch, tide_er
         searched = length;
         if (length > manifest->row_limit) {
             if ((status = long_row_refuse(manifest, batch, tide_source_bytes(source), length, true, error))) return status;
-            if ((status = line_skip(manifest, error))) return status;
+            if ((status = tide_line_skip(manifest, error))) return status;
             manifest->line++;
             return TIDE_OK;
         }

@@ -58,6 +58,9 @@ tide_status tide_row_take(tide_batch *batch, const char *text, size_t length, ti
 
 uint64_t tide_count_lines(const char *text, size_t length);
 
+/// Consumes up to and including the next line end, in bounded memory.
+tide_status tide_line_skip(tide_manifest *manifest, tide_error *error);
+
 /// The name that a source's field has in the store.
 void tide_manifest_rename(const tide_manifest *manifest, const char **name, size_t *length);
 

@@ -62,8 +62,9 @@ package final class BlobStore: @unchecked Sendable {
         }
     }
 
-    /// Says that all blobs taken in are named by committed records, or that the caller leaves it to the next one to clean up.
+    /// Says that all blobs taken in are named by committed records. Without it, whoever opens the assets next cleans up.
     package func close() {
+        // A marker that stays only costs the next one a look.
         if let marker { try? FileManager.default.removeItem(at: marker) }
     }
 

@@ -85,13 +85,28 @@ public struct ContainerDirectory: Hashable, Sendable {
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent, environment: environment)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            try encoder.encode(description).write(to: file, options: .atomic)
+            try Self.writeDurably(encoder.encode(description), to: file)
             self.description = description
             self.url = url
         } catch let error as StoreError {
             throw error
         } catch {
             throw StoreError(.cannotCreate, "cannot make a container at \(url.path): \(error.localizedDescription)")
+        }
+    }
+
+    /// Writes a file that is there whole or not at all, also after a power cut.
+    private static func writeDurably(_ data: Data, to url: URL) throws {
+        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
+        try data.write(to: temporary)
+        let file = try FileHandle(forUpdating: temporary)
+        try file.synchronize()
+        try file.close()
+        guard rename(temporary.path, url.path) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
+        if folder >= 0 {
+            fsync(folder)
+            close(folder)
         }
     }
 

@@ -47,7 +47,12 @@ package final class RecordBatch: @unchecked Sendable {
 
     package var rejectionCount: Int { Int(tide_batch_rejection_count(pointer)) }
 
-    package func rejection(at index: Int) -> Rejection {
+    /// The refusals in the order of the source: readers and stages note them as they find them.
+    package var rejections: [Rejection] {
+        (0..<rejectionCount).map(rejection(at:)).sorted { $0.line < $1.line }
+    }
+
+    private func rejection(at index: Int) -> Rejection {
         let rejection = tide_batch_rejection(pointer, UInt32(index))
         return Rejection(
             line: rejection.line, field: String(decoding: bytes(rejection.field), as: UTF8.self),
@@ -77,6 +82,27 @@ package final class RecordBatch: @unchecked Sendable {
                 name: String(decoding: name, as: UTF8.self), typeCode: tide_batch_column_type(pointer, index).rawValue,
                 isUsed: tide_batch_column_is_used(pointer, index))
         }
+    }
+
+    /// Identifiers of the assets that the rows not refused name.
+    var assets: Set<String> {
+        var ids: Set<String> = []
+        for column in 0..<tide_batch_column_count(pointer) {
+            let type = FieldType(code: tide_batch_column_type(pointer, column).rawValue)
+            guard let type, type.scalar == .asset else { continue }
+            for row in 0..<tide_batch_row_count(pointer) where tide_batch_row_is_live(pointer, row) {
+                let cell = tide_batch_cell(pointer, row, column)
+                guard UInt32(cell.kind) == TIDE_KIND_TEXT.rawValue else { continue }
+                let text = String(
+                    decoding: bytes(tide_span(offset: UInt32(cell.offset), length: cell.length)), as: UTF8.self)
+                if type.isList {
+                    ids.formUnion(text.split(separator: "\"").filter { $0.count > 32 }.map(String.init))
+                } else {
+                    ids.insert(text)
+                }
+            }
+        }
+        return ids
     }
 
     /// The keys of the rows that have not been refused.

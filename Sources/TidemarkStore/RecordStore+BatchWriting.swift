@@ -160,7 +160,9 @@ extension RecordStore {
         }
         let counts = ChangeCounts(
             inserted: Int(written.inserted), updated: Int(written.updated), unchanged: Int(written.unchanged))
-        for blob in write.blobs {
+        // A row that was refused after its files had been taken in names nothing.
+        let named = batch.rejectionCount > 0 && !write.blobs.isEmpty ? batch.assets : nil
+        for blob in write.blobs where named?.contains(blob.id) ?? true {
             try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
                 .execute(arguments: [blob.id, blob.size, blob.media])
         }

@@ -54,7 +54,8 @@ public actor BulkImport {
     ) async throws -> ImportSummary {
         do {
             let summary = try await body()
-            await session.end(isWhole: true)
+            // Files of rows that were refused may be left over.
+            await session.end(isWhole: summary.rejected == 0)
             return summary
         } catch {
             await session.end(isWhole: false)

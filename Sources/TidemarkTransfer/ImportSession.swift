@@ -28,6 +28,8 @@ actor ImportSession {
         options.format = try Self.format(of: source, options: given)
         try Self.check(options)
         isFolder = options.format == .photos
+        // Before anything is made: a mistyped path must not leave an empty container.
+        try Self.checkReadable(source)
 
         let setting = try await ImportTarget.open(url, options: options)
         let types = try await setting.store.types()
@@ -151,6 +153,18 @@ extension ImportSession {
             default: return .auto
             }
         default: return options.format
+        }
+    }
+
+    private static func checkReadable(_ source: ImportSource) throws(ImportError) {
+        let url: URL
+        switch source {
+        case .standardInput: return
+        case .file(let file): url = file
+        case .folder(let folder): url = folder
+        }
+        guard access(url.path, R_OK) == 0 else {
+            throw ImportError(.source, "cannot read \(url.path): \(String(cString: strerror(errno)))")
         }
     }
 

@@ -26,11 +26,11 @@ final class RejectsLog: @unchecked Sendable {
     /// Enters a batch that was just written; the refusals are on disk when this returns.
     func note(_ filled: FilledBatch, counts: ChangeCounts) throws -> ImportCheckpoint {
         let batch = filled.batch
-        try file?.append((0..<batch.rejectionCount).map { batch.rejection(at: $0) })
+        let rejections = batch.rejections
+        try file?.append(rejections)
         firstRejections.withLock { first in
-            for index in 0..<min(batch.rejectionCount, Self.shownRejections - first.count) {
-                let rejection = batch.rejection(at: index)
-                first.append(.init(line: rejection.line, field: rejection.field, reason: rejection.message))
+            first += rejections.prefix(Self.shownRejections - first.count).map {
+                .init(line: $0.line, field: $0.field, reason: $0.message)
             }
         }
         return account.withLock { account in

@@ -1,0 +1,66 @@
+# `make help` lists what there is.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+CLI := .build/release/tidemark
+JOURNAL ?= journal.tidemark
+DATA ?= bench-data
+N ?= 200000
+PICTURES ?= 2000
+
+.PHONY: help
+help: ## Lists the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
+
+.PHONY: deps
+deps: ## Installs the libraries that are missing, or says which
+	@.ci/install-missing
+
+.PHONY: build
+build: deps ## Builds the release command-line tool at .build/release/tidemark
+	swift build -c release --product tidemark
+
+.PHONY: import
+import: build ## Installs what is missing, builds, imports the sample journal and shows the result
+	$(CLI) import Examples/journal/journal.jsonl --into $(JOURNAL) --type Destination --id id --asset image
+	$(CLI) records $(JOURNAL) --type Destination --sort createdAt --descending --limit 10
+	$(CLI) verify $(JOURNAL)
+
+.PHONY: test
+test: deps ## Passes the tests
+	swift build --product tidemark
+	swift test
+	$(MAKE) --no-print-directory test-core
+
+.PHONY: test-core
+test-core: deps ## Passes the tests of the C core under the sanitizers
+	Tests/CoreFuzz/run
+
+.PHONY: fuzz
+fuzz: deps ## Fuzzes the C core's readers for SECONDS (60) each
+	Tests/CoreFuzz/run --fuzz $(or $(SECONDS_EACH),60)
+
+.PHONY: prove
+prove: build ## Kills imports at many random moments and compares the stores; KILLS (200) times
+	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
+
+.PHONY: format
+format: ## Formats the Swift sources in place
+	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift
+
+.PHONY: lint
+lint: ## Checks the format of the Swift sources
+	swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift
+
+.PHONY: bench-data
+bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data)
+	Benchmarks/make-data --records $(N) --pictures $(PICTURES) --to $(DATA)
+
+.PHONY: bench
+bench: build ## Runs the benchmarks and prints one table of ratios
+	Benchmarks/run --tidemark $(CLI) --data $(DATA) --records $(N) --pictures $(PICTURES)
+
+.PHONY: clean
+clean: ## Removes what builds and imports have made
+	rm -rf .build $(JOURNAL)
