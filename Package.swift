@@ -70,6 +70,19 @@ let package = Package(
             name: "tidemark",
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: strict),
+
+        // Tests.
+        .target(name: "TestSupport", dependencies: ["TidemarkModel", "TidemarkStore", "TidemarkTransfer"], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
+        .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkStoreTests", dependencies: ["TestSupport", "TidemarkStore", "WALReset", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkTransferTests",
+            dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        .testTarget(name: "TidemarkCommandsTests", dependencies: ["TestSupport", "tidemark"], swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,
     cxxLanguageStandard: .cxx17

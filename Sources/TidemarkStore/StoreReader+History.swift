@@ -28,6 +28,13 @@ public struct HistoryChange: Hashable, Sendable {
         public let type: FieldType
         public let before: FieldValue?
         public let after: FieldValue?
+
+        public init(field: String, type: FieldType, before: FieldValue?, after: FieldValue?) {
+            self.field = field
+            self.type = type
+            self.before = before
+            self.after = after
+        }
     }
 
     public let id: Int64

@@ -1,0 +1,34 @@
+import Foundation
+
+/// A folder of a test's own, gone when the test is.
+public final class Scratch: Sendable {
+    public let url: URL
+
+    public init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-test-\(UUID().uuidString)", isDirectory: true)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    public var container: URL { self["Test.tidemark"] }
+
+    public subscript(path: String) -> URL { url.appendingPathComponent(path) }
+
+    /// Writes a file, and the folders on its way.
+    @discardableResult
+    public func write(_ data: Data, to path: String) throws -> URL {
+        let file = self[path]
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try data.write(to: file)
+        return file
+    }
+
+    @discardableResult
+    public func write(_ text: String, to path: String) throws -> URL { try write(Data(text.utf8), to: path) }
+
+    @discardableResult
+    public func writeLines(_ lines: [String], to path: String) throws -> URL {
+        try write(lines.map { $0 + "\n" }.joined(), to: path)
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+
+/// The command-line tool as a process.
+public struct Tool: Sendable {
+    public struct Result: Sendable {
+        public let status: Int32
+        /// The signal that ended it, if one did.
+        public let signal: Int32?
+        public let output: String
+        public let errors: String
+
+        /// Standard output as a JSON object.
+        public func json() throws -> [String: Any] {
+            try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] ?? [:]
+        }
+    }
+
+    private let executable: URL
+
+    /// The tool that was built with the tests, or the one that `TIDEMARK_TOOL` names.
+    public init() throws {
+        if let path = ProcessInfo.processInfo.environment["TIDEMARK_TOOL"] {
+            executable = URL(fileURLWithPath: path)
+            return
+        }
+        let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+        let candidates = [directory, Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
+        guard let found = candidates.map({ $0.appendingPathComponent("tidemark") }).first(where: {
+            var isDirectory: ObjCBool = false
+            return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isDirectory) && !isDirectory.boolValue
+        }) else {
+            throw CocoaError(.fileNoSuchFile)
+        }
+        executable = found
+    }
+
+    /// Runs it to its end, or kills it after `killingAfter`.
+    public func run(
+        _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:]
+    ) async throws -> Result {
+        let scratch = try Scratch()
+        let (output, errors) = (scratch["output"], scratch["errors"])
+        for file in [output, errors] { try Data().write(to: file) }
+        let process = Process()
+        process.executableURL = executable
+        process.arguments = arguments
+        // A hung backtrace of a killed process would keep it from ending.
+        process.environment = ProcessInfo.processInfo.environment
+            .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }.merging(environment) { $1 }
+        process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
+        process.standardOutput = try FileHandle(forWritingTo: output)
+        process.standardError = try FileHandle(forWritingTo: errors)
+        async let killing: Void = kill(process, after: delay)
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            process.terminationHandler = { _ in continuation.resume() }
+            do {
+                try process.run()
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+        await killing
+        return Result(
+            status: process.terminationStatus, signal: process.terminationReason == .uncaughtSignal ? process.terminationStatus : nil,
+            output: try String(contentsOf: output, encoding: .utf8), errors: try String(contentsOf: errors, encoding: .utf8))
+    }
+
+    private func kill(_ process: Process, after delay: Duration?) async {
+        guard let delay else { return }
+        try? await Task.sleep(for: delay)
+        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+/// Goal: each record reads its own picture's bytes, and the store holds each content once. Method: real files.
+@Suite struct AssetTests {
+    private let options = ImportOptions.destination { $0.assetFields = ["image"] }
+
+    private func bytes(_ scratch: Scratch, _ name: String) throws -> Data {
+        let reader = try scratch.reader()
+        var found: Data?
+        try reader.forEachRecord(RecordQuery(type: "Destination", condition: "_name = '\(name)'")) { record in
+            guard case .asset(let id) = record.values[0] else { return }
+            found = try Data(contentsOf: try reader.asset(id).url)
+        }
+        return try #require(found)
+    }
+
+    @Test func `the same picture under two names is stored once`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "a.png")
+        try scratch.write(Picture.png(1), to: "b.png")
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "image": "a.png"}"#, #"{"id": "b", "image": "b.png"}"#, #"{"id": "c", "image": "a.png"}"#], options)
+        #expect(summary.assets == AssetCounts(referenced: 3, stored: 1, bytes: Picture.png(1).count))
+        #expect(try bytes(scratch, "b") == Picture.png(1))
+        #expect(try scratch.verification().assets == 1)
+    }
+
+    @Test func `contents that collide in their digest stay two`() async throws {
+        let scratch = try Scratch()
+        let (first, second) = Collision.pair
+        #expect(first != second)
+        try scratch.write(first, to: "first.bin")
+        try scratch.write(second, to: "second.bin")
+        let lines = [#"{"id": "a", "image": "first.bin"}"#, #"{"id": "b", "image": "second.bin"}"#]
+        let summary = try await scratch.importing(lines: lines, options)
+        #expect(summary.assets.stored == 2)
+        #expect(try bytes(scratch, "a") == first)
+        #expect(try bytes(scratch, "b") == second)
+        let ids = try await scratch.reader().database.read { try String.fetchAll($0, sql: "SELECT id FROM tide_assets ORDER BY id") }
+        // Without a collision of the digests this test would prove nothing.
+        #expect(ids[1] == ids[0] + "-1")
+        #expect(try await scratch.importing(lines: lines, options).changes == ChangeCounts(unchanged: 2))
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `a picture that changed under its name is another asset, and history keeps the old one`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "a.png")
+        try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options)
+        try scratch.write(Picture.png(2), to: "a.png")
+        let summary = try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options)
+        #expect(summary.changes.updated == 1)
+        #expect(try bytes(scratch, "a") == Picture.png(2))
+        #expect(try scratch.verification().isOK)
+        #expect(try scratch.verification().assets == 2)
+    }
+
+    @Test func `lists of assets are taken in`() async throws {
+        let scratch = try Scratch()
+        for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "images", type: .list(of: .asset))])
+        let lines = [#"{"id": "a", "images": ["1.png", "2.png"]}"#, #"{"id": "b", "images": ["3.png", "1.png"]}"#, #"{"id": "c", "images": []}"#]
+        let summary = try await scratch.importing(lines: lines, .destination { $0.schema = [schema] })
+        #expect(summary.assets.referenced == 4)
+        #expect(summary.assets.stored == 3)
+        #expect(try scratch.verification().isOK)
+        #expect(try await scratch.importing(lines: lines, .destination()).changes == ChangeCounts(unchanged: 3))
+    }
+
+    @Test func `large files are streamed and read back whole`() async throws {
+        let scratch = try Scratch()
+        var random = Randomness(seed: 7)
+        let large = Data((0..<(5 << 20) / 8).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } })
+        try scratch.write(large, to: "large.bin")
+        try await scratch.importing(lines: [#"{"id": "a", "image": "large.bin"}"#], options)
+        #expect(try bytes(scratch, "a") == large)
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `verify reports a missing, a damaged and a stray asset`() async throws {
+        let scratch = try Scratch()
+        for number in 1...2 { try scratch.write(Picture.png(number), to: "\(number).png") }
+        try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#, #"{"id": "b", "image": "2.png"}"#], options)
+        let ids = try ["a", "b"].map { name in
+            try scratch.reader().database.read { try String.fetchOne($0, sql: "SELECT image FROM _Destination WHERE _name = ?", arguments: [name])! }
+        }
+        func file(_ id: String) -> URL { scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"] }
+        try FileManager.default.removeItem(at: file(ids[0]))
+        var damaged = try Data(contentsOf: file(ids[1]))
+        damaged[20] ^= 1
+        try damaged.write(to: file(ids[1]))
+        try scratch.write("x", to: "Test.tidemark/assets/zz/stray")
+        let problems = try scratch.verification().problems
+        #expect(Set(problems.map(\.kind)) == [.assetMissing, .assetDamaged, .assetStray])
+        #expect(problems.first { $0.kind == .assetMissing }?.record == "a")
+        #expect(problems.first { $0.kind == .assetDamaged }?.record == "b")
+    }
+
+    @Test func `what a dead import has left is cleaned up`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "1.png")
+        try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#], options)
+        // As a process leaves it that dies between taking files in and committing.
+        try scratch.write("half", to: "Test.tidemark/staging/123-0.tmp")
+        try scratch.write("", to: "Test.tidemark/staging/123-X.open")
+        try scratch.write(Picture.png(9), to: "Test.tidemark/assets/ab/ab000000000000000000000000000000-9")
+        #expect(try scratch.verification().isOK)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["Test.tidemark/staging"].path) == ["lock"])
+        #expect(try bytes(scratch, "a") == Picture.png(1))
+    }
+
+    @Test func `nothing of a refused row stays in the store`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "1.png")
+        let schema = RecordTypeSchema(
+            name: "Destination", fields: [.init(name: "image", type: .asset), .init(name: "second", type: .asset)])
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "image": "1.png", "second": "none.png"}"#], .destination { $0.schema = [schema] })
+        #expect(summary.rejected == 1)
+        #expect(try scratch.verification().isOK)
+        #expect(try scratch.verification().assets == 0)
+        let left = try FileManager.default.subpathsOfDirectory(atPath: scratch["Test.tidemark/assets"].path).filter { $0.contains("-") }
+        #expect(left.isEmpty)
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+/// Goal: what is no container of this format is refused by name. Method: real directories and databases.
+@Suite struct ContainerTests {
+    private func openingError(_ url: URL) -> StoreError? {
+        do {
+            _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `a newer container is refused with its format`() throws {
+        let scratch = try Scratch()
+        try scratch.write(#"{"format": 99, "unknown": true}"#, to: "Test.tidemark/container.json")
+        let error = try #require(openingError(scratch.container))
+        #expect(error.code == .newerFormat)
+        #expect(error.message.hasSuffix("has format 99; this version reads up to 1. Update Tidemark to open it"))
+    }
+
+    @Test func `a newer database in an older container is refused`() throws {
+        let scratch = try Scratch()
+        _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: scratch.container))
+        let queue = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try queue.inDatabase { try $0.execute(sql: "PRAGMA user_version = 7") }
+        try queue.close()
+        #expect(openingError(scratch.container)?.code == .newerFormat)
+    }
+
+    @Test func `another application's database is refused and left as it is`() throws {
+        let scratch = try Scratch()
+        _ = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        let path = scratch["Test.tidemark/private.sqlite"].path
+        let queue = try DatabaseQueue(path: path)
+        try queue.inDatabase { try $0.execute(sql: "CREATE TABLE theirs (a)") }
+        try queue.close()
+        #expect(openingError(scratch.container)?.code == .notAStore)
+    }
+
+    @Test func `a folder with other files in it does not become a container`() throws {
+        let scratch = try Scratch()
+        try scratch.write("mine", to: "Test.tidemark/letter.txt")
+        #expect(openingError(scratch.container)?.code == .cannotCreate)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.container.path) == ["letter.txt"])
+    }
+
+    @Test func `a file is not a container`() throws {
+        let scratch = try Scratch()
+        try scratch.write("mine", to: "Test.tidemark")
+        #expect(openingError(scratch.container)?.code == .cannotCreate)
+    }
+
+    @Test func `a description that is no JSON is named`() throws {
+        let scratch = try Scratch()
+        try scratch.write("not json", to: "Test.tidemark/container.json")
+        let error = try #require(openingError(scratch.container))
+        #expect(error.code == .notAStore)
+        #expect(error.message.contains("container.json"))
+    }
+
+    @Test func `a store that another process keeps locked is busy after the time allowed`() throws {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        _ = try RecordStore(container: container)
+        let lock = try StoreLock(at: scratch["Test.tidemark/private.sqlite-lock"])
+        try lock.acquire(shared: false, timeout: .zero)
+        defer { lock.release() }
+        do {
+            _ = try RecordStore(container: container, lockTimeout: .milliseconds(50))
+            Issue.record("the store was opened")
+        } catch {
+            #expect(error.code == .busy)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+@testable import TidemarkTransfer
+
+/// Goal: a batch writes what changed, and notes it. Method: whole states of the store after imports of a few lines.
+@Suite struct WritingTests {
+    private func rows(_ scratch: Scratch, _ sql: String) throws -> [[String]] {
+        try scratch.reader().database.read { db in
+            try Row.fetchAll(db, sql: sql).map { row in row.databaseValues.map { $0.isNull ? "NULL" : "\($0.storage.value!)" } }
+        }
+    }
+
+    @Test func `inserts of a batch share one change and one outbox row that name the range`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: (1...5).map { #"{"id": "r\#($0)", "n": \#($0)}"# }, .destination())
+        #expect(try rows(scratch, "SELECT kind, first_row, last_row, previous, before FROM tide_changes") == [["1", "1", "5", "NULL", "NULL"]])
+        #expect(try rows(scratch, "SELECT kind, first_row, last_row FROM tide_outbox") == [["1", "1", "5"]])
+        #expect(try rows(scratch, "SELECT inserted, updated, deleted FROM tide_transactions") == [["5", "0", "0"]])
+        #expect(try rows(scratch, "SELECT DISTINCT _version, _pending FROM Destination") == [["1", "-1"]])
+    }
+
+    @Test func `an update notes the fields' values before and leaves the others alone`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "one", "n": 1, "x": 1.5}"#, #"{"id": "b", "n": 2}"#], .destination())
+        let summary = try await scratch.importing(lines: [#"{"id": "a", "caption": "two", "x": null}"#], .destination())
+        #expect(summary.changes == ChangeCounts(inserted: 0, updated: 1, unchanged: 0))
+        #expect(try scratch.records("Destination") == [#"{"id":"a","caption":"two","n":1}"#, #"{"id":"b","n":2}"#])
+        #expect(
+            try rows(scratch, "SELECT kind, first_row, last_row, previous, before FROM tide_changes WHERE kind = 2")
+                == [["2", "1", "1", "1", #"{"caption":"one","x":1.5}"#]])
+        let changes = try scratch.reader().changes(ofRecord: "a")
+        #expect(changes.map(\.kind) == [.update, .insert])
+        #expect(
+            changes[0].fields == [
+                .init(field: "caption", type: .string, before: .string("one"), after: .string("two")),
+                .init(field: "x", type: .double, before: .double(1.5), after: nil),
+            ])
+    }
+
+    @Test func `a row that says the same changes nothing on disk`() async throws {
+        let scratch = try Scratch()
+        let lines = [#"{"id": "a", "caption": "one", "n": 1}"#, #"{"n": 2, "id": "b"}"#]
+        try await scratch.importing(lines: lines, .destination())
+        let before = try Data(contentsOf: scratch["Test.tidemark/private.sqlite"])
+        let summary = try await scratch.importing(lines: lines.reversed(), .destination())
+        #expect(summary.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
+        #expect(try Data(contentsOf: scratch["Test.tidemark/private.sqlite"]) == before)
+        // Fields that a row leaves out, and null for what has no value, change nothing either.
+        let partial = try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "caption": null}"#], .destination())
+        #expect(partial.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
+    }
+
+    @Test func `what is pending gathers the changed fields, and one outbox row does for all`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "x": 1, "y": 1, "z": 1}"#], .destination())
+        let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        // As after an export that the cloud has acknowledged.
+        try await store.write { db in try db.execute(sql: "UPDATE Destination SET _pending = NULL; DELETE FROM tide_outbox") }
+        try await scratch.importing(lines: [#"{"id": "a", "x": 2}"#], .destination())
+        try await scratch.importing(lines: [#"{"id": "a", "z": 2}"#], .destination())
+        #expect(try rows(scratch, "SELECT hex(_pending) FROM Destination") == [["05"]])
+        #expect(try rows(scratch, "SELECT kind, first_row, last_row FROM tide_outbox") == [["2", "1", "1"]])
+    }
+
+    @Test func `a record name is unique in its zone whatever the type`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "n": 2}"#],
+            .destination { $0.type = "Place"; $0.rejects = scratch["rejects.jsonl"] })
+        #expect(summary.changes.inserted == 1)
+        #expect(try scratch.rejects().map(\.code) == ["nameTaken"])
+        #expect(try scratch.rejects()[0].reason.contains("type Destination"))
+    }
+
+    @Test func `names keep their spelling`() async throws {
+        let names = [
+            "0e7f6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11", "0E7F6F0A-8F3E-4C4E-9D2B-3F0F6D1B2A11", "0e7F6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11",
+            "00000000-0000-0000-0000-000000000000", "é", "a b", "0e7f6f0a8f3e4c4e9d2b3f0f6d1b2a11", "42",
+        ]
+        let scratch = try Scratch()
+        try await scratch.importing(lines: names.map { #"{"id": "\#($0)", "n": 1}"# }, .destination())
+        #expect(try Set(rows(scratch, "SELECT _name FROM _Destination").map { $0[0] }) == Set(names))
+        let again = try await scratch.importing(lines: names.map { #"{"id": "\#($0)", "n": 1}"# }, .destination())
+        #expect(again.changes == ChangeCounts(unchanged: names.count))
+    }
+
+    @Test func `a damaged record is reported`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
+        let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try await store.write { db in try db.execute(sql: "UPDATE Destination SET caption = 'tWo' WHERE caption = 'two'") }
+        let report = try scratch.verification()
+        #expect(report.problems.map(\.kind) == [.record])
+        #expect(report.problems[0].record == "b")
+    }
+
+    @Test func `fields that differ only in case are kept apart`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "Name": "one", "name": "two", "select": 3}"#], .destination())
+        #expect(try scratch.records("Destination") == [#"{"id":"a","Name":"one","name":"two","select":3}"#])
+    }
+}
+
+/// Goal: loading an empty table without its index ends in the same store. Method: small batches, names that repeat at chosen places.
+@Suite struct LoadingTests {
+    private func lines(_ count: Int) -> [String] { (0..<count).map { #"{"id": "r\#($0)", "n": \#($0)}"# } }
+
+    private func hasIndex(_ scratch: Scratch) throws -> Bool {
+        try scratch.reader().database.read { db in
+            try Bool.fetchOne(db, sql: "SELECT 1 FROM sqlite_master WHERE name = 'tide_name_Destination'") ?? false
+        }
+    }
+
+    @Test(arguments: [0, 5, 25, 99])
+    func `a name that comes twice is found wherever it repeats`(repeated: Int) async throws {
+        let scratch = try Scratch()
+        let changed = #"{"id": "r\#(repeated)", "n": -1}"#
+        let summary = try await scratch.importing(
+            lines: lines(100) + [changed] + lines(100), .destination { $0.batchSize = 10 })
+        #expect(summary.changes == ChangeCounts(inserted: 100, updated: 2, unchanged: 99))
+        #expect(try scratch.records("Destination") == lines(100).map { $0.replacingOccurrences(of: ": ", with: ":").replacingOccurrences(of: ", ", with: ",") }.sorted { $0.split(separator: "\"")[3] < $1.split(separator: "\"")[3] })
+        #expect(try scratch.verification().isOK)
+        #expect(try hasIndex(scratch))
+    }
+
+    @Test func `a load that was interrupted is completed by the next writer`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: lines(20), .destination { $0.batchSize = 10 })
+        let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        // As a process leaves it that dies between two batches of a load.
+        try await store.write { db in try db.execute(sql: "DROP INDEX tide_name_Destination") }
+        #expect(try scratch.verification().problems.map(\.kind) == [.schema])
+        let summary = try await scratch.importing(lines: lines(30), .destination { $0.batchSize = 10 })
+        #expect(summary.changes == ChangeCounts(inserted: 10, updated: 0, unchanged: 20))
+        #expect(try hasIndex(scratch))
+    }
+
+    @Test func `another process's write in the middle of a load is noticed`() async throws {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        let (first, second) = (try RecordStore(container: container), try RecordStore(container: container))
+        func write(_ store: RecordStore, _ numbers: ClosedRange<Int>, more: Bool) async throws -> ChangeCounts {
+            let file = try scratch.writeLines(numbers.map { #"{"id": "r\#($0)", "n": \#($0)}"# }, to: "part.jsonl")
+            let reader = try ManifestReader(source: .file(file), options: .destination(), nameField: "id", knownFields: [])
+            let filled = try await reader.fill(RecordBatch(rowLimit: 100, byteLimit: 1 << 20))
+            filled.batch.digest(seed: store.digestSeed)
+            return try await store.write(
+                filled.batch,
+                BatchWrite(type: "Destination", environment: .development, author: "test", origin: "test", moreToCome: more))
+        }
+        #expect(try await write(first, 1...10, more: true).inserted == 10)
+        #expect(try await write(second, 5...15, more: false) == ChangeCounts(inserted: 5, unchanged: 6))
+        #expect(try await write(first, 12...20, more: true) == ChangeCounts(inserted: 5, unchanged: 4))
+        try await first.endImport(type: "Destination", source: nil)
+        #expect(try scratch.records("Destination").count == 20)
+        #expect(try scratch.verification().isOK)
+    }
+}

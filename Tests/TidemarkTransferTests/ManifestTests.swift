@@ -1,0 +1,183 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+/// Goal: manifests become the records that the format's document says. Method: small manifests, whole stores compared.
+@Suite struct ManifestTests {
+    private func types(_ scratch: Scratch, _ name: String = "Destination") throws -> [String: String] {
+        Dictionary(uniqueKeysWithValues: try scratch.reader().type(named: name).fields.map { ($0.name, $0.type.description) })
+    }
+
+    @Test func `types are inferred from the first batch in which a field occurs`() async throws {
+        let scratch = try Scratch()
+        let lines = [
+            #"{"id": 1, "i": 1, "d": 1, "s": "a", "t": "2024-05-01T12:30:00+02:00", "b": true, "li": [1, 2], "ld": [1, 2.5]}"#,
+            #"{"id": 2, "i": 2, "d": 2.5, "s": "2024-05-01T12:30:00Z", "t": "2024-05-01t12:30:00.123456789z", "b": 0, "late": null}"#,
+            #"{"id": 3, "ls": ["a", "b"], "lt": ["2024-05-01T12:30:00Z"], "place": {"longitude": 2, "latitude": 1.5}, "le": []}"#,
+        ]
+        let summary = try await scratch.importing(lines: lines, .destination())
+        #expect(summary.rejected == 0)
+        #expect(
+            try types(scratch) == [
+                "i": "int64", "d": "double", "s": "string", "t": "timestamp", "b": "int64", "li": "list<int64>", "ld": "list<double>",
+                "ls": "list<string>", "lt": "list<timestamp>", "place": "location", "le": "list<string>",
+            ])
+        #expect(
+            try scratch.records("Destination") == [
+                #"{"id":"1","i":1,"d":1.0,"s":"a","t":"2024-05-01T10:30:00Z","b":1,"li":[1,2],"ld":[1,2.5]}"#,
+                #"{"id":"2","i":2,"d":2.5,"s":"2024-05-01T12:30:00Z","t":"2024-05-01T12:30:00.123456Z","b":0}"#,
+                #"{"id":"3","ls":["a","b"],"lt":["2024-05-01T12:30:00Z"],"place":{"latitude":1.5,"longitude":2},"le":[]}"#,
+            ])
+        try await scratch.importing(lines: [#"{"id": 4, "late": "now"}"#], .destination())
+        #expect(try types(scratch)["late"] == "string")
+    }
+
+    @Test func `an integer column becomes a double only where no integer loses by it`() async throws {
+        let scratch = try Scratch()
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "n": 9007199254740993}"#, #"{"id": "b", "n": 0.5}"#, #"{"id": "c", "n": 9007199254740992}"#],
+            .destination { $0.rejects = scratch["rejects.jsonl"] })
+        #expect(summary.changes.inserted == 2)
+        #expect(try types(scratch)["n"] == "double")
+        #expect(try scratch.rejects().map { [$0.field ?? "", $0.code] } == [["n", "outOfRange"]])
+    }
+
+    @Test func `a later value that does not fit is refused, one that fits without loss is taken`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "b", "n": 2.0}"#, #"{"id": "c", "n": 2.5}"#, #"{"id": "d", "n": "3"}"#], .destination())
+        #expect(summary.changes.inserted == 1)
+        #expect(summary.rejected == 2)
+    }
+
+    @Test func `a CSV is read as RFC 4180 has it`() async throws {
+        let scratch = try Scratch()
+        let csv = "\u{feff}id,caption,n,when,code\r\n1,plain,5,2024-05-01T12:30:00Z,007\r\n"
+            + "2,\"quoted, \"\"with\"\" comma\r\nand line end\",-6,,008\r\n3,\"\",7,2024-05-02T00:00:00Z,\n4,,8,,9"
+        let summary = try await scratch.importing(try scratch.write(csv, to: "places.csv"), .destination())
+        #expect(summary.rejected == 0)
+        #expect(
+            try scratch.records("Destination") == [
+                #"{"id":"1","caption":"plain","n":5,"when":"2024-05-01T12:30:00Z","code":"007"}"#,
+                #"{"id":"2","caption":"quoted, \"with\" comma\r\nand line end","n":-6,"code":"008"}"#,
+                #"{"id":"3","caption":"","n":7,"when":"2024-05-02T00:00:00Z"}"#, #"{"id":"4","n":8,"code":"9"}"#,
+            ])
+    }
+
+    @Test func `rows behind a broken CSV row are read again as rows`() async throws {
+        let scratch = try Scratch()
+        let csv = "id,c\n1,a\n2,x,y\n3\n4,say \"hi\"\n5,\"a\"b\n6,\"open\n7,fine\n"
+        let summary = try await scratch.importing(
+            try scratch.write(csv, to: "places.csv"), .destination { $0.rejects = scratch["rejects.jsonl"] })
+        #expect(try scratch.records("Destination") == [#"{"id":"1","c":"a"}"#, #"{"id":"7","c":"fine"}"#])
+        #expect(summary.rejected == 5)
+        #expect(
+            try scratch.rejects().map { "\($0.line) \($0.code)" }
+                == ["3 ragged", "4 ragged", "5 malformed", "6 malformed", "7 malformed"])
+    }
+
+    @Test(arguments: [
+        ("id,a b\n1,2\n", "line 1: column 2, 'a b', cannot name a field"), ("id,a,a\n1,2,3\n", "line 1: columns 2 and 3 have the same name"),
+        ("x,y\n1,2\n", "line 1: there is no column 'id'"), ("", "the source is empty"),
+    ])
+    func `a CSV whose header cannot be used is an error that names the column`(csv: String, message: String) async throws {
+        let scratch = try Scratch()
+        let file = try scratch.write(csv, to: "places.csv")
+        let error = await #expect(throws: ImportError.self) { try await scratch.importing(file, .destination()) }
+        #expect(error?.code == .manifest)
+        #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+    }
+
+    @Test(arguments: ["[]", " [ ] ", "[{\"id\": \"a\"}]", "[\n{\"id\": \"a\"}\n,\n{\"id\": \"b\", \"c\": \"},]{\\\"[\"}\n]\n"])
+    func `a JSON array is told by its first character`(text: String) async throws {
+        let scratch = try Scratch()
+        let summary = try await scratch.importing(try scratch.write(text, to: "places.json"), .destination())
+        #expect(summary.rejected == 0)
+        #expect(summary.read == text.components(separatedBy: "\"id\"").count - 1)
+    }
+
+    @Test(arguments: ["[{\"id\": \"a\"}", "[{\"id\": \"a\"}, {\"id\": ", "[{\"id\": \"a\"},", "[{\"id\": \"a\"}] {\"id\": \"b\"}", "[{\"id\": \"a\"} 5]"])
+    func `a JSON array that breaks off keeps what came before`(text: String) async throws {
+        let scratch = try Scratch()
+        let summary = try await scratch.importing(try scratch.write(text, to: "places.json"), .destination())
+        #expect(summary.changes.inserted == 1)
+        #expect(summary.rejected >= 1)
+    }
+
+    @Test func `fields get other names with a mapping`() async throws {
+        let scratch = try Scratch()
+        let csv = "Key,Date Taken,Größe\nx,2024-05-01T12:30:00Z,5\n"
+        try await scratch.importing(
+            try scratch.write(csv, to: "places.csv"),
+            .destination { $0.mappings = [("Key", "id"), ("Date Taken", "createdAt"), ("Größe", "size")] })
+        #expect(try scratch.records("Destination") == [#"{"id":"x","createdAt":"2024-05-01T12:30:00Z","size":5}"#])
+    }
+
+    @Test func `without a name field names are derived from content, and importing again changes nothing`() async throws {
+        let scratch = try Scratch()
+        let lines = [#"{"caption": "a", "n": 1}"#, #"{"n": 2, "caption": "a"}"#, #"{"n": 1, "caption": "a"}"#]
+        let options = ImportOptions(type: "Place")
+        let first = try await scratch.importing(lines: lines, options)
+        #expect(first.changes == ChangeCounts(inserted: 2, updated: 0, unchanged: 1))
+        #expect(try await scratch.importing(lines: lines.reversed(), options).changes == ChangeCounts(unchanged: 3))
+        let elsewhere = try Scratch()
+        try await elsewhere.importing(lines: lines.reversed(), options)
+        #expect(try elsewhere.records("Place") == scratch.records("Place"))
+        let name = try #require(try scratch.records("Place").first?.split(separator: "\"")[2...].first { $0.count == 36 })
+        #expect(Array(name)[14] == "8")
+    }
+
+    @Test func `in production an unknown field is refused and an unknown type is an error`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "x"}"#], .destination { $0.schema = [schema] })
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "b", "caption": "y"}"#, #"{"id": "c", "extra": 1}"#, #"{"id": "d", "extra": null}"#],
+            .destination { $0.environment = .production; $0.rejects = scratch["rejects.jsonl"] })
+        #expect(summary.changes.inserted == 2)
+        #expect(try scratch.rejects().map { [$0.field ?? "", $0.code] } == [["extra", "unknownField"]])
+        #expect(try types(scratch) == ["caption": "string"])
+        let error = await #expect(throws: ImportError.self) {
+            try await scratch.importing(lines: [#"{"id": "e"}"#], .destination { $0.type = "Other"; $0.environment = .production })
+        }
+        #expect(error?.cause?.code == .schema)
+        #expect(error?.message.contains("'Other'") == true)
+    }
+
+    @Test func `a production container cannot be opened for development`() async throws {
+        let scratch = try Scratch()
+        _ = try ContainerDirectory(openingOrCreatingAt: scratch.container, environment: .production)
+        let error = await #expect(throws: ImportError.self) {
+            try await scratch.importing(lines: [#"{"id": "e"}"#], .destination { $0.environment = .development })
+        }
+        #expect(error?.code == .options)
+    }
+
+    @Test(arguments: [
+        (#"{"types": [{"name": "T", "fields": [{"name": "a", "type": "strng"}]}]}"#, "types[0].fields[0].type: 'strng' is no type"),
+        (#"{"types": [{"name": "T", "fields": [{"name": "a"}]}]}"#, "types[0].fields[0] lacks 'type'"),
+        (#"{"types": {}}"#, "types: "), ("nonsense", "the file: "),
+        (#"{"types": [{"name": "T", "fields": [{"name": "a", "type": "int64"}, {"name": "a", "type": "int64"}]}]}"#, "types[0].fields[1].name"),
+    ])
+    func `a schema file's fault is named by its place`(text: String, place: String) throws {
+        let scratch = try Scratch()
+        let file = try scratch.write(text, to: "schema.json")
+        let error = #expect(throws: ImportError.self) { try SchemaFile.read(file) }
+        #expect(error?.code == .schemaFile)
+        #expect(error?.message.contains(place) == true, "\(error?.message ?? "")")
+    }
+
+    @Test func `values of all types come back as they went in`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(
+            name: "Destination",
+            fields: FieldType.Scalar.allCases.filter { $0 != .asset }.map { .init(name: $0.name, type: FieldType($0)) })
+        let line = #"{"id":"a","string":"é\n\"\\","int64":-9223372036854775808,"double":0.1,"timestamp":"1969-12-31T23:59:59.5Z","# + #""bytes":"AAH/","location":{"latitude":-90,"longitude":180},"reference":"other"}"#
+        try await scratch.importing(lines: [line], .destination { $0.schema = [schema] })
+        #expect(try scratch.records("Destination") == [line.replacingOccurrences(of: "59.5Z", with: "59.500Z")])
+    }
+}

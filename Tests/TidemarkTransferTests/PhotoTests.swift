@@ -1,0 +1,54 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkTransfer
+
+/// Goal: a folder of photos becomes records of what the files say. Method: files with known content.
+@Suite struct PhotoTests {
+    @Test func `photos are told by content, and what is none is passed over`() async throws {
+        let scratch = try Scratch()
+        let photo = try scratch.write(Picture.png(1, width: 40, height: 30), to: "in/b/Mount Fuji.png")
+        try scratch.write(Picture.png(2), to: "in/a.dat")
+        try scratch.write("text", to: "in/notes.txt")
+        try scratch.write(Picture.png(3), to: "in/.hidden.png")
+        try scratch.write("text", to: "in/fake.jpg")
+        try FileManager.default.createSymbolicLink(atPath: scratch["in/link.png"].path, withDestinationPath: "a.dat")
+        try FileManager.default.createSymbolicLink(atPath: scratch["in/around"].path, withDestinationPath: ".")
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: photo.path)
+        let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
+        let summary = try await scratch.importing(scratch["in"], options)
+        #expect(summary.changes == ChangeCounts(inserted: 2))
+        #expect(try scratch.rejects().map { "\($0.row ?? "") \($0.code)" } == ["fake.jpg assetNotAnImage", "link.png assetOutsideRoot"])
+        let records = try scratch.records("Photo")
+        let fuji = try #require(records.first { $0.contains("Mount Fuji") })
+        #expect(fuji.contains(#""caption":"Mount Fuji","createdAt":"2023-11-14T22:13:20Z","image":"asset:"#))
+        #expect(fuji.hasSuffix(#""width":40,"height":30}"#))
+        #expect(try await scratch.importing(scratch["in"], options).changes == ChangeCounts(unchanged: 2))
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `the same photo at two places is two records and one asset`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "in/a/x.png")
+        try scratch.write(Picture.png(1), to: "in/b/x.png")
+        let summary = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo"))
+        #expect(summary.changes.inserted == 2)
+        #expect(summary.assets == AssetCounts(referenced: 2, stored: 1, bytes: Picture.png(1).count))
+    }
+
+    @Test func `many photos are taken in batches`() async throws {
+        let scratch = try Scratch()
+        for number in 0..<600 { try scratch.write(Picture.png(number), to: "in/\(number % 7)/\(number).png") }
+        let summary = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo"))
+        #expect(summary.changes.inserted == 600)
+        #expect(summary.assets.stored == 600)
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `an empty folder is no error`() async throws {
+        let scratch = try Scratch()
+        try FileManager.default.createDirectory(at: scratch["in"], withIntermediateDirectories: true)
+        #expect(try await scratch.importing(scratch["in"], ImportOptions(type: "Photo")).read == 0)
+    }
+}
