@@ -1,6 +1,7 @@
-"""usage: duckdb_json.py MANIFEST DATABASE [--upsert]
+"""usage: duckdb_json.py MANIFEST DATABASE [--upsert] [--detect]
 
 JSON Lines into DuckDB with `read_json`, into a table with a primary key; with --upsert over what the table already holds.
+DuckDB is told the columns; with --detect it finds them out from the file, as in the first examples of its documentation.
 """
 
 import sys
@@ -14,16 +15,18 @@ COLUMNS = {
     "details": "VARCHAR",
     "rating": "BIGINT",
     "elevation": "DOUBLE",
-    "image": "VARCHAR",
 }
 
 
-def main(manifest, path, upsert):
+def main(manifest, path, upsert, detect):
     database = duckdb.connect(path)
     columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    # Naming the columns spares DuckDB its sampling of the file.
-    source = "read_json(?, format = 'newline_delimited', columns = {" + ", ".join(f"{n}: '{k}'" for n, k in COLUMNS.items()) + "})"
-    statement = f"INSERT INTO records SELECT * FROM {source}"
+    if detect:
+        source = "read_json(?)"
+    else:
+        named = ", ".join(f"{name}: '{kind}'" for name, kind in COLUMNS.items())
+        source = f"read_json(?, format = 'newline_delimited', columns = {{{named}}})"
+    statement = f"INSERT INTO records BY NAME SELECT * FROM {source}"
     if upsert:
         updates = ", ".join(f"{name} = excluded.{name}" for name in list(COLUMNS)[1:])
         statement += f" ON CONFLICT(id) DO UPDATE SET {updates}"
@@ -34,4 +37,4 @@ def main(manifest, path, upsert):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], "--upsert" in sys.argv[3:])
+    main(sys.argv[1], sys.argv[2], "--upsert" in sys.argv[3:], "--detect" in sys.argv[3:])

@@ -20,7 +20,6 @@ def rows(manifest):
 
 def main(manifest, path):
     database = sqlite3.connect(path)
-    database.execute("PRAGMA journal_mode=WAL")
     database.execute(
         "CREATE TABLE IF NOT EXISTS records(id TEXT PRIMARY KEY, createdAt TEXT, caption TEXT, details TEXT, rating INTEGER,"
         " elevation REAL, image TEXT)"

@@ -114,6 +114,18 @@ static tide_status row_fill(
     return status ? status : name_row(batch, row, type_name, path, photo->blob.id);
 }
 
+/// Whether a file is none of a folder's photos: neither its content nor its name says that it is one.
+static bool is_beside_the_point(const photo *photo, const char *name) {
+    if (!photo->status || tide_media_claimed(name, strlen(name))) return false;
+    switch (photo->error.reject) {
+    case TIDE_REJECT_ASSET_NOT_AN_IMAGE:
+    case TIDE_REJECT_ASSET_EMPTY:
+    case TIDE_REJECT_ASSET_NOT_A_FILE:
+    case TIDE_REJECT_ASSET_OUTSIDE_ROOT: return true;
+    default: return false;
+    }
+}
+
 static tide_status rows_add(
     const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, tide_batch *batch,
     tide_intake_counts *counts, tide_blob_visitor visitor, void *context
@@ -122,8 +134,7 @@ static tide_status rows_add(
     tide_status status = columns_declare(batch, columns);
     for (uint32_t i = 0; i < count && !status; i++) {
         const photo *photo = &photos[i];
-        const char *name = file_name(paths[i]);
-        if (photo->error.reject == TIDE_REJECT_ASSET_NOT_AN_IMAGE && !tide_media_claimed(name, strlen(name))) continue;
+        if (is_beside_the_point(photo, file_name(paths[i]))) continue;
         tide_span source;
         uint32_t row;
         status = tide_batch_text_add(batch, paths[i], strlen(paths[i]), &source);

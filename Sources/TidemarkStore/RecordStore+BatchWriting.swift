@@ -218,7 +218,16 @@ extension RecordStore {
         if version != dataVersion {
             for writer in writers.values { tide_writer_load_forget(writer.pointer) }
             dataVersion = version
+            try completeLoads(db, of: storedTypes.filter { $0.id != type.id })
         }
         return writer
+    }
+
+    /// Builds the indexes that an interrupted load of another process has left out: names are looked up in all types.
+    private func completeLoads(_ db: Database, of types: [StoredType]) throws {
+        let handle = try db.handle
+        for type in types {
+            try checked { tide_writer_index_build(handle, type.table, type.indexName, &$0) }
+        }
     }
 }

@@ -48,7 +48,8 @@ public struct StoreReader: Sendable {
 
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
-            return try database.read(body)
+            // Within another read as well: an export looks assets up while it goes through records.
+            return try database.unsafeReentrantRead(body)
         } catch {
             throw StoreError(error, doing: what)
         }

@@ -12,9 +12,9 @@ public struct VerificationReport: Hashable, Sendable {
             case database
             /// A row's values are not what its digest says.
             case record
-            /// A type has no index on its names, or the schema contradicts the tables.
-            case schema
             case assetMissing, assetDamaged
+            /// An asset that a record names and the registry lacks.
+            case assetUnregistered
             /// A file that no record, and no record's history, names.
             case assetStray
         }
@@ -111,12 +111,6 @@ public struct StoreVerification: Sendable {
     }
 
     private func examineRecords(_ db: Database, type: StoredType, seed: UInt64, report: inout VerificationReport) throws {
-        let hasIndex = try Bool.fetchOne(
-            db, sql: "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", arguments: [type.indexName])
-        if hasIndex == nil {
-            report.problems.append(
-                .init(.schema, "\(type.name) has no index on its names: an import was interrupted; import it again", type: type.name))
-        }
         var damaged: [Int64] = []
         var rows: UInt64 = 0
         let handle = try db.handle
@@ -188,7 +182,7 @@ public struct StoreVerification: Sendable {
         report.problems += found.withLock { $0.problems.sorted { ($0.asset ?? "") < ($1.asset ?? "") } }
         for (id, reference) in referenced.sorted(by: { $0.key < $1.key }) where !reference.isRegistered {
             report.problems.append(
-                .init(.schema, "the asset \(id) is in no registry", type: reference.type, record: reference.record, asset: id))
+                .init(.assetUnregistered, "the asset \(id) is in no registry", type: reference.type, record: reference.record, asset: id))
         }
         for blob in try IntakeRecovery.blobs(in: container.assets) where referenced[blob.id] == nil {
             report.problems.append(.init(.assetStray, "nothing names the file \(blob.url.path)", asset: blob.id))

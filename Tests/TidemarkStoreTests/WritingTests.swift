@@ -134,9 +134,19 @@ import TidemarkStore
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         // As a process leaves it that dies between two batches of a load.
         try await store.write { db in try db.execute(sql: "DROP INDEX tide_name_Destination") }
-        #expect(try scratch.verification().problems.map(\.kind) == [.schema])
+        #expect(try scratch.verification().isOK)
         let summary = try await scratch.importing(lines: lines(30), .destination { $0.batchSize = 10 })
         #expect(summary.changes == ChangeCounts(inserted: 10, updated: 0, unchanged: 20))
+        #expect(try hasIndex(scratch))
+    }
+
+    @Test func `a load of another type that was interrupted is completed before names are looked up in it`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: lines(20), .destination { $0.batchSize = 10 })
+        let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try await store.write { db in try db.execute(sql: "DROP INDEX tide_name_Destination") }
+        let summary = try await scratch.importing(lines: lines(30), .destination { $0.type = "Place" })
+        #expect(summary.rejected == 20)
         #expect(try hasIndex(scratch))
     }
 

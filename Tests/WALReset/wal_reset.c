@@ -6,7 +6,7 @@
 
 #include "tide_lock.h"
 
-enum { first_rows = 200, later_rows = 20 };
+enum { first_rows = 5000, later_rows = 20 };
 
 /// One experiment at a time: the VFS hook has no context of its own.
 static struct experiment {

@@ -26,7 +26,7 @@ typedef struct tide_exif {
     uint8_t orientation;
 } tide_exif;
 
-/// Reads a TIFF block (it begins with "II" or "MM"); at most the first 1 MiB of it counts.
+/// Reads a TIFF block (it begins with "II" or "MM"); only its first 65,528 bytes count: libexif uses no more.
 void tide_exif_read(const uint8_t *_Nonnull block, size_t length, tide_exif *_Nonnull exif);
 
 #ifdef __cplusplus

@@ -19,7 +19,8 @@ extern "C" {
 TIDE_ASSUME_NONNULL_BEGIN
 
 /// Takes in the files at `paths` (relative to the workers' root) and adds a row for each, in their order; `first_line` is the number
-/// of the first. What is no image is passed over, unless its name claims one: then it is refused, as is every other fault of a file.
+/// of the first. What is no image, no file or a symbolic link is passed over, unless its name claims an image: then it is refused, as
+/// is every other fault of a file.
 /// `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_photos_take_in(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, const char *_Nonnull const *_Nonnull paths, uint32_t count,

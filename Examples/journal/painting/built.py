@@ -103,14 +103,11 @@ def balloon(c, x, y, size, colours, light=-1):
 
 
 def moai(pen, x, base, height, width=None):
-    """One of the statues of Rapa Nui in silhouette, facing right a little."""
-    w = width or height * 0.36
-
-    def at(dx, dy):
-        return x + dx * w, base - dy * height
-    pen.polygon([at(-0.52, 0), at(-0.58, 0.30), at(-0.50, 0.46), at(-0.30, 0.53), at(-0.34, 0.62), at(-0.40, 0.66), at(-0.38, 0.90), at(-0.26, 0.99),
-                 at(0.20, 1.0), at(0.30, 0.93), at(0.38, 0.88), at(0.33, 0.84), at(0.50, 0.70), at(0.40, 0.675), at(0.43, 0.64), at(0.39, 0.625),
-                 at(0.42, 0.56), at(0.28, 0.535), at(0.46, 0.48), at(0.56, 0.32), at(0.52, 0)])
+    """One of the statues of Rapa Nui in silhouette, seen from the front: shoulders, long ears, a heavy brow, a flat crown."""
+    w = width or height * 0.34
+    half = [(0.46, 0), (0.52, 0.20), (0.50, 0.38), (0.40, 0.46), (0.20, 0.50), (0.20, 0.53), (0.27, 0.57), (0.29, 0.62), (0.35, 0.63), (0.36, 0.80),
+            (0.31, 0.82), (0.32, 0.90), (0.28, 0.97), (0.16, 1.0)]
+    pen.polygon([(x + dx * w, base - dy * height) for dx, dy in half] + [(x - dx * w, base - dy * height) for dx, dy in half[::-1]])
 
 
 def dome(pen, x, base, radius, bulge=1.12, finial=True):

@@ -100,8 +100,15 @@ class Canvas:
 
     def blend(self, mask, colour):
         """Lays `colour` (one, or one for each pixel) over the picture where `mask` is."""
-        mask = np.broadcast_to(np.clip(mask, 0, 1), (self.h, self.w))[..., None]
-        self.px += (rgb(colour) - self.px) * mask
+        mask = np.broadcast_to(np.clip(mask, 0, 1), (self.h, self.w))
+        rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+        if not rows.size:
+            return
+        part = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+        colour = rgb(colour)
+        if colour.ndim > 1:
+            colour = np.broadcast_to(colour, self.px.shape)[part]
+        self.px[part] += (colour - self.px[part]) * mask[part][..., None]
 
     def add(self, light, colour):
         """Adds light as a screen would: never beyond white."""

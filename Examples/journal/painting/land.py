@@ -45,7 +45,7 @@ class Terrain:
     `y` is the height on the canvas of the plain at the far and at the near end; `shown` says where the ground is in the picture.
     """
 
-    def __init__(self, c, y, summits, span=0.8, rough=0.30, cells=5, curve=1.15, light=-1.0, front=0.35, slope=0.55, steps=640):
+    def __init__(self, c, y, summits, span=0.8, rough=0.30, cells=5, curve=1.15, light=-1.0, front=0.35, slope=0.55, warp=0.55, steps=640):
         self.c = c
         lines = Image.Resampling.BICUBIC
         x, depth = c.x, np.linspace(0, 1, steps, dtype=np.float32)[:, None]
@@ -56,10 +56,10 @@ class Terrain:
         crests = field(c.ridged(cells, 1)) * 0.55 + field(c.ridged(cells * 2.1, 1)) * 0.27 + field(c.noise(cells * 4, 6, persistence=0.52)) * 0.40
         ground = np.zeros((steps, c.w), dtype=np.float32)
         for sx, sz, height, radius in summits:
-            away = np.hypot(x - sx + warp_x * radius * 0.55, (depth - sz) * span + warp_z * radius * 0.55)
+            away = np.hypot(x - sx + warp_x * radius * warp, (depth - sz) * span + warp_z * radius * warp)
             ground = np.maximum(ground, height * np.clip(1 - away / radius, 0, 1) ** curve)
         tall = max(s[2] for s in summits)
-        ground = ground + rough * (crests - 0.55) * (0.10 * tall + 0.75 * ground)
+        ground = (ground + rough * (crests - 0.55) * (0.10 * tall + 0.75 * ground)) * smooth(1.0, 0.72, depth)
         run_x, run_z = np.gradient(ground, axis=1) * c.w / c.aspect, np.gradient(ground, axis=0) * steps / span
         lamp = np.array([light, 0.62, front])
         lamp = lamp / np.linalg.norm(lamp)

@@ -64,13 +64,16 @@ def acacia(pen, rng, x, base, height, width=None):
     """A flat-topped tree of the savanna."""
     width = width or height * 1.5
     fork = base - height * 0.35
-    pen.line([(x, base), (x + height * 0.02, fork)], height * 0.055)
+    pen.polygon([(x - height * 0.045, base), (x + height * 0.045, base), (x + height * 0.045, fork), (x - height * 0.005, fork)])
     for t in (-0.42, -0.2, 0.05, 0.24, 0.44):
         top = base - height * rng.uniform(0.80, 0.92)
-        pen.line([(x + height * 0.02, fork), (x + t * width * 0.55, (fork + top) / 2 + height * 0.05), (x + t * width, top)], height * 0.028)
-    for t in np.linspace(-0.46, 0.46, 9):
-        y = base - height * (0.93 - 0.25 * t * t + rng.uniform(-0.03, 0.03))
-        foliage(pen, rng, x + t * width, y, width * 0.13, height * 0.055, 60, 0.22)
+        elbow = (x + t * width * rng.uniform(0.35, 0.5), (fork + top) / 2 + height * 0.02)
+        pen.line([(x + height * 0.02, fork), elbow], height * 0.030)
+        pen.line([elbow, (x + t * width, top)], height * 0.020)
+        pen.line([elbow, (x + t * width * 0.55, top)], height * 0.014)
+    for t in np.linspace(-0.46, 0.46, 13):
+        y = base - height * (0.95 - 0.45 * t * t + rng.uniform(-0.04, 0.03))
+        foliage(pen, rng, x + t * width, y, width * rng.uniform(0.07, 0.12), height * rng.uniform(0.025, 0.045), 90, 0.13)
 
 
 def baobab(pen, rng, x, base, height, girth=0.13):

@@ -90,7 +90,7 @@ def uluru(c):
     light = np.clip(0.25 + 0.75 * flute * smooth(0.0, 0.12, depth) + 0.55 * smooth(0.16, 0.0, depth) + (rock - 0.5) * 0.5, 0, 1)
     c.blend(body, ramp(light, (0, "#5a1f26"), (0.35, "#a83a24"), (0.70, "#e2642c"), (1, "#ff9a50")))
     strata = np.sin((c.y + 0.10 * (c.x - 0.7) + 0.02 * c.noise(5, 4)) * 190)
-    c.darken(body * smooth(0.4, 1.0, strata) * smooth(0.1, 0.5, depth), 0.16)
+    c.darken(body * smooth(0.4, 1.0, strata) * smooth(0.1, 0.5, depth), 0.05)
     for x, y, rx, ry in ((0.46, 0.52, 0.018, 0.030), (0.60, 0.545, 0.035, 0.022), (0.87, 0.53, 0.022, 0.034), (1.05, 0.55, 0.030, 0.020), (0.72, 0.47, 0.012, 0.022)):
         cave = smooth(1.15, 0.8, np.sqrt(((c.x - x) / rx) ** 2 + ((c.y - y) / ry) ** 2) + (rock - 0.5) * 0.6)
         c.blend(cave * body * 0.75, "#481820")
@@ -103,8 +103,9 @@ def uluru(c):
 
     def oak(pen, x, y, h):
         pen.line([(x, y), (x + h * 0.03, y - h * 0.5)], h * 0.035)
-        for _ in range(8):
-            life.foliage(pen, c.rng, x + c.rng.normal(0, h * 0.09), y - h * c.rng.uniform(0.40, 0.95), h * 0.11, h * 0.09, 26, 0.25)
+        for _ in range(26):
+            rise = c.rng.uniform(0.42, 1.0)
+            life.foliage(pen, c.rng, x + c.rng.normal(0, h * 0.15 * (1.25 - rise)), y - h * rise, h * 0.07, h * 0.10, 22, 0.20)
     for x, y, h in ((0.10, 0.70, 0.17), (1.34, 0.73, 0.22), (1.44, 0.69, 0.15), (0.32, 0.665, 0.09), (1.12, 0.658, 0.08), (0.02, 0.68, 0.12)):
         c.blend(c.mask(lambda pen: oak(pen, x, y, h)), "#2c3328")
     for number in range(210):
@@ -234,9 +235,11 @@ def baobabs(c):
         c.blend(tree, tint)
         toward = np.exp(-(np.abs(c.x - 0.345) / 0.30) ** 2)
         step = max(3, int(height * 26))
-        rim = np.clip(tree - np.roll(tree, step if x < 0.345 else -step, 1) * 1.0, 0, 1) if False else np.clip(tree - np.roll(tree, -step if x < 0.345 else step, 1), 0, 1)
+        rim = np.clip(tree - np.roll(tree, -step if x < 0.345 else step, 1), 0, 1)
         c.blend(rim * 0.85 * toward, "#ffb060")
         c.blend(tree * smooth(0.55, 0.75, c.noise(40, 3, 0.15)) * 0.30, "#1c0c10")
+
+    c.add(np.exp(-((c.x - 0.345) / 0.06) ** 2) * smooth(0.95, horizon, c.y) * (c.y > horizon) * 0.35, "#ffc070")
 
     def cart(pen):
         x, y, s = 0.365, 0.800, 0.055
@@ -250,4 +253,3 @@ def baobabs(c):
         pen.line([(x - s * 1.52, y - s * 0.70), (x - s * 1.60, y - s * 0.90)], s * 0.04)
         pen.line([(x - s * 0.6, y - s * 0.5), (x - s * 1.0, y - s * 0.55)], s * 0.05)
     c.blend(c.mask(cart), "#2c1214")
-    c.add(np.exp(-((c.x - 0.345) / 0.06) ** 2) * smooth(0.95, horizon, c.y) * (c.y > horizon) * 0.35, "#ffc070")

@@ -7,18 +7,18 @@ from .canvas import mix, ramp, smooth
 from .scene import PORTRAIT, scene
 
 
-@scene("fuji", grain=0)
+@scene("kawaguchi-2019", grain=0)
 def fuji(c):
     c.gradient((0, "#6f86c0"), (0.22, "#b9a5cc"), (0.42, "#f4b8ae"), (0.56, "#ffe0b8"), (1, "#ffe0b8"))
     horizon = 0.585
     sky.clouds(c, "#ffd9cc", "#b79fc4", 0.20, 0.44, cover=0.36, cells=4, stretch=8, opacity=0.6)
-    cone = land.Terrain(c, (0.52, 0.575), [(0.80, 0.45, 0.50, 0.92)], span=0.9, rough=0.055, cells=9, curve=1.55, light=-1, front=0.15, slope=0.25)
-    crater = 0.560 - 0.345 + 0.006 * c.line_noise(60, 3)
+    cone = land.Terrain(c, (0.52, 0.575), [(0.84, 0.45, 0.50, 0.84)], span=1.5, rough=0.045, cells=12, curve=1.75, light=-1, front=0.15, slope=0.2, warp=0.05)
+    crater = 0.560 - 0.395 + 0.005 * c.line_noise(60, 3)
     cone.shown *= c.below(np.maximum(cone.skyline, crater).astype(np.float32))
     cone.paint("#a08cb8", "#4c4c80", "#e8b8bc", 0.30)
     streaks = c.noise(30, 5, 0.30)
-    fan = np.interp(np.arctan2(c.x - 0.80, np.maximum(c.y - 0.10, 0.01)), np.linspace(-1.6, 1.6, 160), c.rng.uniform(0, 1, 160))
-    cap = smooth(0.40, 0.33, c.y - 0.10 * (fan - 0.5) - 0.05 * (streaks - 0.5)) * cone.shown
+    fan = np.interp(np.arctan2(c.x - 0.84, np.maximum(c.y - 0.06, 0.01)), np.linspace(-1.6, 1.6, 160), c.rng.uniform(0, 1, 160))
+    cap = smooth(0.345, 0.300, c.y - 0.14 * (fan - 0.5) - 0.06 * (streaks - 0.5)) * cone.shown
     c.blend(cap, mix("#9aa0d4", "#fff1ea", cone.light))
     sky.haze(c, 0.46, 0.62, "#ffd9c0", 0.60)
     for y, height, tint in ((0.555, 0.020, "#8d7fa6"), (0.572, 0.016, "#6a6691")):
@@ -68,14 +68,15 @@ def bromo(c):
     semeru = land.Terrain(c, (0.46, 0.52), [(1.02, 0.4, 0.31, 0.46)], rough=0.10, cells=8, curve=1.25, light=-1, front=0.1)
     semeru.paint("#c58f9a", "#564f86", "#f0a890", 0.45)
     sky.plume(c, 1.02, 0.20, 0.13, 0.045, "#ffdcc0", "#9a7f9e", lean=0.10, start=0.008)
+    land.flat(c, np.full(c.w, 0.56, np.float32), "#f0c0b0", "#b895ac", 0.36)
     rim = land.Terrain(c, (0.46, 0.58), [(0.30, 0.3, 0.15, 0.30), (0.72, 0.2, 0.13, 0.30), (1.42, 0.4, 0.18, 0.34), (0.02, 0.4, 0.14, 0.28)], rough=0.35, cells=8, light=-1, front=0.1)
     rim.paint("#c08a86", "#4a4272", "#e09a8c", 0.45)
     sky.mist(c, 0.56, 0.055, "#f6c4b4", 0.92, cells=5, stretch=3.5, patchy=0.35)
-    batok = land.Terrain(c, (0.56, 0.72), [(0.98, 0.5, 0.30, 0.36)], span=0.7, rough=0.16, cells=13, curve=0.95, light=-1, front=0.1, slope=0.35)
+    batok = land.Terrain(c, (0.56, 0.72), [(0.98, 0.5, 0.30, 0.36)], span=0.7, rough=0.16, cells=13, curve=0.95, light=-1, front=0.1, slope=0.35, warp=0.10)
     batok.shown *= smooth(0.0, 0.02, batok.altitude) * c.below(np.maximum(batok.skyline, 0.390 + 0.006 * c.line_noise(30, 3)).astype(np.float32))
     batok.paint("#b98a62", "#38324f", "#d89a86", 0.15)
-    batok.cover(0.01, "#8f9a58", "#333a46", 0.05, 1.6, below=0.24, opacity=0.65)
-    crater = land.Terrain(c, (0.56, 0.72), [(0.50, 0.5, 0.235, 0.40), (0.30, 0.5, 0.16, 0.32)], span=0.7, rough=0.12, cells=12, curve=0.85, light=-1, front=0.1, slope=0.35)
+    batok.cover(0.01, "#8f9a58", "#333a46", 0.05, 1.6, below=0.24, opacity=0.40)
+    crater = land.Terrain(c, (0.56, 0.72), [(0.50, 0.5, 0.235, 0.40), (0.30, 0.5, 0.16, 0.32)], span=0.7, rough=0.10, cells=14, curve=0.90, light=-1, front=0.1, slope=0.35, warp=0.18)
     crater.shown *= smooth(0.0, 0.02, crater.altitude) * c.below(np.maximum(crater.skyline, 0.478 + 0.010 * c.line_noise(14, 4) + 0.02 * np.abs(c.x[0] - 0.46)).astype(np.float32))
     crater.paint("#c9a08c", "#4a4058", "#d89a86", 0.15)
     sky.plume(c, 0.47, 0.490, 0.36, 0.105, "#ffe9d8", "#94809c", lean=0.16, start=0.030, opacity=0.92)
@@ -97,7 +98,7 @@ def stromboli(c):
     vent = (0.385, 0.345)
     sky.glow(c, *vent, 0.26, "#ff5a1e", 0.75)
     sky.plume(c, vent[0], vent[1], 0.36, 0.11, "#ff8b4a", "#3a2430", lean=-0.17, opacity=0.75, start=0.02)
-    cone = land.Terrain(c, (0.70, 0.79), [(0.33, 0.4, 0.43, 0.46), (0.44, 0.5, 0.33, 0.40)], span=0.6, rough=0.13, cells=12, curve=0.95, light=-1, front=0.2)
+    cone = land.Terrain(c, (0.70, 0.79), [(0.33, 0.4, 0.43, 0.46), (0.44, 0.5, 0.33, 0.40)], span=0.6, rough=0.12, cells=12, curve=0.95, light=-1, front=0.2, warp=0.22)
     cone.shown *= (cone.altitude > 0.003) * (c.y < horizon + 0.004)
     cone.paint("#2a3048", "#080a12")
     near = np.exp(-(c.distance(*vent) / 0.16) ** 1.2)
@@ -135,8 +136,8 @@ def stromboli(c):
 def amboseli(c):
     c.gradient((0, "#86b4dc"), (0.35, "#d9e0e6"), (0.56, "#ffe3b8"), (1, "#ffe3b8"))
     sky.glow(c, 0.0, 0.55, 0.55, "#ffdc9a", 0.6)
-    mountain = land.Terrain(c, (0.53, 0.60), [(0.78, 0.45, 0.44, 1.05), (0.62, 0.45, 0.30, 0.7), (1.18, 0.45, 0.25, 0.34)], span=0.8, rough=0.05, cells=8, curve=1.25, light=-1, front=0.2, slope=0.2)
-    top = np.where(c.x[0] < 1.06, 0.205 + 0.25 * np.clip(np.abs(c.x[0] - 0.78) - 0.14, 0, 1) + 0.004 * c.line_noise(30, 4), 0)
+    mountain = land.Terrain(c, (0.53, 0.60), [(0.78, 0.45, 0.44, 1.05), (0.98, 0.45, 0.30, 0.7), (0.36, 0.45, 0.27, 0.30)], span=1.5, rough=0.06, cells=10, curve=1.20, light=-1, front=0.2, slope=0.15, warp=0.10)
+    top = np.where(c.x[0] > 0.52, 0.205 + 0.25 * np.clip(np.abs(c.x[0] - 0.78) - 0.14, 0, 1) + 0.004 * c.line_noise(30, 4), 0)
     mountain.shown *= c.below(np.maximum(mountain.skyline, top).astype(np.float32))
     mountain.paint("#8fa0bf", "#5a6c98", "#c9d2de", 0.35)
     ice = smooth(0.285, 0.235, c.y + (c.noise(26, 5, 0.5) - 0.5) * 0.12) * mountain.shown * smooth(0.36, 0.26, np.abs(c.x - 0.78))
@@ -190,8 +191,8 @@ def kala_patthar(c):
     glacier.paint("#7d7f98", "#2a2d4e")
     glacier.cover(0.0, "#c3c9e4", "#59639c", 0.03, 1.0)
     slope = 0.845 - 0.09 * smooth(0.8, 0.0, c.x[0]) + 0.07 * smooth(0.7, 1.5, c.x[0]) + 0.012 * c.line_noise(14, 6)
-    gap, tone = land.crackle(c, 0.55, 13, 2.0)
-    c.blend(c.below(slope), mix("#17161f", "#5a4c48", np.clip(tone * 0.9, 0, 1) * smooth(0, 0.35, gap)))
+    gap, tone = land.crackle(c, 0.50, 26, 2.0)
+    c.blend(c.below(slope), mix("#17161f", "#6a5850", np.clip(tone * 0.8 + (c.noise(50, 4) - 0.5) * 0.9, 0, 1) * smooth(0, 0.45, gap)))
     c.blend(c.below(slope) * smooth(0.03, 0.0, c.y - slope[None, :]) * 0.35, "#c98f6a")
     cairn = [(0.235, 0.790, 0.050, 0.020), (0.240, 0.765, 0.040, 0.017), (0.232, 0.742, 0.032, 0.015), (0.238, 0.722, 0.022, 0.013)]
     c.blend(c.mask(lambda pen: [pen.oval(*stone) for stone in cairn]), "#2a2629")
@@ -214,25 +215,28 @@ def zhangjiajie(c):
         for x in xs:
             height = top + c.rng.uniform(-0.02, 0.30) if number < 3 else {0: 0.36, 1: 0.17, 2: 0.46}[int(np.argmin(np.abs(xs - x)))]
             half = girth * c.rng.uniform(0.65, 1.15)
-            ys = np.linspace(height, base, 50)
+            foot = 1.1
+            ys = np.linspace(height, foot, 50)
             wide = half * (0.80 + 0.30 * np.linspace(0, 1, 50) ** 1.4)
-            edge_l = x - wide * (1 + 0.16 * np.interp(ys, np.linspace(height, base, 22), c.rng.uniform(-1, 1, 22)))
-            edge_r = x + wide * (1 + 0.16 * np.interp(ys, np.linspace(height, base, 22), c.rng.uniform(-1, 1, 22)))
+            edge_l = x - wide * (1 + 0.16 * np.interp(ys, np.linspace(height, foot, 30), c.rng.uniform(-1, 1, 30)))
+            edge_r = x + wide * (1 + 0.16 * np.interp(ys, np.linspace(height, foot, 30), c.rng.uniform(-1, 1, 30)))
             body = c.mask(lambda pen: pen.polygon(list(zip(edge_l, ys)) + list(zip(edge_r, ys))[::-1]))
             side = np.clip((c.x - x) / half * 0.5 + 0.5, 0, 1)
             rock = c.noise(24, 4, 0.28)
             beds = c.noise(40, 3, 5.0)
             c.blend(body, mix(tuple(mix(stone, wood, np.float32(0.72))), tuple(mix(stone, "#fff0d4", np.float32(0.22))), np.clip(0.62 - 0.55 * (side - 0.45) + (rock - 0.5) * 1.1, 0, 1)))
             c.blend(body * smooth(0.60, 0.72, beds) * (0.18 + 0.15 * number), wood)
-            c.blend(body * smooth(0.60, 0.70, c.noise(14, 5, 0.7)) * (0.4 + 0.12 * number), wood)
+            c.blend(body * smooth(0.64, 0.76, c.noise(16, 5, 0.7)) * (0.35 + 0.10 * number), wood)
             size = half * (0.5 if number < 3 else 0.42)
             c.blend(c.mask(lambda pen: [life.foliage(pen, c.rng, x + t * half * 0.75, height - size * 0.12, size * 0.75, size * 0.45, 40) for t in np.linspace(-1, 1, 7)]), wood)
             if number >= 2:
                 c.blend(c.mask(lambda pen: [life.conifer(pen, c.rng, x + t * half, height + 0.004, half * c.rng.uniform(0.45, 0.8)) for t in c.rng.uniform(-0.8, 0.8, 8)]), wood)
                 c.blend(c.mask(lambda pen: [life.foliage(pen, c.rng, edge_l[i] if i % 2 else edge_r[i], ys[i], half * 0.22, half * 0.16, 18) for i in c.rng.integers(4, 48, 14)]), wood)
-        sky.mist(c, base - 0.14 + 0.03 * number, 0.12, "#eef2ec", 0.92 if number < 3 else 0.55, cells=5, stretch=2.2, patchy=0.45)
-    sky.mist(c, 0.64, 0.035, "#f6f8f2", 0.75, cells=7, stretch=3.0, patchy=0.7)
-    sky.haze(c, 0.86, 1.02, "#20382f", 0.0)
+        if number < 3:
+            sky.haze(c, base - 0.26, base + 0.06, "#eef2ec", 0.96)
+            sky.mist(c, base - 0.20, 0.06, "#f3f6f0", 0.7, cells=6, stretch=2.4, patchy=0.8)
+    sky.mist(c, 0.66, 0.035, "#f6f8f2", 0.65, cells=7, stretch=3.0, patchy=0.7)
+    sky.haze(c, 0.72, 1.00, "#e9efe8", 0.75)
     c.blend(c.mask(lambda pen: [life.conifer(pen, c.rng, x, 1.02, h) for x, h in zip(np.linspace(0, c.aspect, 16), c.rng.uniform(0.07, 0.17, 16))]), "#142a23")
     c.blend(c.mask(lambda pen: [life.bird(pen, *at) for at in ((0.20, 0.20, 0.028), (0.25, 0.17, 0.022), (0.29, 0.21, 0.018))]), "#3f5650")
 
@@ -252,8 +256,8 @@ def abisko(c):
     life.conifers(c, lambda x: 0.728 + 0.01 * np.sin(x * 9), 150, 0.045, "#0a1c26")
     field = 0.735 + 0.012 * c.line_noise(3, 4, sharp=False)
     drifts = c.noise(8, 5, 3.2)
-    light = np.clip(np.gradient(drifts, axis=0) * c.h / 10 + 0.55, 0, 1)
-    c.blend(c.below(field), mix("#174552", "#8fe6c4", light) * (0.95 - 0.35 * smooth(0.78, 1.0, c.y) * np.ones_like(c.x))[..., None])
+    light = np.clip(np.gradient(drifts, axis=0) * c.h / 26 + 0.62, 0, 1)
+    c.blend(c.below(field), mix("#1b5560", "#86dcbf", light) * (0.95 - 0.35 * smooth(0.78, 1.0, c.y) * np.ones_like(c.x))[..., None])
     for x, y, size in ((1.08, 0.815, 0.15),):
         c.shape([(x - size * 0.62, y), (x + size * 0.62, y), (x + size * 0.62, y - size * 0.42), (x, y - size * 0.86), (x - size * 0.62, y - size * 0.42)], "#1a1418")
         c.shape([(x, y - size * 0.98), (x + size * 0.78, y - size * 0.40), (x + size * 0.72, y - size * 0.30), (x, y - size * 0.80), (x - size * 0.72, y - size * 0.30), (x - size * 0.78, y - size * 0.40)], "#a9ecd2")

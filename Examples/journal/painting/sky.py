@@ -43,10 +43,10 @@ def milky_way(c, start, end, width, strength=0.8):
     along = (c.x - x0) * ux + (c.y - y0) * uy
     band = np.exp(-(across / width) ** 2) * (0.45 + 0.55 * np.exp(-((along / length - 0.28) / 0.3) ** 2))
     cloud = c.noise(9, 6)
-    dust = smooth(0.48, 0.72, c.noise(7, 6)) * np.exp(-(across / (width * 0.42)) ** 2)
+    dust = smooth(0.46, 0.80, c.noise(9, 7, persistence=0.6)) * np.exp(-(across / (width * 0.42)) ** 2)
     c.add(strength * band * (0.35 + 0.8 * cloud), "#b9b0d8")
     c.add(strength * 0.8 * np.exp(-(across / (width * 0.45)) ** 2) * np.exp(-((along / length - 0.25) / 0.24) ** 2), "#f1cfa6")
-    c.darken(dust * band, 0.75)
+    c.darken(dust * band, 0.55)
     specks = (c.rng.random((c.h // 2, c.w // 2)) < 0.012).astype(np.float32) * c.rng.random((c.h // 2, c.w // 2))
     specks = np.repeat(np.repeat(specks, 2, 0), 2, 1)
     c.add(specks * band * 0.9, "#ffffff")

@@ -1,0 +1,221 @@
+"""Who takes part: each contestant's command, its inputs, and what its result must be."""
+
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+
+from .measuring import Failure, measure, say
+from .preparing import SEED, make_data
+
+PEERS = pathlib.Path(__file__).resolve().parent.parent / "Peers"
+PAGE_SIZE_SMALL = 4096
+
+
+class Step:
+    """One measured command: its name, how to make it, the inputs to warm, and what its result must be."""
+
+    def __init__(self, name, command, inputs, check, title, inner=False, rounds=None):
+        self.name, self.command, self.inputs, self.check, self.title = name, command, inputs, check, title
+        # Whether the program measures itself: what it does before its clock starts is not part of the job.
+        self.inner = inner
+        # How many rounds it takes part in; None for all.
+        self.rounds = rounds
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise Failure(f"{what}: found {found}, not {wanted}")
+
+
+def check_tidemark(**wanted):
+    def check(name, output, folder):
+        try:
+            summary = json.loads(output)
+        except ValueError:
+            raise Failure(f"{name} printed no JSON object:\n{output[-2000:]}")
+        wanted_all = {"read": 0, "inserted": 0, "updated": 0, "unchanged": 0, "rejected": 0, **wanted}
+        expect(name, {key: summary.get(key) for key in wanted_all}, wanted_all)
+    return check
+
+
+def check_floor(rows):
+    def check(name, output, folder):
+        expect(f"{name}, rows", int(output.split()[2]), rows)
+    return check
+
+
+def check_sqlite(rows):
+    def check(name, output, folder):
+        database = sqlite3.connect(folder / "database")
+        tables = [row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        quoted = ['"' + table.replace('"', '""') + '"' for table in tables]
+        counts = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in quoted]
+        database.close()
+        expect(f"{name}, rows of its largest table", max(counts, default=0), rows)
+    return check
+
+
+def check_duckdb(python, rows):
+    def check(name, output, folder):
+        count = "import duckdb, sys; print(*duckdb.connect(sys.argv[1]).execute('SELECT count(*) FROM records').fetchone())"
+        found = subprocess.run([python, "-c", count, folder / "database"], capture_output=True, text=True)
+        if found.returncode != 0:
+            raise Failure(f"{name}: its rows can't be counted\n{found.stderr[-2000:]}")
+        expect(f"{name}, rows", int(found.stdout), rows)
+    return check
+
+
+def check_files(files):
+    def check(name, output, folder):
+        expect(f"{name}, files", sum(len(names) for _, _, names in os.walk(folder / "pictures")), files)
+    return check
+
+
+class Contest:
+    """Everything that takes part, as chains of steps: the steps of a chain share a folder, which begins empty."""
+
+    def __init__(self, options, data, made, binaries, venv, page_size):
+        self.options, self.data, self.made, self.page_size = options, data, made, page_size
+        self.floor = binaries / "floor"
+        self.python = venv / "bin" / "python"
+
+    def import_step(self, name, title, manifest, images, **counts):
+        def command(folder):
+            asset = ["--asset", "image"] if images else []
+            return [self.options.tidemark, "import", manifest, "--into", folder / "journal.tidemark", "--type", "Destination",
+                    "--id", "id", *asset, "--json"]
+
+        inputs = [manifest, self.data / "pictures"] if images else [manifest]
+        return Step(name, command, inputs, check_tidemark(**counts), title)
+
+    def pictures_step(self, name, title, pictures):
+        def command(folder):
+            return [self.options.tidemark, "import", self.data / "pictures", "--into", folder / "photos.tidemark", "--type",
+                    "Photo", "--format", "photos", "--json"]
+
+        return Step(name, command, [self.data / "pictures"], check_tidemark(read=pictures, inserted=pictures), title)
+
+    def floor_step(self, name, title, subcommand, page_size):
+        records = self.made["records"]
+
+        def command(folder):
+            return [self.floor, subcommand, folder / "database", "--records", records, "--page-size", page_size, "--seed", SEED]
+
+        return Step(name, command, [], check_floor(records), title, inner=True)
+
+    def chains(self):
+        records, pictures = self.made["records"], self.made["pictures"]
+        changed, same = self.made["changed"], records - self.made["changed"]
+        data, images = self.data, self.data / "pictures"
+        plain, plain_changed = data / "records-nopictures.jsonl", data / "records-nopictures-changed.jsonl"
+        full, full_changed, table = data / "records.jsonl", data / "records-changed.jsonl", data / "records.csv"
+        size = f"{self.page_size // 1024} KiB"
+        tidemark, rows, floor = self.import_step, self.floor_step, self.floor
+
+        yield [
+            tidemark("tidemark-records", "tidemark, records only", plain, False, read=records, inserted=records),
+            tidemark("tidemark-records-again", "… again, unchanged", plain, False, read=records, unchanged=records),
+            tidemark("tidemark-records-changed", "… 10% changed", plain_changed, False, read=records,
+                     updated=changed, unchanged=same),
+        ]
+        yield [
+            rows("floor-insert", f"floor: insert, {size} pages", "insert", self.page_size),
+            rows("floor-unchanged", f"floor: look up and compare, {size}", "unchanged", self.page_size),
+            rows("floor-update", f"floor: update one field of all, {size}", "update-one-field", self.page_size),
+        ]
+        if self.page_size != PAGE_SIZE_SMALL:
+            yield [rows("floor-insert-4k", "floor: insert, 4 KiB pages", "insert", PAGE_SIZE_SMALL)]
+        yield [
+            tidemark("tidemark-whole", "tidemark, records and pictures", full, True, read=records, inserted=records),
+            tidemark("tidemark-whole-again", "… again, unchanged", full, True, read=records, unchanged=records),
+            tidemark("tidemark-whole-changed", "… 10% changed", full_changed, True, read=records, updated=changed,
+                     unchanged=same),
+        ]
+        yield [Step("floor-whole", lambda folder: [floor, "whole", full, folder / "journal"], [full, images],
+                    check_floor(records), "floor: the whole job, 16 KiB pages")]
+        yield [self.pictures_step("tidemark-pictures", "tidemark, pictures only", pictures)]
+        yield [Step("copy-pictures", lambda folder: [PEERS / "copy-pictures.sh", images, folder / "pictures"], [images],
+                    check_files(pictures), "cp -r and sync of the pictures")]
+        yield [Step("floor-intake", lambda folder: [floor, "intake", images, folder / "place", "--threads", 2], [images],
+                    check_floor(pictures), "floor: intake of the pictures, 2 threads", inner=True)]
+        yield [Step("floor-hash", lambda folder: [floor, "hash", images, "--threads", 2], [images], check_floor(pictures),
+                    "floor: read and hash the pictures, 2 threads", inner=True)]
+        yield [Step("python-orjson", lambda folder: [self.python, PEERS / "python_orjson.py", plain, folder / "database"],
+                    [plain], check_sqlite(records), "Python sqlite3 with orjson")]
+        yield [Step("sqlite3-import", lambda folder: [PEERS / "sqlite3-import.sh", table, folder / "database"], [table],
+                    check_sqlite(records), "sqlite3 shell, .import of CSV")]
+
+        def duckdb(*more):
+            return lambda folder: [self.python, PEERS / "duckdb_json.py", plain, folder / "database", *more]
+
+        check = check_duckdb(self.python, records)
+        yield [
+            Step("duckdb", duckdb(), [plain], check, "DuckDB read_json, primary key"),
+            Step("duckdb-upsert", duckdb("--upsert"), [plain], check, "… again as an upsert"),
+            Step("duckdb-upsert-detected", duckdb("--upsert", "--detect"), [plain], check, "… the same, types detected",
+                 rounds=1),
+        ]
+        yield [Step("grdb", lambda folder: [self.options.grdb_peer, plain, folder / "database"], [plain], check_sqlite(records),
+                    "GRDB, Codable records")]
+        yield [Step("sqlite-utils", lambda folder: [PEERS / "sqlite-utils.sh", plain, folder / "database"], [plain],
+                    check_sqlite(records), "sqlite-utils insert")]
+
+    def large_chains(self, folder, records):
+        """The large import, and beside it the small one that it is compared with."""
+        plain, small, count = self.data / "records-nopictures.jsonl", self.made["records"], f"{records:,}"
+        large = folder / "records-nopictures.jsonl"
+        yield [self.import_step("tidemark-beside-large", "tidemark, records only, beside the next", plain, False, read=small,
+                                inserted=small)]
+        yield [self.import_step("tidemark-large", f"tidemark, {count} records", large, False, read=records, inserted=records)]
+
+    def absent(self, step, have_python_peers):
+        """Why a contestant can't take part, or None."""
+        if step.name.startswith("tidemark") and not self.options.tidemark:
+            return "no --tidemark"
+        if step.name == "grdb" and not self.options.grdb_peer:
+            return "no --grdb-peer"
+        if step.name == "sqlite3-import" and not shutil.which("sqlite3"):
+            return "no sqlite3 shell"
+        if step.name.startswith(("python", "duckdb", "sqlite-utils")) and not have_python_peers:
+            return "the Python peers are not installed"
+        return None
+
+
+def run_chain(chain, round_number, scratch, trash, environment, results):
+    folder = scratch / chain[0].name
+    trash.put(folder)
+    folder.mkdir(parents=True)
+    for step in chain:
+        if step.rounds is not None and round_number >= step.rounds:
+            continue
+        result = measure(step.command(folder), step.inputs, environment)
+        step.check(step.name, result["output"], folder)
+        result["process"] = result["seconds"]
+        if step.inner:
+            result["seconds"] = float(result["output"].split()[1])
+        results[step.name] = result
+        say(f"  {step.name:26} {result['seconds']:8.3f} s  {result['processor']:7.2f} s  {result['peak'] / 1e6:6.0f} MB")
+    trash.put(folder)
+
+
+def probe(options, binaries, scratch, trash, environment):
+    """Imports a small journal, to know the store's page size and that the program works, before anything is measured."""
+    folder = scratch / "probe"
+    trash.put(folder)
+    made = make_data(binaries, folder / "data", 200, False)
+    contest = Contest(options, folder / "data", made, binaries, folder, PAGE_SIZE_SMALL)
+    store = folder / "whole"
+    store.mkdir()
+    full = folder / "data" / "records.jsonl"
+    step = contest.import_step("tidemark-whole", "", full, True, read=made["records"], inserted=made["records"])
+    step.check(step.name, measure(step.command(store), step.inputs, environment)["output"], store)
+    databases = sorted((store / "journal.tidemark").glob("*.sqlite"), key=lambda path: path.name != "private.sqlite")
+    if not databases:
+        raise Failure("the import left no *.sqlite in the store")
+    header = databases[0].read_bytes()[:18]
+    page_size = int.from_bytes(header[16:18], "big")
+    trash.put(folder)
+    return 65536 if page_size == 1 else page_size
