@@ -95,6 +95,7 @@ def measure(command, inputs, environment):
         start = time.perf_counter()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
         timer = threading.Timer(COMMAND_TIMEOUT, process.kill)
+        timer.daemon = True
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start

@@ -42,6 +42,15 @@ tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {
     return TIDE_OK;
 }
 
+static int log_note(void *context, sqlite3 *connection, const char *name, int frames) {
+    (void)connection;
+    (void)name;
+    *(int32_t *)context = frames;
+    return SQLITE_OK;
+}
+
+void tide_connection_watch_log(sqlite3 *connection, int32_t *frames) { sqlite3_wal_hook(connection, log_note, frames); }
+
 tide_status tide_connection_checkpoint(sqlite3 *connection, bool truncate, int32_t *remaining, tide_error *error) {
     int frames = 0, moved = 0;
     int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;

@@ -186,9 +186,7 @@ static const char *cell_next_path(const tide_batch *batch, tide_cell cell, uint3
 
 static bool cell_is_path(tide_cell cell) { return cell.kind == TIDE_KIND_PATH || cell.kind == TIDE_KIND_PATHS; }
 
-static tide_status cell_settle(
-    tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell, tide_paths *paths, tide_intake_counts *counts
-) {
+static tide_status cell_settle(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell, tide_paths *paths) {
     size_t name_length;
     const char *name = tide_batch_column_name(batch, column, &name_length);
     tide_cell settled = {.kind = TIDE_KIND_TEXT, .offset = 0, .length = 0};
@@ -211,7 +209,6 @@ static tide_status cell_settle(
         }
         bool is_list = cell.kind == TIDE_KIND_PATHS;
         used += (size_t)sprintf(out + used, is_list ? (used > 1 ? ",\"%s\"" : "\"%s\"") : "%s", outcome->blob.id);
-        counts->referenced++;
     }
     if (cell.kind == TIDE_KIND_PATHS) out[used++] = ']';
     tide_span span = tide_batch_text_commit(batch, used);
@@ -222,8 +219,7 @@ static tide_status cell_settle(
 }
 
 tide_status tide_intake_batch(
-    tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, tide_intake_counts *counts, tide_blob_visitor visitor,
-    void *context, tide_error *error
+    tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor, void *context, tide_error *error
 ) {
     tide_paths *paths = workers[0]->paths;
     if (!paths) {
@@ -252,12 +248,6 @@ tide_status tide_intake_batch(
     if (paths->count == 0) return TIDE_OK;
     tide_status status = paths_take_in(workers, worker_count, paths, first, error);
     if (status) return status;
-    for (uint32_t i = first; i < paths->count; i++) {
-        const path_outcome *outcome = &paths->outcomes[i];
-        if (outcome->status || !outcome->blob.is_new) continue;
-        counts->stored++;
-        counts->bytes += outcome->blob.size;
-    }
     for (uint32_t column = 0; column < columns; column++) {
         if ((tide_batch_column_type(batch, column) & ~TIDE_TYPE_LIST) != TIDE_TYPE_ASSET) continue;
         for (uint32_t row = 0; row < rows; row++) {
@@ -270,8 +260,9 @@ tide_status tide_intake_batch(
                 if (outcome->is_visited || outcome->status) continue;
                 outcome->is_visited = true;
                 visitor(context, &outcome->blob);
+                outcome->blob.is_new = false;
             }
-            if (cell_settle(batch, row, column, cell, paths, counts)) {
+            if (cell_settle(batch, row, column, cell, paths)) {
                 return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
             }
         }

@@ -163,7 +163,7 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     tide_error reason;
     size_t length, cells;
     bool goes_on;
-    tide_status status = tide_source_more(&manifest->source, error);
+    tide_status status = tide_source_fill(&manifest->source, 1, error);
     if (status) return status;
     if (tide_source_length(&manifest->source) == 0) {
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the source is empty: a CSV begins with a row of column names");
@@ -253,8 +253,7 @@ static tide_status row_parse(
 
 tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
     tide_source *input = &manifest->source;
-    tide_status status = tide_source_more(input, error);
-    if (tide_source_length(input) > 0) status = TIDE_OK;
+    tide_status status = tide_source_fill(input, 1, error);
     if (status) return status;
     if (tide_source_length(input) == 0) return TIDE_END;
     tide_error reason = {0};
@@ -264,7 +263,7 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
     if (status && status != TIDE_REJECTED) return status;
     const char *text = tide_source_bytes(input);
     bool is_refused = status == TIDE_REJECTED;
-    bool is_blank = !is_refused && (length <= 1 || (length == 2 && text[0] == '\r'));
+    bool is_blank = !is_refused && (text[0] == '\n' || (length == 2 && text[0] == '\r' && text[1] == '\n'));
     if (!is_blank || manifest->csv_column_count == 1) {
         bool is_cut = goes_on;
         tide_span source;

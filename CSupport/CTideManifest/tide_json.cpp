@@ -297,6 +297,13 @@ tide_status value_open(
     return code ? refuse(code, error) : TIDE_OK;
 }
 
+/// Refuses what follows a value.
+tide_status value_close(ondemand::document &document, tide_error *error) {
+    const char *rest;
+    if (document.current_location().get(rest) != SUCCESS) return TIDE_OK;
+    return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the value");
+}
+
 tide_status list_open(
     tide_json *json, const char *text, size_t length, ondemand::document &document, ondemand::array &array, tide_error *error
 ) {
@@ -346,13 +353,16 @@ tide_status append_string(std::string_view string, tide_type element, tide_text 
 tide_status append_element(ondemand::value &value, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
     ondemand::json_type type;
     if (error_code code = value.type().get(type)) return refuse(code, error);
+    if (type == ondemand::json_type::array || type == ondemand::json_type::object) {
+        return tide_error_reject(error, TIDE_REJECT_TOO_DEEP, "a list holds strings, numbers or times, no lists or objects");
+    }
     bool wants_number = element == TIDE_TYPE_INT64 || element == TIDE_TYPE_DOUBLE;
     if (wants_number && type == ondemand::json_type::number) {
         tide_cell cell = {};
         if (tide_status status = number_cell(value, &cell, error)) return status;
         if (element == TIDE_TYPE_INT64) {
             if (cell.kind == TIDE_KIND_REAL) {
-                if (cell.real != std::floor(cell.real) || std::fabs(cell.real) >= 9007199254740992.0) {
+                if (cell.real != std::floor(cell.real) || std::fabs(cell.real) > 9007199254740992.0) {
                     return refuse_element("integer", error);
                 }
                 cell.integer = static_cast<int64_t>(cell.real);
@@ -463,6 +473,7 @@ tide_status tide_json_convert_list(
         }
         is_first = false;
     }
+    if (!status) status = value_close(document, error);
     if (!status) {
         bool is_array = *kind != TIDE_KIND_PATHS;
         if (is_array) tide_text_append(out, "[", 1);
@@ -503,6 +514,7 @@ tide_status tide_json_convert_location(tide_json *json, const char *text, size_t
         }
         present[found] = true;
     }
+    if (tide_status status = value_close(document, error)) return status;
     if (!present[0] || !present[1]) {
         return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "a location needs latitude and longitude");
     }

@@ -165,6 +165,7 @@ tide_position tide_manifest_position(const tide_manifest *manifest) {
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(manifest->source.digest));
     memcpy(position.digest, canonical.digest, sizeof position.digest);
+    position.state = (uint8_t)manifest->array_state;
     return position;
 }
 
@@ -188,7 +189,7 @@ tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *p
             (unsigned long long)position->offset);
     }
     manifest->line = position->line;
-    if (manifest->format == TIDE_FORMAT_JSON_ARRAY && position->offset > 0) manifest->array_state = array_next;
+    if (position->state <= array_after) manifest->array_state = position->state;
     return TIDE_OK;
 }
 
@@ -323,8 +324,9 @@ static bool element_scan_on(element_scan *it, const char *text, size_t length) {
             it->in_string = true;
         } else if (c == '{' || c == '[') {
             it->depth++;
-        } else if (c == '}' || c == ']') {
-            if (it->depth == 0) return true;
+        } else if (c == ']' && it->depth == 0) {
+            return true;
+        } else if ((c == '}' || c == ']') && it->depth > 0) {
             if (--it->depth == 0) {
                 it->at++;
                 return true;

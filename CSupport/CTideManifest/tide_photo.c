@@ -7,6 +7,7 @@
 #include "tide_exif.h"
 #include "tide_manifest.h"
 #include "tide_text.h"
+#include "tide_utf8.h"
 
 enum { exif_capacity = 256 << 10 };
 
@@ -128,7 +129,7 @@ static bool is_beside_the_point(const photo *photo, const char *name) {
 
 static tide_status rows_add(
     const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, tide_batch *batch,
-    tide_intake_counts *counts, tide_blob_visitor visitor, void *context
+    tide_blob_visitor visitor, void *context
 ) {
     uint32_t columns[column_count];
     tide_status status = columns_declare(batch, columns);
@@ -140,14 +141,16 @@ static tide_status rows_add(
         status = tide_batch_text_add(batch, paths[i], strlen(paths[i]), &source);
         if (!status) status = tide_batch_row_add(batch, first_line + i, source, &row);
         if (status) break;
+        if (!tide_utf8_is_valid(paths[i], strlen(paths[i]))) {
+            status = tide_batch_row_reject(
+                batch, row, "caption", 7, TIDE_REJECT_INVALID_UTF8, "the file's name is not valid UTF-8; give it another");
+            continue;
+        }
         if (photo->status) {
             status = tide_batch_row_reject(batch, row, "image", 5, photo->error.reject, photo->error.message);
             continue;
         }
         if ((status = row_fill(batch, row, columns, photo, paths[i], type_name))) break;
-        counts->referenced++;
-        counts->stored += photo->blob.is_new;
-        counts->bytes += photo->blob.is_new ? photo->blob.size : 0;
         visitor(context, &photo->blob);
     }
     return status;
@@ -155,7 +158,7 @@ static tide_status rows_add(
 
 tide_status tide_photos_take_in(
     tide_intake *const *workers, uint32_t worker_count, const char *const *paths, uint32_t count, uint64_t first_line,
-    const char *type_name, tide_batch *batch, tide_intake_counts *counts, tide_blob_visitor visitor, void *context,
+    const char *type_name, tide_batch *batch, tide_blob_visitor visitor, void *context,
     tide_error *error
 ) {
     photo_round round = {
@@ -168,7 +171,7 @@ tide_status tide_photos_take_in(
     if (status) tide_error_set(error, status, 0, "out of memory");
     if (!status) status = tide_intake_run(worker_count, count, photo_take_in, &round, error);
     if (!status) {
-        status = rows_add(round.photos, paths, count, first_line, type_name, batch, counts, visitor, context);
+        status = rows_add(round.photos, paths, count, first_line, type_name, batch, visitor, context);
         if (status) tide_error_set(error, status, 0, "out of memory");
     }
     for (uint32_t i = 0; i < worker_count && round.exif_buffers; i++) free(round.exif_buffers[i]);

@@ -65,7 +65,7 @@ PLACES = (
           "The U-shaped valley on the skyline is Čuonjávággi in Northern Sámi and Lapporten in Swedish: a trough that a glacier carved. "
           "The mountains to the west keep the clouds off, so Abisko has more clear nights than most places this far north. New moon, −19 °C, and the aurora overhead until midnight.",
           "pictures/abisko.webp", 5, 385.0, ("aurora", "night", "winter", "Sápmi"), 68.3583, 18.7839),
-    Place("beaf37ad-0e6a-4a93-8ccc-7edb0f081a5e", "2022-06-14T13:20:00Z", "Skógafoss, Iceland",
+    Place("beaf37ad-0e6a-4a93-8ccc-7edb0f081a5e", "2022-06-14T16:40:00Z", "Skógafoss, Iceland",
           "The river Skógá drops 60 metres over a cliff that used to be the coast; the sea is now five kilometres away. The fall is 25 metres wide, and on a sunny day there is a rainbow at its foot, often two.",
           "pictures/skogafoss.jpg", 5, 28.0, ("waterfall", "rainbow"), 63.5321, -19.5114),
     Place("0671fc61-8ee2-4859-ac34-fd6753aed47d", "2022-06-15T07:30:00Z", "Reynisfjara, Iceland",
@@ -106,7 +106,7 @@ PLACES = (
           "pictures/taj-mahal.jpg", 4, 171.0, ("monument", "dawn"), 27.1738, 78.0421),
     Place("ada5390e-061d-4bcf-ab5b-5605f9dd9f74", "2024-04-07T03:50:00+03:00", "Wadi Rum, Jordan",
           "وادي رم is a valley of sandstone and granite; on its rocks are thousands of drawings and inscriptions, many in Thamudic script. "
-          "A day before the new moon, an hour before the first light: the Milky Way stood over the camp, and somebody had kept the fire going.",
+          "Two nights before the new moon, an hour before the first light: the Milky Way stood over the camp, and somebody had kept the fire going.",
           "pictures/wadi-rum.jpg", 5, 952.5, ("desert", "night", "stars"), 29.5469, 35.4101),
     Place("57e6eb35-4f5c-49b4-aa69-04432564c521", "2024-04-10T11:30:00+03:00", "Dead Sea, Jordan",
           "The lowest shore on land, and it is sinking: the water, البحر الميت in Arabic and ים המלח in Hebrew, falls by about a metre a year. It is nearly ten times as salty as the ocean, so one floats, reads, and must not splash. "
@@ -129,15 +129,15 @@ PLACES = (
           "The noodles, ほうとう with pumpkin, were as good as then.",
           "pictures/kawaguchi-2024.png", 1, 832.0, ("volcano", "lake", "rain"), 35.5226, 138.7443, "kawaguchi-2019"),
     Place("2ef28200-7694-445b-9029-4297991bc084", "2025-01-16T15:40:00-03:00", "Neko Harbour, Antarctica",
-          "An inlet of Andvord Bay, called after the Neko, a Norwegian factory ship that worked these waters early in the twentieth century. "
+          "An inlet of Andvord Bay, called after the Neko, a floating whaling factory that worked these waters early in the twentieth century. "
           "Gentoo penguins nest on the slope above the landing. The glacier opposite calves without warning, so nobody lingers on the beach: the wave comes a minute later.",
           "pictures/neko-harbour.jpg", 5, 6.0, ("ice", "penguins", "sea"), -64.8400, -62.5333),
-    Place("26799b49-285e-437e-915a-995cfdeecdf4", "2025-02-05T07:40:00-05:00", "Ahu Tongariki, Rapa Nui, Chile",
+    Place("26799b49-285e-437e-915a-995cfdeecdf4", "2025-02-05T08:05:00-05:00", "Ahu Tongariki, Rapa Nui, Chile",
           "Fifteen moai on the largest platform of the island. They were thrown down long ago, a tsunami in 1960 swept them inland, and in the 1990s a crane from Japan set them up again. "
           "The heaviest weighs 86 tonnes; one wears its \"pukao\", a topknot of red scoria.",
           "pictures/tongariki.png", 5, 12.0, ("statues", "sunrise", "coast"), -27.1258, -109.2769),
     Place("ee8077c7-a471-436a-bf63-0ad94579ec53", "2025-06-19T10:20:00-10:00", "Bora Bora, French Polynesia",
-          "What is left of an old volcano: the twin peaks of Ōtemanu (727 m) and Pahia, a lagoon, and a ring of low islets, the motu, on the reef. "
+          "What is left of an old volcano: the twin peaks of Otemanu (727 m) and Pahia, a lagoon, and a ring of low islets, the motu, on the reef. "
           "There is one gap in the reef for ships, Te-ava-nui, on the western side. The water has at least five blues.",
           "pictures/bora-bora.jpg", 4, 1.5, ("lagoon", "island", "reef"), -16.5130, -151.7075),
     Place("834a5b6e-369b-4f3c-8bc6-a68a31a6e4c5", "2025-09-19T07:35:00-06:00", "Moraine Lake, Alberta, Canada",

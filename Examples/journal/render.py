@@ -85,11 +85,11 @@ def encode(place):
     out = io.BytesIO()
     match Path(place.image).suffix:
         case ".jpg":
-            picture.save(out, "JPEG", quality=82, optimize=True, exif=exif_of(place))
+            picture.save(out, "JPEG", quality=77, optimize=True, exif=exif_of(place))
         case ".webp":
-            picture.save(out, "WEBP", quality=82, method=6, exif=exif_of(place))
+            picture.save(out, "WEBP", quality=77, method=6, exif=exif_of(place))
         case ".png":
-            flat = picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+            flat = picture.quantize(256, Image.Quantize.MEDIANCUT, kmeans=2, dither=Image.Dither.NONE)
             flat.save(out, "PNG", optimize=True)
     return out.getvalue()
 

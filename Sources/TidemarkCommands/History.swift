@@ -119,6 +119,7 @@ private struct HistoryReport: Encodable {
             switch value {
             case .int64(let number): try container.encode(number)
             case .double(let number): try container.encode(number)
+            case .bytes(let bytes): try container.encode(Data(bytes).base64EncodedString())
             default: try container.encode(text)
             }
         }

@@ -1,6 +1,5 @@
 import CTideCore
 import Foundation
-import TidemarkModel
 
 /// The assets of a container, open for taking files in.
 ///
@@ -15,6 +14,8 @@ package final class BlobStore: @unchecked Sendable {
         package let id: String
         package let size: Int64
         package let media: Int
+        /// The content was not there before.
+        package let isNew: Bool
     }
 
     package let pointer: OpaquePointer
@@ -93,13 +94,13 @@ package final class IntakeWorkers: @unchecked Sendable {
     deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
 
     /// Takes in the files that a batch's rows name, and returns the blobs that they have become.
-    package func takeIn(_ batch: RecordBatch, counts: inout AssetCounts) throws(StoreError) -> [BlobStore.Blob] {
+    package func takeIn(_ batch: RecordBatch) throws(StoreError) -> [BlobStore.Blob] {
         let pointers = pointers
-        return try collectBlobs(counts: &counts) { counts, context, visitor, error in
+        return try collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 workers.withMemoryRebound(to: OpaquePointer.self) {
                     tide_intake_batch(
-                        $0.baseAddress!, UInt32(workers.count), batch.pointer, &counts, visitor, context, &error)
+                        $0.baseAddress!, UInt32(workers.count), batch.pointer, visitor, context, &error)
                 }
             }
         }
@@ -107,24 +108,22 @@ package final class IntakeWorkers: @unchecked Sendable {
 
     /// Runs a call of the core that visits blobs, and collects these.
     package func collectBlobs(
-        counts: inout AssetCounts,
-        _ body: (inout tide_intake_counts, UnsafeMutableRawPointer, tide_blob_visitor, inout tide_error) -> tide_status
+        _ body: (UnsafeMutableRawPointer, tide_blob_visitor, inout tide_error) -> tide_status
     ) throws(StoreError) -> [BlobStore.Blob] {
         var blobs: [BlobStore.Blob] = []
-        var taken = tide_intake_counts()
         try withUnsafeMutablePointer(to: &blobs) { list throws(StoreError) in
             try checked { error in
                 body(
-                    &taken, UnsafeMutableRawPointer(list),
+                    UnsafeMutableRawPointer(list),
                     { context, blob in
                         let blob = blob.pointee
                         let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
                         context!.assumingMemoryBound(to: [BlobStore.Blob].self).pointee.append(
-                            BlobStore.Blob(id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue)))
+                            BlobStore.Blob(
+                                id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new))
                     }, &error)
             }
         }
-        counts += AssetCounts(referenced: Int(taken.referenced), stored: Int(taken.stored), bytes: Int(taken.bytes))
         return blobs
     }
 }

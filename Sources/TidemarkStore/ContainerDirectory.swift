@@ -20,6 +20,8 @@ public struct ContainerDirectory: Hashable, Sendable {
     public let description: Description
 
     public var privateStore: URL { url.appendingPathComponent("private.sqlite") }
+    /// Every database file that a container may have; they share the assets.
+    var stores: [URL] { [privateStore, url.appendingPathComponent("shared.sqlite")] }
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
 

@@ -44,7 +44,7 @@ extension RecordStore {
             try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [base.privateStore.path])
             try db.inTransaction(.deferred) {
                 for row in try Row.fetchAll(
-                    db, sql: "SELECT sql FROM base.sqlite_master WHERE name NOT GLOB 'tide_[^n]*' AND sql IS NOT NULL")
+                    db, sql: "SELECT sql FROM base.sqlite_master WHERE name NOT GLOB 'tide_[^n]*' AND name NOT GLOB 'sqlite_*' AND sql IS NOT NULL")
                 {
                     try db.execute(sql: row["sql"])
                 }

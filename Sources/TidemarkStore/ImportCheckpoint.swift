@@ -10,6 +10,8 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
     package var offset: UInt64
     package var line: UInt64
     package var digest: [UInt8]
+    /// Of a JSON array: where in it.
+    package var state: UInt8
     package var counts: ChangeCounts
     package var read: Int
     package var rejected: Int
@@ -18,13 +20,15 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
     package var assets: AssetCounts
 
     package init(
-        source: String, offset: UInt64 = 0, line: UInt64 = 0, digest: [UInt8] = [], counts: ChangeCounts = ChangeCounts(),
+        source: String, offset: UInt64 = 0, line: UInt64 = 0, digest: [UInt8] = [], state: UInt8 = 0,
+        counts: ChangeCounts = ChangeCounts(),
         read: Int = 0, rejected: Int = 0, rejectsLength: UInt64 = 0, assets: AssetCounts = AssetCounts()
     ) {
         self.source = source
         self.offset = offset
         self.line = line
         self.digest = digest
+        self.state = state
         self.counts = counts
         self.read = read
         self.rejected = rejected

@@ -45,9 +45,7 @@ struct IntakeRecovery {
     }
 
     private func openRegistries() throws -> [Registry] {
-        try FileManager.default.contentsOfDirectory(atPath: container.url.path)
-            .filter { $0.hasSuffix(".sqlite") }
-            .map { try Registry(at: container.url.appendingPathComponent($0)) }
+        try container.stores.filter { FileManager.default.fileExists(atPath: $0.path) }.map { try Registry(at: $0) }
     }
 
     /// One store's list of the blobs that its records, or their history, name.

@@ -84,9 +84,17 @@ package final class RecordBatch: @unchecked Sendable {
         }
     }
 
-    /// Identifiers of the assets that the rows not refused name.
-    var assets: Set<String> {
-        var ids: Set<String> = []
+    /// What the rows not refused made of their files, of which the contents of `blobs` are new.
+    package func assetCounts(new blobs: [BlobStore.Blob]) -> AssetCounts {
+        let named = assets
+        let ids = Set(named)
+        let stored = blobs.filter { $0.isNew && ids.contains($0.id) }
+        return AssetCounts(referenced: named.count, stored: stored.count, bytes: Int(stored.reduce(0) { $0 + $1.size }))
+    }
+
+    /// Identifiers of the assets that the rows not refused name, as often as they do.
+    var assets: [String] {
+        var ids: [String] = []
         for column in 0..<tide_batch_column_count(pointer) {
             let type = FieldType(code: tide_batch_column_type(pointer, column).rawValue)
             guard let type, type.scalar == .asset else { continue }
@@ -96,9 +104,9 @@ package final class RecordBatch: @unchecked Sendable {
                 let text = String(
                     decoding: bytes(tide_span(offset: UInt32(cell.offset), length: cell.length)), as: UTF8.self)
                 if type.isList {
-                    ids.formUnion(text.split(separator: "\"").filter { $0.count > 32 }.map(String.init))
+                    ids += text.split(separator: "\"").filter { $0.count > 32 }.map(String.init)
                 } else {
-                    ids.insert(text)
+                    ids.append(text)
                 }
             }
         }

@@ -36,16 +36,20 @@ package struct BatchWrite: Sendable {
 }
 
 extension RecordStore {
-    /// Makes sure that a type and its fields are there.
+    /// Makes sure that types and their fields are there. A production store that has no type yet gets them: it is being deployed.
     ///
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
-    ///   another type.
-    package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws(StoreError) {
-        try locked("declare \(schema.name)") {
+    ///   another type; then nothing is made.
+    package func declare(_ schemas: [RecordTypeSchema], environment: StoreEnvironment) throws(StoreError) {
+        guard !schemas.isEmpty else { return }
+        try locked("declare \(schemas.map(\.name).joined(separator: ", "))") {
             try queue.inDatabase { db in
                 try db.inTransaction(.immediate) {
                     try refreshSchema(db)
-                    try declareLocked(db, schema: schema, environment: environment)
+                    let isNew = storedTypes.isEmpty
+                    for schema in schemas {
+                        try declareLocked(db, schema: schema, environment: isNew ? .development : environment)
+                    }
                     return .commit
                 }
             }
@@ -126,7 +130,7 @@ extension RecordStore {
         if !missing.isEmpty {
             try StoredType.addFields(db, typeID: stored.id, table: stored.table, existing: stored.fields, fields: missing)
         }
-        if let nameField = schema.nameField, stored.nameField == nil {
+        if let nameField = schema.nameField, stored.canHaveNameField(nameField) {
             try StoredType.setNameField(db, type: stored, to: nameField)
         }
         try refreshSchema(db)
@@ -147,7 +151,7 @@ extension RecordStore {
         }
         let writer = try preparedWriter(db, for: type)
         if let base { try base.bring(batch.keys, to: db, types: storedTypes) }
-        if write.moreToCome, base == nil { try checked { tide_writer_load_begin(writer.pointer, &$0) } }
+        if base == nil { try checked { tide_writer_load_begin(writer.pointer, &$0) } }
 
         var counters = tide_counters(
             next_row: try Int64.fetchOne(db, sql: "SELECT next_row FROM tide_types WHERE id = ?", arguments: [type.id])!,
@@ -158,10 +162,11 @@ extension RecordStore {
         try checked {
             tide_writer_apply(writer.pointer, pointer, StoreFormat.defaultZone, transaction, &counters, &written, &$0)
         }
+        if !write.moreToCome, writer.isLoading { try checked { tide_writer_load_end(writer.pointer, &$0) } }
         let counts = ChangeCounts(
             inserted: Int(written.inserted), updated: Int(written.updated), unchanged: Int(written.unchanged))
         // A row that was refused after its files had been taken in names nothing.
-        let named = batch.rejectionCount > 0 && !write.blobs.isEmpty ? batch.assets : nil
+        let named = batch.rejectionCount > 0 && !write.blobs.isEmpty ? Set(batch.assets) : nil
         for blob in write.blobs where named?.contains(blob.id) ?? true {
             try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
                 .execute(arguments: [blob.id, blob.size, blob.media])
@@ -197,7 +202,7 @@ extension RecordStore {
             guard !known.contains(column.name), column.isUsed, let type = FieldType(code: column.typeCode) else { return nil }
             return .init(name: column.name, type: type)
         }
-        let needsNameField = write.nameField != nil && type?.nameField == nil
+        let needsNameField = write.nameField.map { type?.canHaveNameField($0) ?? true } ?? false
         guard type == nil || !new.isEmpty || needsNameField else { return }
         try declareLocked(
             db, schema: RecordTypeSchema(name: write.type, nameField: write.nameField, fields: new), environment: .development)

@@ -29,9 +29,10 @@ public actor RecordStore {
     var schemaGeneration: Int64 = -1
     var writers: [Int64: TableWriter] = [:]
     var dataVersion: Int64 = -1
+    private let log: LogLength
 
-    /// Bytes in the write-ahead log from which on it is moved into the database.
-    static let checkpointThreshold = 64 << 20
+    /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
+    private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
 
     /// Opens the private store of a container, making it if the container is new.
     ///
@@ -52,6 +53,13 @@ public actor RecordStore {
         } catch {
             throw StoreError(error, doing: "open \(path)")
         }
+        let log = LogLength()
+        do {
+            try queue.inDatabase { db in tide_connection_watch_log(try db.handle, log.frames) }
+        } catch {
+            throw StoreError(error, doing: "open \(path)")
+        }
+        self.log = log
         self.container = container
         self.lock = lock
         self.lockTimeout = lockTimeout
@@ -63,6 +71,8 @@ public actor RecordStore {
         configuration.label = "tidemark"
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
+            // Before anything is set: what is not ours stays as it is.
+            if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
             try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
             _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
             let handle = try db.handle
@@ -80,7 +90,6 @@ public actor RecordStore {
                     return .commit
                 }
             }
-            try StoreFormat.check(db, path: path)
             return try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'digest_seed'")
         }
         guard let stored else { throw StoreError(.corrupt, "\(path) lacks its digest seed") }
@@ -125,9 +134,7 @@ public actor RecordStore {
     }
 
     func checkpointIfLong() throws {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: container.privateStore.path + "-wal")
-        let size = (attributes?[.size] as? NSNumber)?.intValue ?? 0
-        if size >= Self.checkpointThreshold { try checkpointLocked(truncate: false) }
+        if log.frames.pointee >= Self.checkpointThreshold { try checkpointLocked(truncate: false) }
     }
 
     /// Brings the cached schema up to what the database says. Runs in the transaction that relies on it.
@@ -137,6 +144,20 @@ public actor RecordStore {
         storedTypes = try StoredType.fetchAll(db)
         schemaGeneration = generation
     }
+}
+
+/// The number that the core writes after each commit; the store keeps it for as long as its connection lives.
+///
+/// `@unchecked Sendable`: written and read on the store's connection only.
+private final class LogLength: @unchecked Sendable {
+    let frames: UnsafeMutablePointer<Int32>
+
+    init() {
+        frames = .allocate(capacity: 1)
+        frames.initialize(to: 0)
+    }
+
+    deinit { frames.deallocate() }
 }
 
 extension RecordStore {

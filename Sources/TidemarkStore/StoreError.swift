@@ -73,6 +73,7 @@ extension StoreError {
             case TIDE_DISK_FULL: .diskFull
             case TIDE_BUSY: .busy
             case TIDE_CORRUPT: .corrupt
+            case TIDE_MISUSE: .schema
             default: .core
             }
         self.init(code, error.text)

@@ -102,6 +102,17 @@ extension HistoryTransaction {
     }
 }
 
+extension FieldValue {
+    /// A value as history notes it in JSON: whole doubles look like integers there, bytes are Base64.
+    fileprivate init?(noted value: DatabaseValue, type: FieldType) {
+        switch (value.storage, type) {
+        case (.int64(let number), .double): self = .double(Double(number))
+        case (.string(let text), .bytes): self = .bytes(Array(Data(base64Encoded: text) ?? Data()))
+        default: self.init(value, type: type)
+        }
+    }
+}
+
 /// Walks the changes of one row from the newest to the oldest that history still has.
 private struct RecordHistory {
     let changes: [HistoryChange]
@@ -127,7 +138,7 @@ private struct RecordHistory {
             var fields: [HistoryChange.FieldChange] = []
             for (name, before) in try Self.before(change["before"]) {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
-                let value = FieldValue(before, type: field.type)
+                let value = FieldValue(noted: before, type: field.type)
                 fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
                 values[name] = value
             }

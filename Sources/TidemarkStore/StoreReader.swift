@@ -48,8 +48,7 @@ public struct StoreReader: Sendable {
 
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
-            // Within another read as well: an export looks assets up while it goes through records.
-            return try database.unsafeReentrantRead(body)
+            return try database.read(body)
         } catch {
             throw StoreError(error, doing: what)
         }

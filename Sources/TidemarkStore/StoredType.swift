@@ -24,6 +24,16 @@ struct StoredType: Equatable {
         RecordTypeSchema(name: name, nameField: nameField, fields: fields.map { .init(name: $0.name, type: $0.type) })
     }
 
+    /// Whether exports can show the record names under that field: it is free, and could be a column.
+    func canHaveNameField(_ name: String) -> Bool {
+        nameField == nil && Self.isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() }
+    }
+
+    static func isIdentifier(_ name: String) -> Bool {
+        let utf8 = Array(name.utf8CString.dropLast())
+        return tide_identifier_is_valid(utf8, utf8.count)
+    }
+
     static func fetchAll(_ db: Database) throws -> [StoredType] {
         let fields = try Dictionary(
             grouping: Row.fetchAll(db, sql: "SELECT * FROM tide_fields ORDER BY type_id, ordinal"), by: { $0["type_id"] as Int64 })
@@ -47,9 +57,12 @@ struct StoredType: Equatable {
         let taken = try Set(String.fetchAll(db, sql: "SELECT lower(table_name) FROM tide_types"))
         let table = freeName(name) { taken.contains($0.lowercased()) }
         try db.execute(
-            sql: "INSERT INTO tide_types (name, table_name, name_field, next_row) VALUES (?, ?, ?, 1)",
-            arguments: [name, table, nameField])
+            sql: "INSERT INTO tide_types (name, table_name, next_row) VALUES (?, ?, 1)", arguments: [name, table])
         let id = db.lastInsertedRowID
+        let nameField = nameField.flatMap { name in
+            isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() } ? name : nil
+        }
+        try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
         try db.execute(
             sql: """
                 CREATE TABLE "\(table)" (
@@ -103,8 +116,7 @@ struct StoredType: Equatable {
     }
 
     static func checkIdentifier(_ name: String, what: String) throws {
-        let utf8 = Array(name.utf8CString.dropLast())
-        guard tide_identifier_is_valid(utf8, utf8.count) else {
+        guard isIdentifier(name) else {
             throw StoreError(
                 .schema, "'\(name.prefix(100))' cannot name \(what): a letter, then letters, digits or '_', at most 255 bytes")
         }

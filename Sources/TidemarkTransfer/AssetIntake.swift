@@ -20,7 +20,7 @@ actor AssetIntake {
 
     func complete(_ filled: FilledBatch) throws -> FilledBatch {
         var filled = filled
-        if let workers { filled.blobs += try workers.takeIn(filled.batch, counts: &filled.assets) }
+        if let workers { filled.blobs += try workers.takeIn(filled.batch) }
         filled.batch.digest(seed: digestSeed)
         try blobs.sync()
         return filled

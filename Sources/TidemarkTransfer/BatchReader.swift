@@ -8,6 +8,8 @@ struct SourcePosition: Sendable, Equatable {
     var line: UInt64 = 0
     /// Digest of what lies before.
     var digest: [UInt8] = []
+    /// Of a JSON array: where in it.
+    var state: UInt8 = 0
 }
 
 /// A batch on its way from the source to the store.
@@ -17,7 +19,6 @@ struct FilledBatch: Sendable {
     /// Where the source stands behind the batch.
     let position: SourcePosition
     var blobs: [BlobStore.Blob] = []
-    var assets = AssetCounts()
 }
 
 /// Fills batches from a source, in order.

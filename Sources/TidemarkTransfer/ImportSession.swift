@@ -42,9 +42,10 @@ actor ImportSession {
         scratch = setting.scratch
         self.options = options
 
-        for schema in options.schema { try await store.declare(schema, environment: environment) }
+        try await store.declare(options.schema, environment: environment)
         let known = Self.knownFields(options: options, existing: existing, declared: declared)
-        if let existing { try Self.checkAssets(options.assetFields, against: existing) }
+        for schema in [existing, declared] { try Self.checkAssets(options.assetFields, against: schema) }
+        if isFolder, let existing { try Self.checkPhotos(against: existing) }
 
         sourceKey = Self.key(source: source, options: options)
         let root = Self.assetsRoot(source: source, options: options)
@@ -61,13 +62,21 @@ actor ImportSession {
         let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
         if let checkpoint {
             try await reader.resume(
-                at: SourcePosition(offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest))
+                at: SourcePosition(
+                    offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
         }
         rejects = try RejectsLog(url: options.rejects, source: sourceKey, resuming: checkpoint)
     }
 
-    /// Runs the stages: while one batch is written, the next is completed and the one after it is read.
+    /// Runs the import to its end.
     func run(report: @Sendable (ImportProgress) -> Void) async throws -> ImportSummary {
+        try await runStages(report: report)
+        try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
+        return summary()
+    }
+
+    /// Runs the stages: while one batch is written, the next is completed and the one after it is read.
+    func runStages(report: @Sendable (ImportProgress) -> Void) async throws {
         var free = try (0..<3).map { _ in try RecordBatch(rowLimit: options.batchSize, byteLimit: Self.batchBytes) }
         var filled: FilledBatch?
         var completed: FilledBatch?
@@ -90,8 +99,6 @@ actor ImportSession {
             }
             isAtEnd = isAtEnd || filled?.isLast == true
         }
-        try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
-        return summary()
     }
 
     /// Lets go of everything; with `isWhole`, nothing is left to clean up.
@@ -197,10 +204,20 @@ extension ImportSession {
         return known
     }
 
-    private static func checkAssets(_ fields: [String], against schema: RecordTypeSchema) throws(ImportError) {
+    private static func checkAssets(_ fields: [String], against schema: RecordTypeSchema?) throws(ImportError) {
         for name in fields {
-            if let field = schema.field(named: name), field.type.scalar != .asset {
-                throw ImportError(.options, "field '\(name)' of \(schema.name) is \(field.type) in the store, no asset")
+            if let field = schema?.field(named: name), field.type.scalar != .asset {
+                throw ImportError(.options, "field '\(name)' of \(schema!.name) is \(field.type), no asset")
+            }
+        }
+    }
+
+    private static func checkPhotos(against schema: RecordTypeSchema) throws(ImportError) {
+        for field in PhotoFolder.fields {
+            if let known = schema.field(named: field.name), known.type != field.type {
+                throw ImportError(
+                    .options, "field '\(field.name)' of \(schema.name) is \(known.type) in the store; photos have \(field.type) there. "
+                        + "Give them another type with --type")
             }
         }
     }

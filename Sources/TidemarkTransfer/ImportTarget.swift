@@ -11,6 +11,7 @@ struct ImportTarget {
 
     static func open(_ url: URL, options: ImportOptions) async throws -> ImportTarget {
         guard options.isDryRun else {
+            try checkDeployable(url, options: options)
             let container = try ContainerDirectory(
                 openingOrCreatingAt: url, environment: options.environment ?? .development)
             let environment = try environment(of: container, options: options)
@@ -25,6 +26,15 @@ struct ImportTarget {
         return try ImportTarget(
             store: RecordStore.dryRun(of: container, in: scratch), blobs: BlobStore(lookingInto: url), environment: environment,
             scratch: scratch)
+    }
+
+    /// A new production container gets its schema from a file, or it could never get one.
+    private static func checkDeployable(_ url: URL, options: ImportOptions) throws {
+        guard options.environment == .production, try existingContainer(at: url) == nil else { return }
+        guard options.schema.contains(where: { $0.name == options.type }) else {
+            throw ImportError(
+                .options, "a new production container needs its schema from a file: add --schema with the type '\(options.type)'")
+        }
     }
 
     private static func existingContainer(at url: URL) throws(StoreError) -> ContainerDirectory? {

@@ -86,13 +86,15 @@ private final class Manifest {
     var position: SourcePosition {
         let position = tide_manifest_position(pointer)
         return SourcePosition(
-            offset: position.offset, line: position.line, digest: withUnsafeBytes(of: position.digest) { Array($0) })
+            offset: position.offset, line: position.line, digest: withUnsafeBytes(of: position.digest) { Array($0) },
+            state: position.state)
     }
 
     func resume(at position: SourcePosition) throws(ImportError) {
         var start = tide_position()
         start.offset = position.offset
         start.line = position.line
+        start.state = position.state
         withUnsafeMutableBytes(of: &start.digest) { $0.copyBytes(from: position.digest.prefix($0.count)) }
         var error = tide_error()
         guard tide_manifest_resume(pointer, &start, &error) == TIDE_OK else { throw Self.failure(error, reading: file.name) }

@@ -18,6 +18,12 @@ actor PhotoFolder: BatchReader {
     private var position = SourcePosition()
     private var digest = PathDigest()
 
+    /// The fields that photos have; see `tide_photo.h`.
+    static let fields: [RecordTypeSchema.Field] = [
+        .init(name: "caption", type: .string), .init(name: "createdAt", type: .timestamp), .init(name: "image", type: .asset),
+        .init(name: "width", type: .int64), .init(name: "height", type: .int64), .init(name: "position", type: .location),
+    ]
+
     /// Files taken in for one batch: each costs far more than a row.
     private static let filesPerBatch = 256
 
@@ -33,7 +39,7 @@ actor PhotoFolder: BatchReader {
     }
 
     func fill(_ batch: RecordBatch) throws -> FilledBatch {
-        var paths: [String] = []
+        var paths: [FolderWalk.Path] = []
         while paths.count < Self.filesPerBatch, let path = try walk.next() {
             paths.append(path)
             digest.add(path)
@@ -42,10 +48,8 @@ actor PhotoFolder: BatchReader {
         position.offset += UInt64(paths.count)
         position.line = position.offset
         position.digest = digest.bytes
-        var assets = AssetCounts()
-        let blobs = try takeIn(paths, first: first, batch: batch, assets: &assets)
-        return FilledBatch(
-            batch: batch, isLast: paths.count < Self.filesPerBatch, position: position, blobs: blobs, assets: assets)
+        let blobs = try takeIn(paths, first: first, batch: batch)
+        return FilledBatch(batch: batch, isLast: paths.count < Self.filesPerBatch, position: position, blobs: blobs)
     }
 
     func resume(at position: SourcePosition) throws {
@@ -60,19 +64,17 @@ actor PhotoFolder: BatchReader {
         self.position = position
     }
 
-    private func takeIn(
-        _ paths: [String], first: UInt64, batch: RecordBatch, assets: inout AssetCounts
-    ) throws -> [BlobStore.Blob] {
+    private func takeIn(_ paths: [FolderWalk.Path], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
         guard !paths.isEmpty else { return [] }
-        let strings = paths.map { UnsafePointer(strdup($0)!) }
+        let strings = paths.map { path in path.withUnsafeBufferPointer { UnsafePointer(strdup($0.baseAddress!)!) } }
         defer { for string in strings { free(UnsafeMutablePointer(mutating: string)) } }
         let (pointers, type) = (workers.pointers, type)
-        return try workers.collectBlobs(counts: &assets) { counts, context, visitor, error in
+        return try workers.collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 strings.withUnsafeBufferPointer { paths in
                     tide_photos_take_in(
                         workers.baseAddress!, UInt32(workers.count), paths.baseAddress!, UInt32(paths.count), first, type,
-                        batch.pointer, &counts, visitor, context, &error)
+                        batch.pointer, visitor, context, &error)
                 }
             }
         }
@@ -83,51 +85,65 @@ actor PhotoFolder: BatchReader {
 private struct PathDigest {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    mutating func add(_ path: String) {
-        for byte in path.utf8 { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        state = state &* 0x100_0000_01b3
+    mutating func add(_ path: FolderWalk.Path) {
+        for byte in path { state = (state ^ UInt64(UInt8(bitPattern: byte))) &* 0x100_0000_01b3 }
     }
 
     var bytes: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: state >> (8 * $0)) } }
 }
 
-/// Walks the files below a folder, one directory's names in memory at a time per level.
+/// Walks the files below a folder, one directory's names in memory at a time per level. Names are bytes: not all are UTF-8.
 private struct FolderWalk {
+    /// A path below the root, with its NUL.
+    typealias Path = [CChar]
+
     private let root: URL
     /// Names still to visit, last first, per level; the path of each level.
-    private var levels: [(path: String, names: [String])] = []
+    private var levels: [(path: Path, names: [Path])] = []
 
     init(root: URL) throws(ImportError) {
         self.root = root
-        levels = [("", try Self.names(in: root, path: ""))]
+        levels = [([], try names(in: []))]
     }
 
     /// The next file's path below the root. A folder that can't be read is an error: it would silently be left out.
-    mutating func next() throws(ImportError) -> String? {
+    mutating func next() throws(ImportError) -> Path? {
         while let level = levels.last {
             guard let name = level.names.last else {
                 levels.removeLast()
                 continue
             }
             levels[levels.count - 1].names.removeLast()
-            let path = level.path.isEmpty ? name : "\(level.path)/\(name)"
+            let path = level.path.isEmpty ? name : level.path.dropLast() + [CChar(UInt8(ascii: "/"))] + name
             var status = stat()
-            guard lstat(root.appendingPathComponent(path).path, &status) == 0 else { continue }
+            guard lstat(absolute(path), &status) == 0 else { continue }
             guard status.st_mode & S_IFMT == S_IFDIR else { return path }
-            levels.append((path, try Self.names(in: root, path: path)))
+            levels.append((path, try names(in: path)))
         }
         return nil
     }
 
-    private static func names(in root: URL, path: String) throws(ImportError) -> [String] {
-        let folder = path.isEmpty ? root : root.appendingPathComponent(path)
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder.path)
-                .filter { !$0.hasPrefix(".") }
-                .sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
-                .reversed()
-        } catch {
-            throw ImportError(.source, "cannot read the folder \(folder.path): \(error.localizedDescription)")
+    private func absolute(_ path: Path) -> Path {
+        let start = root.path.utf8CString.dropLast()
+        return path.isEmpty ? start + [0] : start + [CChar(UInt8(ascii: "/"))] + path
+    }
+
+    private func names(in path: Path) throws(ImportError) -> [Path] {
+        guard let folder = opendir(absolute(path)) else {
+            let shown = String(decoding: absolute(path).dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            throw ImportError(.source, "cannot read the folder \(shown): \(String(cString: strerror(errno)))")
+        }
+        defer { closedir(folder) }
+        var names: [Path] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 1) { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }
+            }
+            if name[0] != CChar(UInt8(ascii: ".")) { names.append(name) }
+        }
+        // Last first, because they are taken from the end.
+        return names.sorted {
+            $1.lexicographicallyPrecedes($0) { UInt8(bitPattern: $0) < UInt8(bitPattern: $1) }
         }
     }
 }

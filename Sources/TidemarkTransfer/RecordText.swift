@@ -55,6 +55,7 @@ public struct RecordText {
 
     /// The names of a CSV's columns, and a line end.
     public func appendCSVHeader(to out: inout [UInt8]) {
+        // Identifiers need no quotes.
         out += Array(([schema.nameField ?? "_name"] + schema.fields.map(\.name)).joined(separator: ",").utf8)
         out += [0x0d, 0x0a]
     }

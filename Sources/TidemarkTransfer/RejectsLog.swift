@@ -37,10 +37,11 @@ final class RejectsLog: @unchecked Sendable {
             account.read += batch.readCount
             account.rejected += batch.rejectionCount
             account.counts += counts
-            account.assets += filled.assets
+            account.assets += batch.assetCounts(new: filled.blobs)
             account.offset = filled.position.offset
             account.line = filled.position.line
             account.digest = filled.position.digest
+            account.state = filled.position.state
             account.rejectsLength = file?.length ?? 0
             return account
         }

@@ -54,6 +54,24 @@ import TidemarkStore
         #expect(partial.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
     }
 
+    @Test func `history gives values of all types back`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "raw", type: .bytes), .init(name: "d", type: .double)])
+        try await scratch.importing(lines: [#"{"id": "a", "raw": "AAH/", "d": 3}"#], .destination { $0.schema = [schema] })
+        try await scratch.importing(lines: [#"{"id": "a", "raw": "", "d": 3.5}"#], .destination())
+        #expect(
+            try scratch.reader().changes(ofRecord: "a")[0].fields == [
+                .init(field: "d", type: .double, before: .double(3), after: .double(3.5)),
+                .init(field: "raw", type: .bytes, before: .bytes([0, 1, 255]), after: .bytes([])),
+            ])
+    }
+
+    @Test func `records of one batch stay in the order of the source`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: ["c", "a", "b"].map { #"{"id": "\#($0)", "n": 1}"# }, .destination())
+        #expect(try rows(scratch, "SELECT _name FROM _Destination ORDER BY _id") == [["c"], ["a"], ["b"]])
+    }
+
     @Test func `what is pending gathers the changed fields, and one outbox row does for all`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "x": 1, "y": 1, "z": 1}"#], .destination())

@@ -36,7 +36,7 @@ import TidemarkTransfer
         Case(bytes: Array("{\"id\": \"x\", \"caption\": \"".utf8) + [0xc0, 0x80] + Array("\"}".utf8), "invalidUTF8"),
         Case("{\"id\": \"x\", \"caption\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "caption", "wrongType"),
         Case("{\"id\": \"x\", \"caption\": \(String(repeating: "{\"a\":", count: 5000))1\(String(repeating: "}", count: 5000))}", "caption", "wrongType"),
-        Case("{\"id\": \"x\", \"tags\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "tags", "wrongType"),
+        Case("{\"id\": \"x\", \"tags\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "tags", "tooDeep"),
         Case("{\"id\": \"x\", \"n\": 99999999999999999999}", "n", "outOfRange"), Case("{\"id\": \"x\", \"n\": 1e999}", "n", "outOfRange"),
         Case("{\"id\": \"x\", \"n\": 9223372036854775808}", "n", "outOfRange"),
         Case("{\"id\": \"x\", \"d\": 9007199254740993}", "d", "outOfRange"),

@@ -108,6 +108,63 @@ import TidemarkTransfer
         #expect(summary.rejected >= 1)
     }
 
+    @Test(arguments: ["[{\"id\": \"a\"}}]", "[}", "[{\"id\": \"a\"}, }, ]", "[,]", "[]]", "[[[", "[\"", "[{", "]", "[{\"id\": \"a\"}}}}}}}}"])
+    func `brackets in the wrong place end`(text: String) async throws {
+        let scratch = try Scratch()
+        let options = ImportOptions.destination { $0.format = .json }
+        let summary = try? await scratch.importing(try scratch.write(text, to: "places.json"), options)
+        #expect((summary?.rejected ?? 1) < 20)
+    }
+
+    @Test func `a last CSV row of one character is a row`() async throws {
+        let scratch = try Scratch()
+        let summary = try await scratch.importing(try scratch.write("id\na\n\r\nb", to: "places.csv"), .destination())
+        // A line without anything is one cell without a value here.
+        #expect(summary.changes.inserted == 2)
+    }
+
+    @Test func `text after a list in a CSV cell is refused`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(
+            name: "Destination", fields: [.init(name: "l", type: .list(of: .int64)), .init(name: "p", type: .location)])
+        let csv = "id,l,p\na,[1] [2],\nb,,\"{\"\"latitude\"\":1,\"\"longitude\"\":2} x\"\nc,\"[9007199254740992]\",\n"
+        let summary = try await scratch.importing(try scratch.write(csv, to: "places.csv"), .destination { $0.schema = [schema] })
+        #expect(summary.rejected == 2)
+        #expect(try scratch.records("Destination") == [#"{"id":"c","l":[9007199254740992]}"#])
+    }
+
+    @Test(arguments: [#"id" FROM Destination; DROP TABLE tide_meta; --"#, "Record ID", "_x", "é"])
+    func `a name field that is no identifier is read and not remembered`(field: String) async throws {
+        let scratch = try Scratch()
+        let key = String(decoding: try JSONEncoder().encode(field), as: UTF8.self)
+        try await scratch.importing(lines: ["{\(key): \"a\", \"n\": 1}"], .destination { $0.nameField = field })
+        #expect(try scratch.records("Destination") == [#"{"_name":"a","n":1}"#])
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `a field does not become the name field of a type that has it already`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], ImportOptions(type: "Destination"))
+        try await scratch.importing(lines: [#"{"id": "b", "n": 2}"#], .destination())
+        let records = try scratch.records("Destination")
+        #expect(records.contains { $0.hasSuffix(#","id":"a","n":1}"#) })
+        #expect(records.contains(#"{"_name":"b","n":2}"#))
+    }
+
+    @Test func `a new production container gets its schema from a file`() async throws {
+        let scratch = try Scratch()
+        let error = await #expect(throws: ImportError.self) {
+            try await scratch.importing(lines: [#"{"id": "a"}"#], .destination { $0.environment = .production })
+        }
+        #expect(error?.code == .options)
+        #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "n", type: .int64)])
+        let lines = [#"{"id": "a", "n": 1}"#, #"{"id": "b", "m": 1}"#]
+        let summary = try await scratch.importing(lines: lines, .destination { $0.environment = .production; $0.schema = [schema] })
+        #expect(summary.changes.inserted == 1)
+        #expect(summary.rejected == 1)
+    }
+
     @Test func `fields get other names with a mapping`() async throws {
         let scratch = try Scratch()
         let csv = "Key,Date Taken,Größe\nx,2024-05-01T12:30:00Z,5\n"

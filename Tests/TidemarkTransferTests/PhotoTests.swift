@@ -46,6 +46,27 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
+    @Test(.enabled(if: ProcessInfo.processInfo.operatingSystemVersionString.contains("Linux") || FileManager.default.fileExists(atPath: "/proc")))
+    func `a photo whose file name is no UTF-8 is refused by line`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "in/a.png")
+        let copy = Array(scratch["in/"].path.utf8CString.dropLast()) + [0x2f, 0x62, -1, 0x2e, 0x70, 0x6e, 0x67, 0]
+        #expect(link(scratch["in/a.png"].path, copy) == 0)
+        let summary = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"]))
+        #expect(summary.changes.inserted == 1)
+        #expect(try scratch.rejects().map { "\($0.line) \($0.code)" } == ["2 invalidUTF8"])
+    }
+
+    @Test func `photos do not go into a type whose fields are others`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "in/a.png")
+        try await scratch.importing(lines: [#"{"id": "x", "width": "wide"}"#], .destination())
+        let error = await #expect(throws: ImportError.self) {
+            try await scratch.importing(scratch["in"], ImportOptions(type: "Destination"))
+        }
+        #expect(error?.code == .options)
+    }
+
     @Test func `an empty folder is no error`() async throws {
         let scratch = try Scratch()
         try FileManager.default.createDirectory(at: scratch["in"], withIntermediateDirectories: true)

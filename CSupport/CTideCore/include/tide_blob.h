@@ -80,25 +80,15 @@ typedef tide_status (*tide_intake_task)(void *TIDE_NULLABLE context, uint32_t wo
 tide_status tide_intake_run(
     uint32_t worker_count, uint32_t count, tide_intake_task task, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
-/// Numbers of an intake so far.
-typedef struct tide_intake_counts {
-    /// Values that named a file and were accepted.
-    uint64_t referenced;
-    /// Contents that the store did not have.
-    uint64_t stored;
-    /// Bytes of these.
-    uint64_t bytes;
-} tide_intake_counts;
-
-/// A new blob, for the store's registry.
+/// A blob that rows name; `is_new` only at the first visit.
 typedef void (*tide_blob_visitor)(void *TIDE_NULLABLE context, const tide_blob *blob);
 
 /// Takes in every file that a batch's live rows name (cells of kind PATH and PATHS), on all the workers given at once, and puts the
 /// blobs' identifiers in their place; a row with a file at fault is refused, with the field and the reason. A path that several rows
-/// name is read once. `visitor` is called on the calling thread for each blob that is new to the store.
+/// name is read once. `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_intake_batch(
-    tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, tide_intake_counts *counts,
-    tide_blob_visitor visitor, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
+    tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor,
+    void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
 /// Reads a blob again and tells whether its content is what its identifier says. TIDE_REJECTED with the reason when it is not.
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);

@@ -27,6 +27,9 @@ tide_status tide_connection_prepare(struct sqlite3 *connection, tide_error *TIDE
 tide_status tide_connection_checkpoint(
     struct sqlite3 *connection, bool truncate, int32_t *remaining, tide_error *TIDE_NULLABLE error);
 
+/// Has the number of pages in the write-ahead log written to `*frames` after each commit, for as long as the connection lives.
+void tide_connection_watch_log(struct sqlite3 *connection, int32_t *frames);
+
 /// The last error of a connection as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...): "cannot DOING: SQLite's message".
 tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
 

@@ -64,6 +64,8 @@ typedef struct tide_position {
     uint64_t line;
     /// XXH3-128 of these bytes, canonical byte order.
     uint8_t digest[16];
+    /// Of a JSON array: where in it.
+    uint8_t state;
 } tide_position;
 
 typedef struct tide_manifest tide_manifest;

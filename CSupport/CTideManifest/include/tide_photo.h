@@ -24,7 +24,7 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_photos_take_in(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, const char *_Nonnull const *_Nonnull paths, uint32_t count,
-    uint64_t first_line, const char *type_name, tide_batch *batch, tide_intake_counts *counts, tide_blob_visitor visitor,
+    uint64_t first_line, const char *type_name, tide_batch *batch, tide_blob_visitor visitor,
     void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END

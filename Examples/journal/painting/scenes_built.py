@@ -65,12 +65,10 @@ def brooklyn_bridge(c):
     sky.haze(c, 0.56, 0.70, "#ffb384", 0.35)
     land.water(c, horizon, "#1c2450", "#b8748a", mirror=0.78, ripple=0.055, near_mirror=0.5)
     for x in c.rng.uniform(0.05, 1.48, 40):
-        sky_width = c.rng.uniform(0.003, 0.007)
-        wave = land.perspective_noise(c, horizon, 1.5) if x < 0.1 else None
-        if wave is None:
-            wave = c.noise(60, 2, 4.0)
+        width = c.rng.uniform(0.003, 0.007)
+        wave = c.noise(60, 2, 4.0)
         reach = horizon + c.rng.uniform(0.05, 0.22)
-        c.add(np.exp(-((c.x - x) / sky_width) ** 2) * (c.y > horizon) * smooth(reach, horizon, c.y) * smooth(0.45, 0.65, wave) * 0.7, c.rng.choice(["#ffd890", "#ffb870", "#ffe8c0", "#ff9a8a"]))
+        c.add(np.exp(-((c.x - x) / width) ** 2) * (c.y > horizon) * smooth(reach, horizon, c.y) * smooth(0.45, 0.65, wave) * 0.7, c.rng.choice(["#ffd890", "#ffb870", "#ffe8c0", "#ff9a8a"]))
     deck, top = 0.600, 0.300
     built.bridge_span(c, (0.215, 1.29), deck, top, "#1c1a38", cable=0.0026, left=-0.45, right=1.95)
     for x in (0.215, 1.29):
@@ -191,7 +189,6 @@ def oia(c):
             width = c.rng.uniform(0.055, 0.100) * (0.65 + 0.06 * row)
             houses.append((x + width / 2, y + c.rng.uniform(-0.010, 0.010), width, c.rng.uniform(0.040, 0.062) * (0.75 + 0.05 * row)))
             x += width * c.rng.uniform(0.92, 1.15)
-    domes = {6: 1, 17: 1, 29: 1}
     for i, (x, y, w, h) in enumerate(houses):
         wall = mix("#ffffff", "#ffe6cc", np.float32(c.rng.uniform(0, 1)))
         if c.rng.random() < 0.10:

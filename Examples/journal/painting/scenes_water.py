@@ -60,7 +60,6 @@ def glacier(c):
     shade = np.clip(np.gradient(seracs, axis=0) * c.h / 60 + 0.60 + (tone - 0.5) * 0.5, 0, 1)
     c.blend(c.below(field_top), mix("#8fbbdb", "#ffffff", shade))
     c.blend(c.below(field_top) * smooth(0.10, 0.0, gap) * 0.55, "#5d9fd0")
-    foot = 0.640 + 0.005 * c.line_noise(8, 3)
     face = np.clip((c.y - top[None, :]) / 0.20, 0, 1)
     block = c.ridged(11, 5, 0.42)
     shade = np.gradient(block, axis=1) * c.h / 60 + 0.5
@@ -190,8 +189,6 @@ def midnight_sun(c):
     sky.mist(c, 0.535, 0.022, "#ffd8a8", 0.55, patchy=0.4)
     land.water(c, horizon, "#2e4a68", "#e8b083", mirror=0.85, ripple=0.030, near_mirror=0.55)
     land.glitter(c, horizon, 0.72, 0.040, "#fff0bf", 0.9)
-    shore = 0.70 + 0.09 * smooth(1.2, 0.62, c.x[0]) + 0.5 * smooth(0.82, 0.55, c.x[0]) + 0.006 * c.line_noise(24, 4)
-    base = c.px.copy()
     spit = np.where(c.x[0] > 0.80, 0.742 + 0.06 * smooth(1.0, 0.80, c.x[0]), 1.2) - 0.008 * c.line_noise(26, 5)
     c.blend(c.below(spit) * (c.y < 0.80 + 0.004 * c.line_noise(30, 3)[None, :]), mix("#1d2426", "#5f6a44", c.noise(40, 4, 2)))
     for x, y, w, h, wall in ((1.44, 0.752, 0.11, 0.105, "#a8261f"), (1.30, 0.760, 0.12, 0.12, "#b52d22"), (1.14, 0.762, 0.105, 0.105, "#9c241e"), (0.985, 0.772, 0.085, 0.085, "#d0a23a")):
@@ -223,7 +220,6 @@ def victoria_falls(c):
     lip = 0.335 + 0.035 * (c.x[0] / c.aspect) + 0.005 * c.line_noise(34, 4)
     c.blend(c.below(lip - 0.035), mix("#5d7f8c", "#b7d0d8", c.noise(50, 3, 6)))
     c.blend(c.below(lip - 0.035) * smooth(0.60, 0.70, c.noise(22, 4, 3)), "#45663a")
-    foot = 0.86
     rock = ramp(np.clip(c.noise(36, 5, 0.3) * 1.3 - 0.15, 0, 1), (0, "#17140f"), (0.5, "#40372c"), (1, "#6d604c"))
     c.blend(c.below(lip), rock)
     c.blend(c.below(lip) * smooth(0.58, 0.72, c.noise(26, 5)) * 0.8, "#3f5a2c")
@@ -277,7 +273,7 @@ def dead_sea(c):
     lumps = c.noise(34, 4)
     gy, gx = np.gradient(lumps)
     c.blend(crust, mix("#a9c6cf", "#ffffff", np.clip(0.72 + (gx - gy) * 18 + (rough - 0.5) * 0.6, 0, 1)))
-    c.blend(np.clip(np.roll(crust, -5, 0) - crust, 0, 1) * 0.0 + np.clip(crust - np.roll(crust, -6, 0), 0, 1) * 0.6, "#5fa9b0")
+    c.blend(np.clip(crust - np.roll(crust, -6, 0), 0, 1) * 0.6, "#5fa9b0")
 
 
 @scene("ha-long")
@@ -286,7 +282,7 @@ def karst_bay(c):
     sky.sun(c, 1.06, 0.23, 0.040, "#fffbe8", "#ffe2a8", 0.36, 0.65)
     horizon = 0.60
     rows = ((0.600, "#c3cfc4", [(0.10, 0.40, 0.07), (0.22, 0.45, 0.08), (0.62, 0.37, 0.06), (0.72, 0.43, 0.07), (0.92, 0.46, 0.08), (1.22, 0.41, 0.07), (1.38, 0.45, 0.09)]),
-            (0.603, "#93ab a2".replace(" ", ""), [(0.02, 0.33, 0.10), (0.36, 0.30, 0.065), (0.45, 0.42, 0.07), (0.84, 0.40, 0.06), (1.14, 0.35, 0.07), (1.30, 0.31, 0.065), (1.47, 0.39, 0.08)]),
+            (0.603, "#93aba2", [(0.02, 0.33, 0.10), (0.36, 0.30, 0.065), (0.45, 0.42, 0.07), (0.84, 0.40, 0.06), (1.14, 0.35, 0.07), (1.30, 0.31, 0.065), (1.47, 0.39, 0.08)]),
             (0.607, "#5b7d72", [(0.17, 0.22, 0.085), (0.24, 0.36, 0.07), (0.55, 0.45, 0.05), (1.03, 0.43, 0.05), (1.40, 0.25, 0.09)]))
     for i, (base, tint, summits) in enumerate(rows):
         line = land.peaks(c, base, summits, rough=0.013, cells=40, curve=0.42)
