@@ -27,7 +27,8 @@ import Testing
         let clock = ContinuousClock()
         let start = clock.now
         #expect(try await tool.run(arguments(undisturbed)).status == 0)
-        let length = clock.now - start
+        // The length of an undisturbed run; other tests run meanwhile, so the shortest that was seen counts.
+        var length = clock.now - start
         let expected = try await export(undisturbed)
 
         var kills = 0
@@ -37,7 +38,8 @@ import Testing
             let container = scratch["killed-\(round)"].path
             var isDone = false
             while !isDone {
-                let delay = length * Double.random(in: 0.02...1.1, using: &random)
+                let delay = length * Double.random(in: 0.02...1, using: &random)
+                let began = clock.now
                 let result = try await tool.run(arguments(container) + ["--resume"], killingAfter: delay)
                 if result.signal != nil {
                     kills += 1
@@ -45,6 +47,7 @@ import Testing
                     #expect(result.status == 0, "\(result.errors)")
                     #expect(try result.json()["read"] as? Int == 1200)
                     isDone = true
+                    length = min(length, clock.now - began)
                 }
             }
             let verify = try await tool.run(["verify", container, "--json"])
