@@ -111,7 +111,7 @@ static bool column_has_name(const tide_column *column, const char *name, size_t 
     return column->name_length == length && memcmp(column->name, name, length) == 0;
 }
 
-tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length, uint32_t *column) {
+tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length, uint32_t *column, tide_error *error) {
     uint32_t guess = batch->next_column < batch->column_count ? batch->next_column : 0;
     for (uint32_t i = 0; i < batch->column_count; i++) {
         uint32_t index = guess + i < batch->column_count ? guess + i : guess + i - batch->column_count;
@@ -121,12 +121,21 @@ tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length
             return TIDE_OK;
         }
     }
-    if (batch->column_count >= TIDE_BATCH_COLUMN_LIMIT) return TIDE_REJECTED;
-    if (!grow((void **)&batch->columns, &batch->column_capacity, batch->column_count + 1, sizeof(tide_column))) {
-        return TIDE_NO_MEMORY;
+    if (!tide_identifier_is_valid(name, length)) {
+        return tide_error_reject(
+            error, TIDE_REJECT_BAD_IDENTIFIER,
+            "'%.*s' cannot name a field: a letter, then letters, digits or '_'; give it another name with --map",
+            (int)(length < 100 ? length : 100), name);
+    }
+    if (batch->column_count >= TIDE_BATCH_COLUMN_LIMIT) {
+        return tide_error_reject(
+            error, TIDE_REJECT_TOO_MANY_FIELDS, "there are more than %d fields", TIDE_BATCH_COLUMN_LIMIT);
     }
     char *copy = malloc(length + 1);
-    if (!copy) return TIDE_NO_MEMORY;
+    if (!copy || !grow((void **)&batch->columns, &batch->column_capacity, batch->column_count + 1, sizeof(tide_column))) {
+        free(copy);
+        return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
     memcpy(copy, name, length);
     copy[length] = 0;
     batch->columns[batch->column_count] = (tide_column){.name = copy, .name_length = (uint32_t)length};
@@ -308,34 +317,27 @@ uint64_t tide_batch_row_digest(const tide_batch *batch, uint32_t row) { return b
 
 static const uint8_t uuid_dashes[4] = {8, 13, 18, 23};
 
+enum { digit_lower = 0x20, digit_upper = 0x40, digit_none = 0x80 };
+
+/// The value of a hexadecimal digit, and of which case it is.
+static uint8_t hex_digit(char c) {
+    if (c >= '0' && c <= '9') return (uint8_t)(c - '0');
+    if (c >= 'a' && c <= 'f') return (uint8_t)(c - 'a' + 10) | digit_lower;
+    if (c >= 'A' && c <= 'F') return (uint8_t)(c - 'A' + 10) | digit_upper;
+    return digit_none;
+}
+
 size_t tide_name_encode(const char *name, size_t length, uint8_t key[17]) {
-    if (length != 36) return 0;
-    bool has_lower = false, has_upper = false;
-    size_t dash = 0, digits = 0;
-    for (size_t i = 0; i < 36; i++) {
-        if (dash < 4 && i == uuid_dashes[dash]) {
-            if (name[i] != '-') return 0;
-            dash++;
-            continue;
-        }
-        char c = name[i];
-        uint8_t value;
-        if (c >= '0' && c <= '9') {
-            value = (uint8_t)(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            value = (uint8_t)(c - 'a' + 10);
-            has_lower = true;
-        } else if (c >= 'A' && c <= 'F') {
-            value = (uint8_t)(c - 'A' + 10);
-            has_upper = true;
-        } else {
-            return 0;
-        }
-        key[digits / 2] = digits % 2 ? (uint8_t)(key[digits / 2] | value) : (uint8_t)(value << 4);
-        digits++;
+    static const uint8_t places[16] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
+    if (length != 36 || name[8] != '-' || name[13] != '-' || name[18] != '-' || name[23] != '-') return 0;
+    uint8_t seen = 0;
+    for (size_t i = 0; i < 16; i++) {
+        uint8_t high = hex_digit(name[places[i]]), low = hex_digit(name[places[i] + 1]);
+        seen |= high | low;
+        key[i] = (uint8_t)(high << 4 | (low & 15));
     }
-    if (has_lower && has_upper) return 0;
-    if (!has_upper) return 16;
+    if ((seen & digit_none) || ((seen & digit_lower) && (seen & digit_upper))) return 0;
+    if (!(seen & digit_upper)) return 16;
     key[16] = 'U';
     return 17;
 }

@@ -36,6 +36,12 @@ typedef struct update_statement {
     uint64_t last_use;
 } update_statement;
 
+/// A row and the beginning of its key, so that sorting seldom has to look at the key itself.
+typedef struct ordered_row {
+    uint64_t prefix;
+    uint32_t row;
+} ordered_row;
+
 struct tide_writer {
     sqlite3 *connection;
     uint64_t seed;
@@ -58,7 +64,7 @@ struct tide_writer {
     /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.
     uint32_t *column_of_field;
     uint8_t *changed_fields;
-    uint32_t *order;
+    ordered_row *order;
     uint32_t order_capacity;
     tide_text before;
 };
@@ -599,21 +605,28 @@ static tide_status row_find_and_write(apply *it, uint32_t index) {
 
 // Batches
 
-static int compare_keys(const tide_batch *batch, uint32_t a, uint32_t b) {
-    const tide_row *x = &batch->rows[a], *y = &batch->rows[b];
-    // As SQLite orders them: every text before every blob.
+static uint64_t key_prefix(const tide_batch *batch, const tide_row *row) {
+    const uint8_t *key = (const uint8_t *)batch->text + row->key.offset;
+    uint64_t prefix = 0;
+    for (uint32_t i = 0; i < 8; i++) prefix = prefix << 8 | (i < row->key.length ? key[i] : 0);
+    return prefix;
+}
+
+static int compare_keys(const tide_batch *batch, ordered_row a, ordered_row b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
+    const tide_row *x = &batch->rows[a.row], *y = &batch->rows[b.row];
     if (x->key_is_blob != y->key_is_blob) return x->key_is_blob ? 1 : -1;
     uint32_t shorter = x->key.length < y->key.length ? x->key.length : y->key.length;
     int order = memcmp(batch->text + x->key.offset, batch->text + y->key.offset, shorter);
     if (order) return order;
     if (x->key.length != y->key.length) return x->key.length < y->key.length ? -1 : 1;
-    return a < b ? -1 : a > b;
+    return a.row < b.row ? -1 : a.row > b.row;
 }
 
 /// Heap sort: in place, without recursion, O(n log n) whatever the input; equal names stay in the order of the source.
-static void sort_rows(uint32_t *rows, uint32_t count, const tide_batch *batch) {
+static void sort_rows(ordered_row *rows, uint32_t count, const tide_batch *batch) {
     for (uint32_t end = count, root = count / 2; end > 1;) {
-        uint32_t moving;
+        ordered_row moving;
         if (root > 0) {
             moving = rows[--root];
         } else {
@@ -678,7 +691,8 @@ static tide_status rows_order(tide_writer *writer, const tide_batch *batch, bool
     }
     *count = 0;
     for (uint32_t i = 0; i < batch->row_count; i++) {
-        if (!batch->rows[i].is_rejected) writer->order[(*count)++] = i;
+        if (batch->rows[i].is_rejected) continue;
+        writer->order[(*count)++] = (ordered_row){sorted ? key_prefix(batch, &batch->rows[i]) : 0, i};
     }
     if (sorted) sort_rows(writer->order, *count, batch);
     return TIDE_OK;
@@ -699,7 +713,7 @@ tide_status tide_writer_apply(
         .error = error, .first_inserted = counters->next_row, .insert_change = counters->next_change++,
     };
     for (uint32_t i = 0; i < count && !status; i++) {
-        uint32_t index = writer->order[i];
+        uint32_t index = writer->order[i].row;
         if (writer->fingerprints) {
             const tide_row *row = &batch->rows[index];
             uint64_t print = XXH3_64bits_withSeed(batch->text + row->key.offset, row->key.length, writer->seed);

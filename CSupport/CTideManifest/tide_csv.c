@@ -222,7 +222,7 @@ static tide_status cell_take(
         return tide_batch_row_name(batch, row, name, length, error);
     }
     uint32_t place;
-    tide_status status = tide_batch_column(batch, column->name, column->length, &place);
+    tide_status status = tide_batch_column(batch, column->name, column->length, &place, NULL);
     if (!status) status = tide_batch_row_set(batch, place, value);
     return status ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : TIDE_OK;
 }

@@ -241,18 +241,9 @@ tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *e
     }
     tide_cell cell;
     if ((status = value_cell(reader->json, reader->batch, field.value(), &cell, error))) return status;
-    if (!tide_identifier_is_valid(name, length)) {
-        return tide_error_reject(
-            error, TIDE_REJECT_BAD_IDENTIFIER,
-            "'%.*s' cannot name a field: a letter, then letters, digits or '_'; give it another name with --map",
-            static_cast<int>(length < 100 ? length : 100), name);
-    }
     uint32_t column;
-    status = tide_batch_column(reader->batch, name, length, &column);
-    if (status == TIDE_REJECTED) {
-        return tide_error_reject(error, TIDE_REJECT_TOO_MANY_FIELDS, "there are more than %d fields", TIDE_BATCH_COLUMN_LIMIT);
-    }
-    if (!status) status = tide_batch_row_set(reader->batch, column, cell);
+    if ((status = tide_batch_column(reader->batch, name, length, &column, error))) return status;
+    status = tide_batch_row_set(reader->batch, column, cell);
     if (status == TIDE_REJECTED) {
         return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
     }

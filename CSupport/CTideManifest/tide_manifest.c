@@ -508,7 +508,7 @@ static tide_status batch_name(tide_manifest *manifest, tide_batch *batch, tide_e
 static tide_status columns_declare(const tide_manifest *manifest, tide_batch *batch) {
     for (uint32_t i = 0; i < manifest->shape_count; i++) {
         uint32_t column;
-        tide_status status = tide_batch_column(batch, manifest->shape[i].name, manifest->shape[i].length, &column);
+        tide_status status = tide_batch_column(batch, manifest->shape[i].name, manifest->shape[i].length, &column, NULL);
         if (status) return status;
         tide_batch_column_set_type(batch, column, manifest->shape[i].type);
     }

@@ -73,7 +73,7 @@ static tide_status columns_declare(tide_batch *batch, uint32_t columns[column_co
         {"width", TIDE_TYPE_INT64},    {"height", TIDE_TYPE_INT64},        {"position", TIDE_TYPE_LOCATION},
     };
     for (int i = 0; i < column_count; i++) {
-        tide_status status = tide_batch_column(batch, declared[i].name, strlen(declared[i].name), &columns[i]);
+        tide_status status = tide_batch_column(batch, declared[i].name, strlen(declared[i].name), &columns[i], NULL);
         if (status) return status;
         tide_batch_column_set_type(batch, columns[i], declared[i].type);
     }

@@ -124,8 +124,10 @@ const char *tide_batch_text(const tide_batch *batch, size_t offset);
 
 // Columns
 
-/// The column of that name, made if there is none. At most TIDE_BATCH_COLUMN_LIMIT columns: TIDE_REJECTED beyond.
-tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length, uint32_t *column);
+/// The column of that name, made if there is none. TIDE_REJECTED when there is none and the name is no identifier, or there are
+/// TIDE_BATCH_COLUMN_LIMIT columns already.
+tide_status tide_batch_column(
+    tide_batch *batch, const char *name, size_t length, uint32_t *column, tide_error *TIDE_NULLABLE error);
 uint32_t tide_batch_column_count(const tide_batch *batch);
 const char *tide_batch_column_name(const tide_batch *batch, uint32_t column, size_t *length);
 tide_type tide_batch_column_type(const tide_batch *batch, uint32_t column);
