@@ -36,9 +36,10 @@ typedef struct update_statement {
     uint64_t last_use;
 } update_statement;
 
-/// A row and the beginning of its key, so that sorting seldom has to look at the key itself.
+/// A row of the batch and what it is sorted by: the beginning of its key, so that sorting seldom looks at the key itself; or the row
+/// id of its record.
 typedef struct ordered_row {
-    uint64_t prefix;
+    uint64_t rank;
     uint32_t row;
 } ordered_row;
 
@@ -53,7 +54,7 @@ struct tide_writer {
     char **siblings;
     uint32_t sibling_count;
 
-    sqlite3_stmt *find, *load, *insert, *note_change, *note_pending;
+    sqlite3_stmt *find, *scan, *load, *insert, *note_change, *note_pending;
     sqlite3_stmt **find_in_sibling;
     update_statement updates[update_cache_size];
     uint64_t update_uses;
@@ -64,6 +65,7 @@ struct tide_writer {
     /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.
     uint32_t *column_of_field;
     uint8_t *changed_fields;
+    /// Room for twice the batch's rows: all of them, and those that need a second look.
     ordered_row *order;
     uint32_t order_capacity;
     tide_text before;
@@ -112,6 +114,7 @@ static void update_clear(update_statement *update) {
 
 static void table_clear(tide_writer *writer) {
     finalize(&writer->find);
+    finalize(&writer->scan);
     finalize(&writer->load);
     finalize(&writer->insert);
     finalize(&writer->note_change);
@@ -176,8 +179,12 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (fields_copy(writer, table)) return out_of_memory(error);
 
     tide_text sql = {0};
-    tide_text_format(&sql, "SELECT _id, _digest FROM \"%s\" WHERE _key = ?1 AND _zone = ?2", writer->table);
+    tide_text_format(&sql, "SELECT _id FROM \"%s\" WHERE _key = ?1 AND _zone = ?2", writer->table);
     tide_status status = prepare(writer, &sql, "prepare the look-up", &writer->find, error);
+
+    tide_text_clear(&sql);
+    tide_text_format(&sql, "SELECT _id, _digest FROM \"%s\" WHERE _id BETWEEN ?1 AND ?2 ORDER BY _id", writer->table);
+    if (!status) status = prepare(writer, &sql, "prepare the comparison of digests", &writer->scan, error);
 
     tide_text_clear(&sql);
     tide_text_format(&sql, "SELECT _version, _pending");
@@ -583,24 +590,42 @@ static tide_status row_insert_if_free(apply *it, uint32_t index) {
     return status ? status : row_insert(it, index);
 }
 
-static tide_status row_find_and_write(apply *it, uint32_t index) {
+/// The row id of the record that has the row's name; 0 when there is none.
+static tide_status row_find(apply *it, uint32_t index, int64_t *id) {
     tide_writer *writer = it->writer;
-    const tide_row *row = &it->batch->rows[index];
-    bind_key(writer->find, 1, it->batch, row);
+    bind_key(writer->find, 1, it->batch, &it->batch->rows[index]);
     sqlite3_bind_int64(writer->find, 2, it->zone);
     int code = sqlite3_step(writer->find);
-    if (code == SQLITE_ROW) {
-        int64_t id = sqlite3_column_int64(writer->find, 0);
-        bool is_same = (uint64_t)sqlite3_column_int64(writer->find, 1) == row->digest;
-        sqlite3_reset(writer->find);
-        if (!is_same) return row_compare(it, index, id);
-        it->counts->unchanged++;
-        return TIDE_OK;
-    }
-    tide_status status =
-        code == SQLITE_DONE ? TIDE_OK : tide_sqlite_error(writer->connection, "look up a record", it->error);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(writer->find, 0) : 0;
+    tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
+                             ? TIDE_OK
+                             : tide_sqlite_error(writer->connection, "look up a record", it->error);
     sqlite3_reset(writer->find);
-    return status ? status : row_insert_if_free(it, index);
+    return status;
+}
+
+/// Compares rows, sorted by the row ids of their records, with the digests stored for `first`...`last`; keeps those that differ.
+static tide_status digests_compare(apply *it, ordered_row *rows, uint32_t count, ordered_row *different, uint32_t *different_count) {
+    tide_writer *writer = it->writer;
+    sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank);
+    sqlite3_bind_int64(writer->scan, 2, (int64_t)rows[count - 1].rank);
+    uint32_t i = 0;
+    int code = SQLITE_DONE;
+    while (i < count && (code = sqlite3_step(writer->scan)) == SQLITE_ROW) {
+        if ((uint64_t)sqlite3_column_int64(writer->scan, 0) < rows[i].rank) continue;
+        if ((uint64_t)sqlite3_column_int64(writer->scan, 1) == it->batch->rows[rows[i].row].digest) {
+            it->counts->unchanged++;
+        } else {
+            different[(*different_count)++] = rows[i];
+        }
+        i++;
+    }
+    tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
+                             ? TIDE_OK
+                             : tide_sqlite_error(writer->connection, "compare the records", it->error);
+    sqlite3_reset(writer->scan);
+    if (!status && i < count) return tide_error_set(it->error, TIDE_CORRUPT, 0, "the index of names has a record that is not there");
+    return status;
 }
 
 // Batches
@@ -612,19 +637,32 @@ static uint64_t key_prefix(const tide_batch *batch, const tide_row *row) {
     return prefix;
 }
 
+/// How two rows' names are ordered; 0 when they have the same.
 static int compare_keys(const tide_batch *batch, ordered_row a, ordered_row b) {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
+    if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
     const tide_row *x = &batch->rows[a.row], *y = &batch->rows[b.row];
     if (x->key_is_blob != y->key_is_blob) return x->key_is_blob ? 1 : -1;
     uint32_t shorter = x->key.length < y->key.length ? x->key.length : y->key.length;
     int order = memcmp(batch->text + x->key.offset, batch->text + y->key.offset, shorter);
     if (order) return order;
     if (x->key.length != y->key.length) return x->key.length < y->key.length ? -1 : 1;
-    return a.row < b.row ? -1 : a.row > b.row;
+    return 0;
 }
 
-/// Heap sort: in place, without recursion, O(n log n) whatever the input; equal names stay in the order of the source.
-static void sort_rows(ordered_row *rows, uint32_t count, const tide_batch *batch) {
+typedef bool (*row_order)(const tide_batch *batch, ordered_row a, ordered_row b);
+
+static bool comes_before_by_key(const tide_batch *batch, ordered_row a, ordered_row b) {
+    int order = compare_keys(batch, a, b);
+    return order ? order < 0 : a.row < b.row;
+}
+
+static bool comes_before_by_id(const tide_batch *batch, ordered_row a, ordered_row b) {
+    (void)batch;
+    return a.rank < b.rank;
+}
+
+/// Heap sort: in place, without recursion, O(n log n) whatever the input.
+static void sort_rows(ordered_row *rows, uint32_t count, const tide_batch *batch, row_order comes_before) {
     for (uint32_t end = count, root = count / 2; end > 1;) {
         ordered_row moving;
         if (root > 0) {
@@ -636,8 +674,8 @@ static void sort_rows(ordered_row *rows, uint32_t count, const tide_batch *batch
         }
         uint32_t hole = root;
         for (uint32_t child = 2 * hole + 1; child < end; child = 2 * hole + 1) {
-            if (child + 1 < end && compare_keys(batch, rows[child], rows[child + 1]) < 0) child++;
-            if (compare_keys(batch, moving, rows[child]) >= 0) break;
+            if (child + 1 < end && comes_before(batch, rows[child], rows[child + 1])) child++;
+            if (!comes_before(batch, moving, rows[child])) break;
             rows[hole] = rows[child];
             hole = child;
         }
@@ -682,19 +720,89 @@ static tide_status columns_match(tide_writer *writer, tide_batch *batch, tide_er
     return TIDE_OK;
 }
 
-static tide_status rows_order(tide_writer *writer, const tide_batch *batch, bool sorted, uint32_t *count, tide_error *error) {
+/// Lists the rows that have not been refused, in the order of the source.
+static tide_status rows_list(tide_writer *writer, const tide_batch *batch, uint32_t *count, tide_error *error) {
     if (batch->row_count > writer->order_capacity) {
         free(writer->order);
-        writer->order = malloc(batch->row_count * sizeof *writer->order);
+        writer->order = malloc(2 * (size_t)batch->row_count * sizeof *writer->order);
         writer->order_capacity = writer->order ? batch->row_count : 0;
         if (!writer->order) return out_of_memory(error);
     }
     *count = 0;
     for (uint32_t i = 0; i < batch->row_count; i++) {
-        if (batch->rows[i].is_rejected) continue;
-        writer->order[(*count)++] = (ordered_row){sorted ? key_prefix(batch, &batch->rows[i]) : 0, i};
+        if (!batch->rows[i].is_rejected) writer->order[(*count)++] = (ordered_row){.row = i};
     }
-    if (sorted) sort_rows(writer->order, *count, batch);
+    return TIDE_OK;
+}
+
+/// Row ids that lie closer than this on average are read in one sweep.
+enum { sweep_density = 4 };
+
+/// Compares rows whose records are there with these, and writes what differs. Both in the order of the table, so that each of its
+/// pages is read, and written, once. `different` has room for all of them.
+static tide_status found_write(apply *it, ordered_row *found, uint32_t count, ordered_row *different) {
+    if (count == 0) return TIDE_OK;
+    sort_rows(found, count, it->batch, comes_before_by_id);
+    uint32_t different_count = 0;
+    tide_status status = TIDE_OK;
+    if (found[count - 1].rank - found[0].rank < (uint64_t)sweep_density * count) {
+        status = digests_compare(it, found, count, different, &different_count);
+    } else {
+        for (uint32_t i = 0; i < count && !status; i++) status = digests_compare(it, &found[i], 1, different, &different_count);
+    }
+    for (uint32_t i = 0; i < different_count && !status; i++) {
+        status = row_compare(it, different[i].row, (int64_t)different[i].rank);
+    }
+    return status;
+}
+
+/// Writes rows by looking their names up. `rows` is followed by as much room again.
+static tide_status rows_write(apply *it, ordered_row *rows, uint32_t count) {
+    ordered_row *room = rows + count;
+    for (uint32_t i = 0; i < count; i++) rows[i].rank = key_prefix(it->batch, &it->batch->rows[rows[i].row]);
+    sort_rows(rows, count, it->batch, comes_before_by_key);
+    // From the front of the room the rows that were found, from its end those whose name came before in this batch; new ones move
+    // to the front of the rows.
+    uint32_t found = 0, fresh = 0, repeated = 0;
+    tide_status status = TIDE_OK;
+    ordered_row last = {0};
+    for (uint32_t i = 0; i < count && !status; i++) {
+        ordered_row row = rows[i];
+        int64_t id = 0;
+        if (i > 0 && compare_keys(it->batch, last, row) == 0) {
+            room[count - ++repeated] = row;
+            continue;
+        }
+        last = row;
+        if ((status = row_find(it, row.row, &id))) break;
+        if (id) {
+            room[found++] = (ordered_row){.rank = (uint64_t)id, .row = row.row};
+        } else {
+            rows[fresh++] = row;
+        }
+    }
+    for (uint32_t i = 0; i < fresh && !status; i++) status = row_insert_if_free(it, rows[i].row);
+    if (!status) status = found_write(it, room, found, rows);
+    for (uint32_t i = 1; i <= repeated && !status; i++) {
+        ordered_row row = room[count - i];
+        int64_t id;
+        if ((status = row_find(it, row.row, &id))) break;
+        status = id ? row_compare(it, row.row, id) : row_insert_if_free(it, row.row);
+    }
+    return status;
+}
+
+/// Inserts rows into a table that has been empty, for as long as each name is certainly new. `*done` rows were written.
+static tide_status rows_load(apply *it, const ordered_row *rows, uint32_t count, uint32_t *done) {
+    tide_writer *writer = it->writer;
+    for (*done = 0; *done < count; ++*done) {
+        uint32_t index = rows[*done].row;
+        const tide_row *row = &it->batch->rows[index];
+        uint64_t print = XXH3_64bits_withSeed(it->batch->text + row->key.offset, row->key.length, writer->seed);
+        if (!tide_fingerprints_add(writer->fingerprints, print)) return tide_writer_load_end(writer, it->error);
+        tide_status status = row_insert_if_free(it, index);
+        if (status) return status;
+    }
     return TIDE_OK;
 }
 
@@ -705,26 +813,15 @@ tide_status tide_writer_apply(
     tide_status status = columns_match(writer, batch, error);
     if (status) return status;
     if (!writer->fingerprints && !writer->index_is_checked && (status = tide_writer_load_end(writer, error))) return status;
-    uint32_t count = 0;
-    if ((status = rows_order(writer, batch, writer->fingerprints == NULL, &count, error))) return status;
+    uint32_t count = 0, done = 0;
+    if ((status = rows_list(writer, batch, &count, error))) return status;
 
     apply it = {
         .writer = writer, .batch = batch, .zone = zone, .transaction = transaction, .counters = counters, .counts = counts,
         .error = error, .first_inserted = counters->next_row, .insert_change = counters->next_change++,
     };
-    for (uint32_t i = 0; i < count && !status; i++) {
-        uint32_t index = writer->order[i].row;
-        if (writer->fingerprints) {
-            const tide_row *row = &batch->rows[index];
-            uint64_t print = XXH3_64bits_withSeed(batch->text + row->key.offset, row->key.length, writer->seed);
-            if (tide_fingerprints_add(writer->fingerprints, print)) {
-                status = row_insert_if_free(&it, index);
-                continue;
-            }
-            if ((status = tide_writer_load_end(writer, error))) break;
-        }
-        status = row_find_and_write(&it, index);
-    }
+    if (writer->fingerprints) status = rows_load(&it, writer->order, count, &done);
+    if (!status && done < count) status = rows_write(&it, writer->order + done, count - done);
     int64_t last = counters->next_row - 1;
     if (status || last < it.first_inserted) return status;
     status = change_note(&it, it.insert_change, change_insert, it.first_inserted, last, NULL, NULL);
