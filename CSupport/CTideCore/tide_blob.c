@@ -537,6 +537,13 @@ static tide_status stream(tide_intake *intake, int source, const char *path, con
             offset += length;
         }
     }
+#if defined(O_DIRECT)
+    // It will be read in pieces of any size.
+    int flags = staged >= 0 ? fcntl(staged, F_GETFL) : 0;
+    if (flags > 0 && (flags & O_DIRECT) && fcntl(staged, F_SETFL, flags & ~O_DIRECT) != 0 && !result) {
+        result = tide_error_errno(error, "set the flags of staging/", content->staged);
+    }
+#endif
     content->digest = XXH3_128bits_digest(intake->hash);
     // From here on the staged copy is what counts: nobody else can change it.
     content->descriptor = staged >= 0 ? staged : source;
