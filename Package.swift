@@ -40,7 +40,9 @@ let package = Package(
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         .target(
             name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
-            linkerSettings: [.linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux]))]),
+            linkerSettings: [
+                .linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux])),
+            ]),
         .target(
             name: "CTideManifest", dependencies: ["CTideCore", "CSimdJSON", "CExif", "COpenSSL", "CXXHash"],
             path: "CSupport/CTideManifest", cSettings: core,
@@ -72,11 +74,14 @@ let package = Package(
             swiftSettings: strict),
 
         // Tests.
-        .target(name: "TestSupport", dependencies: ["TidemarkModel", "TidemarkStore", "TidemarkTransfer"], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["TidemarkModel", "TidemarkStore", "TidemarkTransfer"], path: "Tests/TestSupport",
+            swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
         .testTarget(
-            name: "TidemarkStoreTests", dependencies: ["TestSupport", "TidemarkStore", "WALReset", .product(name: "GRDB", package: "GRDB.swift")],
+            name: "TidemarkStoreTests",
+            dependencies: ["TestSupport", "TidemarkStore", "WALReset", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",

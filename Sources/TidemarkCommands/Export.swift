@@ -47,7 +47,9 @@ struct Export: AsyncParsableCommand {
             let summary = try BulkExport(
                 from: container, type: type, format: format ?? named, to: target, assets: assets.map(fileURL)
             ).run { summary, total in
-                bar.show("\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records, total: total)
+                bar.show(
+                    "\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records,
+                    total: total)
             }
             bar.finish()
             guard to != "-" else { return }
@@ -55,7 +57,8 @@ struct Export: AsyncParsableCommand {
                 try Output.json(summary)
             } else {
                 let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
-                Output.line("Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
+                Output.line(
+                    "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
             }
         }
     }

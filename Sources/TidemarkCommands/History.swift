@@ -65,7 +65,9 @@ struct History: AsyncParsableCommand {
             Output.line("inserted \(Wording.count(count)) of type \(type)")
         }
         for change in report.changes ?? [] {
-            Output.line("\(change.time)  \(change.author)  \(change.kind) \(change.type) \(change.record)  (transaction \(change.transaction))")
+            Output.line(
+                "\(change.time)  \(change.author)  \(change.kind) \(change.type) \(change.record)  (transaction \(change.transaction))"
+            )
             for (field, values) in change.fields.sorted(by: { $0.key < $1.key }) {
                 Output.line("    \(field): \(values.before?.text ?? "–") → \(values.after?.text ?? "–")")
             }

@@ -107,7 +107,8 @@ struct Import: AsyncParsableCommand {
         let isFolder = if case .folder = source { true } else { false }
         let options = ImportOptions(
             type: type ?? (isFolder ? "Photo" : "Record"), format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
-            assetsRoot: assetsRoot.map(fileURL), assetFields: asset, schema: try schema.map { try SchemaFile.read(fileURL($0)) } ?? [],
+            assetsRoot: assetsRoot.map(fileURL), assetFields: asset,
+            schema: try schema.map { try SchemaFile.read(fileURL($0)) } ?? [],
             environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects.map(fileURL), resumes: resume)
         let bulkImport = BulkImport(source: source, into: fileURL(into), options: options)
         let bar = ProgressBar(progress)
@@ -149,7 +150,9 @@ struct Import: AsyncParsableCommand {
         }
         if resume {
             Output.line(
-                summary.resumedAfter.map { "Went on after \(Wording.count($0, "record")) of the interrupted import; they are counted." }
+                summary.resumedAfter.map {
+                    "Went on after \(Wording.count($0, "record")) of the interrupted import; they are counted."
+                }
                     ?? "There was no interrupted import to go on with; it began at the beginning.")
         }
         guard summary.rejected > 0 else { return }
@@ -160,7 +163,8 @@ struct Import: AsyncParsableCommand {
         if summary.rejected > summary.firstRejections.count {
             Output.error("  and \(Wording.count(summary.rejected - summary.firstRejections.count)) more")
         }
-        Output.error(rejects.map { "The refused rows are in \($0)." } ?? "To have the refused rows in a file, add --rejects FILE.")
+        Output.error(
+            rejects.map { "The refused rows are in \($0)." } ?? "To have the refused rows in a file, add --rejects FILE.")
     }
 }
 

@@ -62,7 +62,8 @@ package final class BlobStore: @unchecked Sendable {
         try Self.recoverIfAlone(lock, container: container)
         try lock.acquire(shared: true, timeout: .seconds(30))
         self.lock = consume lock
-        marker = container.staging.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString).open")
+        marker = container.staging.appendingPathComponent(
+            "\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString).open")
         guard FileManager.default.createFile(atPath: marker!.path, contents: nil) else {
             throw StoreError(.io, "cannot make the file \(marker!.path)")
         }

@@ -79,12 +79,14 @@ public struct ContainerDirectory: Hashable, Sendable {
             // A container is made beside its description, which comes last: a directory without one holds nothing yet.
             if exists, try files.contentsOfDirectory(atPath: url.path).contains(where: { !Self.isOurs($0) }) {
                 throw StoreError(
-                    .cannotCreate, "cannot make a container in \(url.path): it holds other files. Name an empty or a new directory")
+                    .cannotCreate,
+                    "cannot make a container in \(url.path): it holds other files. Name an empty or a new directory")
             }
             try files.createDirectory(
                 at: url, withIntermediateDirectories: true, attributes: exists ? nil : [.posixPermissions: 0o700])
             let description = Description(
-                format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent, environment: environment)
+                format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
+                environment: environment)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Self.writeDurably(encoder.encode(description), to: file)

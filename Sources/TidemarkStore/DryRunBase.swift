@@ -25,7 +25,8 @@ struct DryRunBase {
 extension RecordStore {
     /// Makes a scratch store in `directory` that behaves as the private store of `container`, or as a new store without one.
     package static func dryRun(of container: ContainerDirectory?, in directory: URL) throws(StoreError) -> RecordStore {
-        let scratch = try ContainerDirectory(openingOrCreatingAt: directory, environment: container?.description.environment ?? .development)
+        let scratch = try ContainerDirectory(
+            openingOrCreatingAt: directory, environment: container?.description.environment ?? .development)
         guard let container, FileManager.default.fileExists(atPath: container.privateStore.path) else {
             return try RecordStore(container: scratch)
         }
@@ -44,8 +45,10 @@ extension RecordStore {
             try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [base.privateStore.path])
             try db.inTransaction(.deferred) {
                 for row in try Row.fetchAll(
-                    db, sql: "SELECT sql FROM base.sqlite_master WHERE name NOT GLOB 'tide_[^n]*' AND name NOT GLOB 'sqlite_*' AND sql IS NOT NULL")
-                {
+                    db,
+                    sql:
+                        "SELECT sql FROM base.sqlite_master WHERE name NOT GLOB 'tide_[^n]*' AND name NOT GLOB 'sqlite_*' AND sql IS NOT NULL"
+                ) {
                     try db.execute(sql: row["sql"])
                 }
                 for type in try Row.fetchAll(db, sql: "SELECT table_name FROM base.tide_types") {

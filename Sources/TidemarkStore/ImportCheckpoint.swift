@@ -45,7 +45,8 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
     func store(_ db: Database) throws {
         let state = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
         try db.execute(
-            sql: "INSERT INTO tide_imports (source, state) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET state = excluded.state",
+            sql:
+                "INSERT INTO tide_imports (source, state) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET state = excluded.state",
             arguments: [source, state])
     }
 

@@ -36,7 +36,8 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
                 withUnsafeTemporaryAllocation(of: CChar.self, capacity: 36) { name in
                     let length = tide_name_decode(bytes.baseAddress!, bytes.count, name.baseAddress!)
                     return length > 0
-                        ? String(decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
+                        ? String(
+                            decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
                         : bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
                 }
             }

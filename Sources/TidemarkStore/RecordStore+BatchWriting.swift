@@ -115,7 +115,8 @@ extension RecordStore {
         guard let stored = storedTypes.first(where: { $0.name == schema.name }) else {
             guard environment == .development else {
                 throw StoreError(
-                    .schema, "the store has no record type '\(schema.name)', and in production the schema is fixed. "
+                    .schema,
+                    "the store has no record type '\(schema.name)', and in production the schema is fixed. "
                         + "Types it has: \(storedTypes.map(\.name).joined(separator: ", "))")
             }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
@@ -155,7 +156,8 @@ extension RecordStore {
                 return ChangeCounts()
             }
             throw StoreError(
-                .schema, "the store has no record type '\(write.type)', and in production the schema is fixed. "
+                .schema,
+                "the store has no record type '\(write.type)', and in production the schema is fixed. "
                     + "Types it has: \(storedTypes.map(\.name).joined(separator: ", "))")
         }
         let writer = try preparedWriter(db, for: type)
@@ -198,7 +200,8 @@ extension RecordStore {
                 INSERT INTO tide_transactions (id, time, author, origin, inserted, updated, deleted) VALUES (?, ?, ?, ?, ?, ?, 0)
                 """,
             arguments: [
-                transaction, Int64(Date().timeIntervalSince1970 * 1e6), write.author, write.origin, counts.inserted, counts.updated,
+                transaction, Int64(Date().timeIntervalSince1970 * 1e6), write.author, write.origin, counts.inserted,
+                counts.updated,
             ])
         try db.execute(sql: "UPDATE tide_counters SET value = ? WHERE name = 'next_transaction'", arguments: [transaction + 1])
         try db.execute(sql: "UPDATE tide_counters SET value = ? WHERE name = 'next_change'", arguments: [counters.next_change])

@@ -52,7 +52,8 @@ enum StoreFormat {
         guard version <= ContainerDirectory.format else {
             throw StoreError(
                 .newerFormat,
-                "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it")
+                "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"
+            )
         }
     }
 }

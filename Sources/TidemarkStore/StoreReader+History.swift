@@ -76,7 +76,9 @@ extension StoreReader {
             let types = try StoredType.fetchAll(db)
             var updates: [HistoryChange] = []
             var inserted: [String: Int] = [:]
-            for row in try Row.fetchAll(db, sql: "SELECT * FROM tide_changes WHERE transaction_id = ? ORDER BY id", arguments: [id]) {
+            for row in try Row.fetchAll(
+                db, sql: "SELECT * FROM tide_changes WHERE transaction_id = ? ORDER BY id", arguments: [id])
+            {
                 guard let type = types.first(where: { $0.id == row["type_id"] as Int64 }) else { continue }
                 if row["kind"] as Int == HistoryChange.Kind.insert.rawValue {
                     inserted[type.name, default: 0] += Int(row["last_row"] as Int64 - (row["first_row"] as Int64) + 1)
@@ -133,7 +135,8 @@ private struct RecordHistory {
                 SELECT c.id AS change_id, c.kind, c.previous, c.before, t.* FROM tide_changes c
                 JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
                 """
-            guard let change = try Row.fetchOne(db, sql: sql, arguments: [id]), let kind = HistoryChange.Kind(rawValue: change["kind"])
+            guard let change = try Row.fetchOne(db, sql: sql, arguments: [id]),
+                let kind = HistoryChange.Kind(rawValue: change["kind"])
             else { break }
             var fields: [HistoryChange.FieldChange] = []
             for (name, before) in try Self.before(change["before"]) {
@@ -144,7 +147,8 @@ private struct RecordHistory {
             }
             found.append(
                 HistoryChange(
-                    id: id, transaction: HistoryTransaction(change), type: type.name, record: record.name, kind: kind, fields: fields))
+                    id: id, transaction: HistoryTransaction(change), type: type.name, record: record.name, kind: kind,
+                    fields: fields))
             next = change["previous"]
         }
         changes = found

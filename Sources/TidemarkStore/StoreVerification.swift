@@ -132,7 +132,8 @@ public struct StoreVerification: Sendable {
             let key = try RecordKey.fetchOne(db, sql: "SELECT _key FROM \"\(type.table)\" WHERE _id = ?", arguments: [row])
             report.problems.append(
                 .init(
-                    .record, "the values of \(type.name) \(key?.name ?? "in row \(row)") are not what its digest says", type: type.name,
+                    .record, "the values of \(type.name) \(key?.name ?? "in row \(row)") are not what its digest says",
+                    type: type.name,
                     record: key?.name))
         }
     }
@@ -182,7 +183,9 @@ public struct StoreVerification: Sendable {
         report.problems += found.withLock { $0.problems.sorted { ($0.asset ?? "") < ($1.asset ?? "") } }
         for (id, reference) in referenced.sorted(by: { $0.key < $1.key }) where !reference.isRegistered {
             report.problems.append(
-                .init(.assetUnregistered, "the asset \(id) is in no registry", type: reference.type, record: reference.record, asset: id))
+                .init(
+                    .assetUnregistered, "the asset \(id) is in no registry", type: reference.type, record: reference.record,
+                    asset: id))
         }
         for blob in try IntakeRecovery.blobs(in: container.assets) where referenced[blob.id] == nil {
             report.problems.append(.init(.assetStray, "nothing names the file \(blob.url.path)", asset: blob.id))

@@ -36,7 +36,8 @@ struct StoredType: Equatable {
 
     static func fetchAll(_ db: Database) throws -> [StoredType] {
         let fields = try Dictionary(
-            grouping: Row.fetchAll(db, sql: "SELECT * FROM tide_fields ORDER BY type_id, ordinal"), by: { $0["type_id"] as Int64 })
+            grouping: Row.fetchAll(db, sql: "SELECT * FROM tide_fields ORDER BY type_id, ordinal"), by: { $0["type_id"] as Int64 }
+        )
         return try Row.fetchAll(db, sql: "SELECT * FROM tide_types ORDER BY id").map { row in
             let id: Int64 = row["id"]
             return try StoredType(

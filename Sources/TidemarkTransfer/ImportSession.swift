@@ -217,7 +217,8 @@ extension ImportSession {
         for field in PhotoFolder.fields {
             if let known = schema.field(named: field.name), known.type != field.type {
                 throw ImportError(
-                    .options, "field '\(field.name)' of \(schema.name) is \(known.type) in the store; photos have \(field.type) there. "
+                    .options,
+                    "field '\(field.name)' of \(schema.name) is \(known.type) in the store; photos have \(field.type) there. "
                         + "Give them another type with --type")
             }
         }

@@ -22,7 +22,8 @@ struct ImportTarget {
         let container = try existingContainer(at: url)
         let scratch = FileManager.default.temporaryDirectory
             .appendingPathComponent("tidemark-dry-run-\(UUID().uuidString)", isDirectory: true)
-        let environment = try container.map { try Self.environment(of: $0, options: options) } ?? options.environment ?? .development
+        let environment =
+            try container.map { try Self.environment(of: $0, options: options) } ?? options.environment ?? .development
         return try ImportTarget(
             store: RecordStore.dryRun(of: container, in: scratch), blobs: BlobStore(lookingInto: url), environment: environment,
             scratch: scratch)
@@ -49,7 +50,9 @@ struct ImportTarget {
     }
 
     /// A production container stays one; a development container can be treated as production for one import.
-    private static func environment(of container: ContainerDirectory, options: ImportOptions) throws(ImportError) -> StoreEnvironment {
+    private static func environment(
+        of container: ContainerDirectory, options: ImportOptions
+    ) throws(ImportError) -> StoreEnvironment {
         let own = container.description.environment
         guard let asked = options.environment else { return own }
         guard own == .development || asked == .production else {

@@ -12,7 +12,9 @@ actor ManifestReader: BatchReader {
     private let manifest: Manifest
 
     /// - Parameter knownFields: Fields whose types are not to be inferred.
-    init(source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [RecordTypeSchema.Field]) throws(ImportError) {
+    init(
+        source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [RecordTypeSchema.Field]
+    ) throws(ImportError) {
         let file = try SourceFile(source)
         total = file.size
         manifest = try Manifest(file: file, options: options, nameField: nameField, knownFields: knownFields)

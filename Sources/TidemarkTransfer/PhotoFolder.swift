@@ -59,7 +59,8 @@ actor PhotoFolder: BatchReader {
         }
         guard self.position.offset == position.offset, digest.bytes == position.digest else {
             throw ImportError(
-                .manifest, "\(root.path) no longer holds the files that the interrupted import has seen; import it without --resume")
+                .manifest,
+                "\(root.path) no longer holds the files that the interrupted import has seen; import it without --resume")
         }
         self.position = position
     }

@@ -45,7 +45,8 @@ public enum SchemaFile {
                     let known = FieldType.Scalar.allCases.map(\.name).joined(separator: ", ")
                     throw ImportError(
                         .schemaFile,
-                        "\(url.path): types[\(i)].fields[\(j)].type: '\(field.type)' is no type; types are \(known), and list<…> of them")
+                        "\(url.path): types[\(i)].fields[\(j)].type: '\(field.type)' is no type; types are \(known), and list<…> of them"
+                    )
                 }
                 guard !fields.contains(where: { $0.name == field.name }) else {
                     throw ImportError(.schemaFile, "\(url.path): types[\(i)].fields[\(j)].name: '\(field.name)' occurs twice")

@@ -16,7 +16,9 @@ public enum Picture {
         return Data(bigEndian(UInt32(content.count)) + checked + bigEndian(crc(checked)))
     }
 
-    private static func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+    private static func bigEndian(_ value: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) }
+    }
 
     private static func crc(_ bytes: [UInt8]) -> UInt32 {
         ~bytes.reduce(~0 as UInt32) { crc, byte in

@@ -25,10 +25,12 @@ public struct Tool: Sendable {
         }
         let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
         let candidates = [directory, Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
-        guard let found = candidates.map({ $0.appendingPathComponent("tidemark") }).first(where: {
-            var isDirectory: ObjCBool = false
-            return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isDirectory) && !isDirectory.boolValue
-        }) else {
+        guard
+            let found = candidates.map({ $0.appendingPathComponent("tidemark") }).first(where: {
+                var isDirectory: ObjCBool = false
+                return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isDirectory) && !isDirectory.boolValue
+            })
+        else {
             throw CocoaError(.fileNoSuchFile)
         }
         executable = found
@@ -61,7 +63,8 @@ public struct Tool: Sendable {
         }
         await killing
         return Result(
-            status: process.terminationStatus, signal: process.terminationReason == .uncaughtSignal ? process.terminationStatus : nil,
+            status: process.terminationStatus,
+            signal: process.terminationReason == .uncaughtSignal ? process.terminationStatus : nil,
             output: try String(contentsOf: output, encoding: .utf8), errors: try String(contentsOf: errors, encoding: .utf8))
     }
 

@@ -17,7 +17,10 @@ import Testing
         }
         let file = try scratch.writeLines(lines, to: "journal.jsonl")
         func arguments(_ container: String) -> [String] {
-            ["import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--asset", "image", "--batch", "50", "--json"]
+            [
+                "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--asset", "image", "--batch",
+                "50", "--json",
+            ]
         }
         func export(_ container: String) async throws -> String {
             let whole = try await tool.run(["export", container, "--type", "Destination", "--to", "-"]).output

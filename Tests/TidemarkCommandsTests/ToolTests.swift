@@ -15,7 +15,8 @@ import Testing
     }
 
     private func importing(_ scratch: Scratch, _ source: URL, _ more: [String] = []) -> [String] {
-        ["import", source.path, "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--asset", "image"] + more
+        ["import", source.path, "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--asset", "image"]
+            + more
     }
 
     @Test func `import prints one JSON object with the counts`() async throws {
@@ -44,7 +45,8 @@ import Testing
     static let endings: [([String], Int32)] = [
         (["import", "/nowhere/journal.jsonl", "--into", "CONTAINER", "--type", "T"], 66),
         (["import", "SOURCE", "--into", "/proc/nowhere.tidemark", "--type", "T"], 73),
-        (["import", "SOURCE", "--into", "CONTAINER", "--type", "no type"], 64), (["import", "SOURCE", "--into", "CONTAINER", "--batch", "0"], 64),
+        (["import", "SOURCE", "--into", "CONTAINER", "--type", "no type"], 64),
+        (["import", "SOURCE", "--into", "CONTAINER", "--batch", "0"], 64),
         (["import", "SOURCE"], 64), (["import", "SOURCE", "--into", "CONTAINER", "--map", "x"], 64), (["nonsense"], 64),
         (["import", "SOURCE", "--into", "CONTAINER", "--format", "photos"], 66),
         (["import", "SOURCE", "--into", "CONTAINER", "--schema", "/nowhere"], 66),
@@ -123,7 +125,9 @@ import Testing
         let text = String(repeating: "x", count: 1000)
         let file = try scratch.writeLines((0..<12_000).map { #"{"id": "r\#($0)", "caption": "\#(text)"}"# }, to: "journal.jsonl")
         let container = scratch["disk/Test.tidemark"].path
-        let arguments = ["import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--batch", "500", "--json"]
+        let arguments = [
+            "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--batch", "500", "--json",
+        ]
         let full = try await tool.run(arguments)
         #expect(full.status == 74, "\(full.errors)")
         #expect(full.errors.contains("full"))

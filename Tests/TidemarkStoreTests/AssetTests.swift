@@ -25,7 +25,8 @@ import TidemarkTransfer
         try scratch.write(Picture.png(1), to: "a.png")
         try scratch.write(Picture.png(1), to: "b.png")
         let summary = try await scratch.importing(
-            lines: [#"{"id": "a", "image": "a.png"}"#, #"{"id": "b", "image": "b.png"}"#, #"{"id": "c", "image": "a.png"}"#], options)
+            lines: [#"{"id": "a", "image": "a.png"}"#, #"{"id": "b", "image": "b.png"}"#, #"{"id": "c", "image": "a.png"}"#],
+            options)
         #expect(summary.assets == AssetCounts(referenced: 3, stored: 1, bytes: Picture.png(1).count))
         #expect(try bytes(scratch, "b") == Picture.png(1))
         #expect(try scratch.verification().assets == 1)
@@ -42,7 +43,9 @@ import TidemarkTransfer
         #expect(summary.assets.stored == 2)
         #expect(try bytes(scratch, "a") == first)
         #expect(try bytes(scratch, "b") == second)
-        let ids = try await scratch.reader().database.read { try String.fetchAll($0, sql: "SELECT id FROM tide_assets ORDER BY id") }
+        let ids = try await scratch.reader().database.read {
+            try String.fetchAll($0, sql: "SELECT id FROM tide_assets ORDER BY id")
+        }
         // Without a collision of the digests this test would prove nothing.
         #expect(ids[1] == ids[0] + "-1")
         #expect(try await scratch.importing(lines: lines, options).changes == ChangeCounts(unchanged: 2))
@@ -68,7 +71,9 @@ import TidemarkTransfer
         try await Task.sleep(for: .seconds(3.1))
         try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options)
         #expect(try await scratch.reader().database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_files") } == 1)
-        #expect(try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options).changes == ChangeCounts(unchanged: 1))
+        #expect(
+            try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options).changes == ChangeCounts(unchanged: 1)
+        )
         // The same size and time of modification, but another content.
         let modified = try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date
         #expect(Picture.png(1).count == Picture.png(2).count)
@@ -84,7 +89,10 @@ import TidemarkTransfer
         let scratch = try Scratch()
         for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "images", type: .list(of: .asset))])
-        let lines = [#"{"id": "a", "images": ["1.png", "2.png"]}"#, #"{"id": "b", "images": ["3.png", "1.png"]}"#, #"{"id": "c", "images": []}"#]
+        let lines = [
+            #"{"id": "a", "images": ["1.png", "2.png"]}"#, #"{"id": "b", "images": ["3.png", "1.png"]}"#,
+            #"{"id": "c", "images": []}"#,
+        ]
         let summary = try await scratch.importing(lines: lines, .destination { $0.schema = [schema] })
         #expect(summary.assets.referenced == 4)
         #expect(summary.assets.stored == 3)
@@ -107,7 +115,9 @@ import TidemarkTransfer
         for number in 1...2 { try scratch.write(Picture.png(number), to: "\(number).png") }
         try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#, #"{"id": "b", "image": "2.png"}"#], options)
         let ids = try ["a", "b"].map { name in
-            try scratch.reader().database.read { try String.fetchOne($0, sql: "SELECT image FROM _Destination WHERE _name = ?", arguments: [name])! }
+            try scratch.reader().database.read {
+                try String.fetchOne($0, sql: "SELECT image FROM _Destination WHERE _name = ?", arguments: [name])!
+            }
         }
         func file(_ id: String) -> URL { scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"] }
         try FileManager.default.removeItem(at: file(ids[0]))
@@ -144,7 +154,9 @@ import TidemarkTransfer
         #expect(summary.rejected == 1)
         #expect(try scratch.verification().isOK)
         #expect(try scratch.verification().assets == 0)
-        let left = try FileManager.default.subpathsOfDirectory(atPath: scratch["Test.tidemark/assets"].path).filter { $0.contains("-") }
+        let left = try FileManager.default.subpathsOfDirectory(atPath: scratch["Test.tidemark/assets"].path).filter {
+            $0.contains("-")
+        }
         #expect(left.isEmpty)
     }
 }

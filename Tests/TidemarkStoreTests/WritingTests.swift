@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 import TidemarkStore
+
 @testable import TidemarkTransfer
 
 /// Goal: a batch writes what changed, and notes it. Method: whole states of the store after imports of a few lines.
@@ -17,7 +18,10 @@ import TidemarkStore
     @Test func `inserts of a batch share one change and one outbox row that name the range`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: (1...5).map { #"{"id": "r\#($0)", "n": \#($0)}"# }, .destination())
-        #expect(try rows(scratch, "SELECT kind, first_row, last_row, previous, before FROM tide_changes") == [["1", "1", "5", "NULL", "NULL"]])
+        #expect(
+            try rows(scratch, "SELECT kind, first_row, last_row, previous, before FROM tide_changes") == [
+                ["1", "1", "5", "NULL", "NULL"]
+            ])
         #expect(try rows(scratch, "SELECT kind, first_row, last_row FROM tide_outbox") == [["1", "1", "5"]])
         #expect(try rows(scratch, "SELECT inserted, updated, deleted FROM tide_transactions") == [["5", "0", "0"]])
         #expect(try rows(scratch, "SELECT DISTINCT _version, _pending FROM Destination") == [["1", "-1"]])
@@ -25,7 +29,8 @@ import TidemarkStore
 
     @Test func `an update notes the fields' values before and leaves the others alone`() async throws {
         let scratch = try Scratch()
-        try await scratch.importing(lines: [#"{"id": "a", "caption": "one", "n": 1, "x": 1.5}"#, #"{"id": "b", "n": 2}"#], .destination())
+        try await scratch.importing(
+            lines: [#"{"id": "a", "caption": "one", "n": 1, "x": 1.5}"#, #"{"id": "b", "n": 2}"#], .destination())
         let summary = try await scratch.importing(lines: [#"{"id": "a", "caption": "two", "x": null}"#], .destination())
         #expect(summary.changes == ChangeCounts(inserted: 0, updated: 1, unchanged: 0))
         #expect(try scratch.records("Destination") == [#"{"id":"a","caption":"two","n":1}"#, #"{"id":"b","n":2}"#])
@@ -50,13 +55,15 @@ import TidemarkStore
         #expect(summary.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
         #expect(try Data(contentsOf: scratch["Test.tidemark/private.sqlite"]) == before)
         // Fields that a row leaves out, and null for what has no value, change nothing either.
-        let partial = try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "caption": null}"#], .destination())
+        let partial = try await scratch.importing(
+            lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "caption": null}"#], .destination())
         #expect(partial.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
     }
 
     @Test func `history gives values of all types back`() async throws {
         let scratch = try Scratch()
-        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "raw", type: .bytes), .init(name: "d", type: .double)])
+        let schema = RecordTypeSchema(
+            name: "Destination", fields: [.init(name: "raw", type: .bytes), .init(name: "d", type: .double)])
         try await scratch.importing(lines: [#"{"id": "a", "raw": "AAH/", "d": 3}"#], .destination { $0.schema = [schema] })
         try await scratch.importing(lines: [#"{"id": "a", "raw": "", "d": 3.5}"#], .destination())
         #expect(
@@ -89,7 +96,10 @@ import TidemarkStore
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         let summary = try await scratch.importing(
             lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "n": 2}"#],
-            .destination { $0.type = "Place"; $0.rejects = scratch["rejects.jsonl"] })
+            .destination {
+                $0.type = "Place"
+                $0.rejects = scratch["rejects.jsonl"]
+            })
         #expect(summary.changes.inserted == 1)
         #expect(try scratch.rejects().map(\.code) == ["nameTaken"])
         #expect(try scratch.rejects()[0].reason.contains("type Destination"))
@@ -97,7 +107,8 @@ import TidemarkStore
 
     @Test func `names keep their spelling`() async throws {
         let names = [
-            "0e7f6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11", "0E7F6F0A-8F3E-4C4E-9D2B-3F0F6D1B2A11", "0e7F6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11",
+            "0e7f6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11", "0E7F6F0A-8F3E-4C4E-9D2B-3F0F6D1B2A11",
+            "0e7F6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11",
             "00000000-0000-0000-0000-000000000000", "é", "a b", "0e7f6f0a8f3e4c4e9d2b3f0f6d1b2a11", "42",
         ]
         let scratch = try Scratch()
@@ -109,7 +120,8 @@ import TidemarkStore
 
     @Test func `a damaged record is reported`() async throws {
         let scratch = try Scratch()
-        try await scratch.importing(lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
+        try await scratch.importing(
+            lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         try await store.write { db in try db.execute(sql: "UPDATE Destination SET caption = 'tWo' WHERE caption = 'two'") }
         let report = try scratch.verification()
@@ -141,7 +153,10 @@ import TidemarkStore
         let summary = try await scratch.importing(
             lines: lines(100) + [changed] + lines(100), .destination { $0.batchSize = 10 })
         #expect(summary.changes == ChangeCounts(inserted: 100, updated: 2, unchanged: 99))
-        #expect(try scratch.records("Destination") == lines(100).map { $0.replacingOccurrences(of: ": ", with: ":").replacingOccurrences(of: ", ", with: ",") }.sorted { $0.split(separator: "\"")[3] < $1.split(separator: "\"")[3] })
+        #expect(
+            try scratch.records("Destination")
+                == lines(100).map { $0.replacingOccurrences(of: ": ", with: ":").replacingOccurrences(of: ", ", with: ",") }
+                .sorted { $0.split(separator: "\"")[3] < $1.split(separator: "\"")[3] })
         #expect(try scratch.verification().isOK)
         #expect(try hasIndex(scratch))
     }

@@ -34,33 +34,45 @@ import TidemarkTransfer
         Case("{\"id\": \"x\", \"caption\": \"\u{1}\"}", nil, "malformed"),
         Case(bytes: Array("{\"id\": \"x\", \"caption\": \"".utf8) + [0xff, 0xfe] + Array("\"}".utf8), "invalidUTF8"),
         Case(bytes: Array("{\"id\": \"x\", \"caption\": \"".utf8) + [0xc0, 0x80] + Array("\"}".utf8), "invalidUTF8"),
-        Case("{\"id\": \"x\", \"caption\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "caption", "wrongType"),
-        Case("{\"id\": \"x\", \"caption\": \(String(repeating: "{\"a\":", count: 5000))1\(String(repeating: "}", count: 5000))}", "caption", "wrongType"),
-        Case("{\"id\": \"x\", \"tags\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "tags", "tooDeep"),
-        Case("{\"id\": \"x\", \"n\": 99999999999999999999}", "n", "outOfRange"), Case("{\"id\": \"x\", \"n\": 1e999}", "n", "outOfRange"),
+        Case(
+            "{\"id\": \"x\", \"caption\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}",
+            "caption", "wrongType"),
+        Case(
+            "{\"id\": \"x\", \"caption\": \(String(repeating: "{\"a\":", count: 5000))1\(String(repeating: "}", count: 5000))}",
+            "caption", "wrongType"),
+        Case(
+            "{\"id\": \"x\", \"tags\": \(String(repeating: "[", count: 50_000))\(String(repeating: "]", count: 50_000))}", "tags",
+            "tooDeep"),
+        Case("{\"id\": \"x\", \"n\": 99999999999999999999}", "n", "outOfRange"),
+        Case("{\"id\": \"x\", \"n\": 1e999}", "n", "outOfRange"),
         Case("{\"id\": \"x\", \"n\": 9223372036854775808}", "n", "outOfRange"),
         Case("{\"id\": \"x\", \"d\": 9007199254740993}", "d", "outOfRange"),
-        Case("{\"id\": \"x\", \"n\": 1, \"n\": 1}", "n", "duplicateKey"), Case("{\"id\": \"x\", \"id\": \"y\"}", "id", "duplicateKey"),
+        Case("{\"id\": \"x\", \"n\": 1, \"n\": 1}", "n", "duplicateKey"),
+        Case("{\"id\": \"x\", \"id\": \"y\"}", "id", "duplicateKey"),
         Case("{\"id\": \"x\", \"n\": 1, \"\\u006e\": 1}", "n", "duplicateKey"),
         Case("{\"caption\": \"nameless\"}", "id", "missingName"), Case("{\"id\": \"\"}", "id", "missingName"),
         Case("{\"id\": null}", "id", "missingName"), Case("{}", "id", "missingName"),
         Case("{\"id\": {}}", "id", "badName"), Case("{\"id\": 1.5}", "id", "badName"), Case("{\"id\": true}", "id", "badName"),
-        Case("{\"id\": \"\(String(repeating: "n", count: 256))\"}", "id", "badName"), Case("{\"id\": \"a\\u0007\"}", "id", "badName"),
+        Case("{\"id\": \"\(String(repeating: "n", count: 256))\"}", "id", "badName"),
+        Case("{\"id\": \"a\\u0007\"}", "id", "badName"),
         Case("{\"id\": \"x\", \"n\": \"text\"}", "n", "wrongType"), Case("{\"id\": \"x\", \"n\": 1.5}", "n", "wrongType"),
         Case("{\"id\": \"x\", \"n\": [1]}", "n", "wrongType"), Case("{\"id\": \"x\", \"caption\": 5}", "caption", "wrongType"),
         Case("{\"id\": \"x\", \"caption\": {\"a\": 1}}", "caption", "wrongType"),
         Case("{\"id\": \"x\", \"at\": \"yesterday\"}", "at", "wrongType"), Case("{\"id\": \"x\", \"at\": 5}", "at", "wrongType"),
         Case("{\"id\": \"x\", \"at\": \"2024-02-30T00:00:00Z\"}", "at", "wrongType"),
-        Case("{\"id\": \"x\", \"tags\": [1]}", "tags", "wrongType"), Case("{\"id\": \"x\", \"tags\": [\"a\", null]}", "tags", "wrongType"),
+        Case("{\"id\": \"x\", \"tags\": [1]}", "tags", "wrongType"),
+        Case("{\"id\": \"x\", \"tags\": [\"a\", null]}", "tags", "wrongType"),
         Case("{\"id\": \"x\", \"place\": {\"latitude\": 1}}", "place", "wrongType"),
         Case("{\"id\": \"x\", \"place\": {\"latitude\": 91, \"longitude\": 0}}", "place", "outOfRange"),
         Case("{\"id\": \"x\", \"raw\": \"no base64!\"}", "raw", "wrongType"),
         Case("{\"id\": \"x\", \"a b\": 1}", "a b", "badIdentifier"), Case("{\"id\": \"x\", \"_id\": 1}", "_id", "badIdentifier"),
         Case("{\"id\": \"x\", \"x); DROP TABLE t; --\": 1}", "x); DROP TABLE t; --", "badIdentifier"),
-        Case("{\"id\": \"x\", \"sqlite_x\": 1}", "sqlite_x", "badIdentifier"), Case("{\"id\": \"x\", \"tide_x\": 1}", "tide_x", "badIdentifier"),
+        Case("{\"id\": \"x\", \"sqlite_x\": 1}", "sqlite_x", "badIdentifier"),
+        Case("{\"id\": \"x\", \"tide_x\": 1}", "tide_x", "badIdentifier"),
         Case("{\"id\": \"x\", \"é\": 1}", "é", "badIdentifier"), Case("{\"id\": \"x\", \"\": 1}", nil, "badIdentifier"),
         Case("{\"id\": \"x\", \"image\": \"pictures/none.png\"}", "image", "assetMissing"),
-        Case("{\"id\": \"x\", \"image\": \"\"}", "image", "assetMissing"), Case("{\"id\": \"x\", \"image\": 5}", "image", "wrongType"),
+        Case("{\"id\": \"x\", \"image\": \"\"}", "image", "assetMissing"),
+        Case("{\"id\": \"x\", \"image\": 5}", "image", "wrongType"),
         Case("{\"id\": \"x\", \"image\": \"pictures/empty.png\"}", "image", "assetEmpty"),
         Case("{\"id\": \"x\", \"image\": \"pictures/cut.png\"}", "image", "assetTruncated"),
         Case("{\"id\": \"x\", \"image\": \"pictures/page.jpg\"}", "image", "assetNotAnImage"),
@@ -90,11 +102,18 @@ import TidemarkTransfer
         try files.createSymbolicLink(atPath: scratch["in/linked"].path, withDestinationPath: "pictures")
         mkfifo(scratch["in/pictures/fifo.png"].path, 0o600)
         let fields: [(String, FieldType)] = [
-            ("caption", .string), ("n", .int64), ("d", .double), ("at", .timestamp), ("tags", .list(of: .string)), ("place", .location),
+            ("caption", .string), ("n", .int64), ("d", .double), ("at", .timestamp), ("tags", .list(of: .string)),
+            ("place", .location),
             ("raw", .bytes), ("image", .asset),
         ]
         let schema = RecordTypeSchema(name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1) })
-        return (scratch, .destination { $0.schema = [schema]; $0.rejects = scratch["rejects.jsonl"] })
+        return (
+            scratch,
+            .destination {
+                $0.schema = [schema]
+                $0.rejects = scratch["rejects.jsonl"]
+            }
+        )
     }
 
     @Test(arguments: cases)
@@ -112,7 +131,8 @@ import TidemarkTransfer
         #expect(rejects[0].code == bad.code, "\(rejects[0].reason)")
         #expect(rejects[0].field == bad.field)
         #expect(!rejects[0].reason.isEmpty)
-        let row = rejects[0].row.map { Array($0.utf8) } ?? rejects[0].rowBase64.flatMap { Data(base64Encoded: $0) }.map(Array.init)
+        let row =
+            rejects[0].row.map { Array($0.utf8) } ?? rejects[0].rowBase64.flatMap { Data(base64Encoded: $0) }.map(Array.init)
         #expect(row == bad.row)
         #expect(try scratch.verification().isOK)
     }
@@ -152,7 +172,11 @@ import TidemarkTransfer
             }
         }
         let summary = try await scratch.importing(
-            file, .destination { $0.assetFields = ["image"]; $0.rejects = scratch["rejects.jsonl"] })
+            file,
+            .destination {
+                $0.assetFields = ["image"]
+                $0.rejects = scratch["rejects.jsonl"]
+            })
         writer.cancel()
         _ = try await writer.value
         #expect(summary.rejected == 1)
@@ -171,7 +195,11 @@ import TidemarkTransfer
             default: "{\"id\": \"a\"}\n{\"id\": \"b\", \"c\": \"\(long)\"}\n{\"id\": \"d\"}\n"
             }
         let summary = try await scratch.importing(
-            try scratch.write(text, to: "manifest"), .destination { $0.format = format; $0.rejects = scratch["rejects.jsonl"] })
+            try scratch.write(text, to: "manifest"),
+            .destination {
+                $0.format = format
+                $0.rejects = scratch["rejects.jsonl"]
+            })
         #expect(summary.changes.inserted == 2)
         let rejects = try scratch.rejects()
         #expect(rejects.map(\.code) == ["tooLong"])

@@ -22,7 +22,8 @@ import TidemarkTransfer
         #expect(summary.rejected == 0)
         #expect(
             try types(scratch) == [
-                "i": "int64", "d": "double", "s": "string", "t": "timestamp", "b": "int64", "li": "list<int64>", "ld": "list<double>",
+                "i": "int64", "d": "double", "s": "string", "t": "timestamp", "b": "int64", "li": "list<int64>",
+                "ld": "list<double>",
                 "ls": "list<string>", "lt": "list<timestamp>", "place": "location", "le": "list<string>",
             ])
         #expect(
@@ -56,7 +57,8 @@ import TidemarkTransfer
 
     @Test func `a CSV is read as RFC 4180 has it`() async throws {
         let scratch = try Scratch()
-        let csv = "\u{feff}id,caption,n,when,code\r\n1,plain,5,2024-05-01T12:30:00Z,007\r\n"
+        let csv =
+            "\u{feff}id,caption,n,when,code\r\n1,plain,5,2024-05-01T12:30:00Z,007\r\n"
             + "2,\"quoted, \"\"with\"\" comma\r\nand line end\",-6,,008\r\n3,\"\",7,2024-05-02T00:00:00Z,\n4,,8,,9"
         let summary = try await scratch.importing(try scratch.write(csv, to: "places.csv"), .destination())
         #expect(summary.rejected == 0)
@@ -81,7 +83,8 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [
-        ("id,a b\n1,2\n", "line 1: column 2, 'a b', cannot name a field"), ("id,a,a\n1,2,3\n", "line 1: columns 2 and 3 have the same name"),
+        ("id,a b\n1,2\n", "line 1: column 2, 'a b', cannot name a field"),
+        ("id,a,a\n1,2,3\n", "line 1: columns 2 and 3 have the same name"),
         ("x,y\n1,2\n", "line 1: there is no column 'id'"), ("", "the source is empty"),
     ])
     func `a CSV whose header cannot be used is an error that names the column`(csv: String, message: String) async throws {
@@ -100,7 +103,10 @@ import TidemarkTransfer
         #expect(summary.read == text.components(separatedBy: "\"id\"").count - 1)
     }
 
-    @Test(arguments: ["[{\"id\": \"a\"}", "[{\"id\": \"a\"}, {\"id\": ", "[{\"id\": \"a\"},", "[{\"id\": \"a\"}] {\"id\": \"b\"}", "[{\"id\": \"a\"} 5]"])
+    @Test(arguments: [
+        "[{\"id\": \"a\"}", "[{\"id\": \"a\"}, {\"id\": ", "[{\"id\": \"a\"},", "[{\"id\": \"a\"}] {\"id\": \"b\"}",
+        "[{\"id\": \"a\"} 5]",
+    ])
     func `a JSON array that breaks off keeps what came before`(text: String) async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(try scratch.write(text, to: "places.json"), .destination())
@@ -108,7 +114,9 @@ import TidemarkTransfer
         #expect(summary.rejected >= 1)
     }
 
-    @Test(arguments: ["[{\"id\": \"a\"}}]", "[}", "[{\"id\": \"a\"}, }, ]", "[,]", "[]]", "[[[", "[\"", "[{", "]", "[{\"id\": \"a\"}}}}}}}}"])
+    @Test(arguments: [
+        "[{\"id\": \"a\"}}]", "[}", "[{\"id\": \"a\"}, }, ]", "[,]", "[]]", "[[[", "[\"", "[{", "]", "[{\"id\": \"a\"}}}}}}}}",
+    ])
     func `brackets in the wrong place end`(text: String) async throws {
         let scratch = try Scratch()
         let options = ImportOptions.destination { $0.format = .json }
@@ -160,7 +168,12 @@ import TidemarkTransfer
         #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "n", type: .int64)])
         let lines = [#"{"id": "a", "n": 1}"#, #"{"id": "b", "m": 1}"#]
-        let summary = try await scratch.importing(lines: lines, .destination { $0.environment = .production; $0.schema = [schema] })
+        let summary = try await scratch.importing(
+            lines: lines,
+            .destination {
+                $0.environment = .production
+                $0.schema = [schema]
+            })
         #expect(summary.changes.inserted == 1)
         #expect(summary.rejected == 1)
     }
@@ -197,12 +210,20 @@ import TidemarkTransfer
         try await scratch.importing(lines: [#"{"id": "a", "caption": "x"}"#], .destination { $0.schema = [schema] })
         let summary = try await scratch.importing(
             lines: [#"{"id": "b", "caption": "y"}"#, #"{"id": "c", "extra": 1}"#, #"{"id": "d", "extra": null}"#],
-            .destination { $0.environment = .production; $0.rejects = scratch["rejects.jsonl"] })
+            .destination {
+                $0.environment = .production
+                $0.rejects = scratch["rejects.jsonl"]
+            })
         #expect(summary.changes.inserted == 2)
         #expect(try scratch.rejects().map { [$0.field ?? "", $0.code] } == [["extra", "unknownField"]])
         #expect(try types(scratch) == ["caption": "string"])
         let error = await #expect(throws: ImportError.self) {
-            try await scratch.importing(lines: [#"{"id": "e"}"#], .destination { $0.type = "Other"; $0.environment = .production })
+            try await scratch.importing(
+                lines: [#"{"id": "e"}"#],
+                .destination {
+                    $0.type = "Other"
+                    $0.environment = .production
+                })
         }
         #expect(error?.cause?.code == .schema)
         #expect(error?.message.contains("'Other'") == true)
@@ -218,10 +239,16 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [
-        (#"{"types": [{"name": "T", "fields": [{"name": "a", "type": "strng"}]}]}"#, "types[0].fields[0].type: 'strng' is no type"),
+        (
+            #"{"types": [{"name": "T", "fields": [{"name": "a", "type": "strng"}]}]}"#,
+            "types[0].fields[0].type: 'strng' is no type"
+        ),
         (#"{"types": [{"name": "T", "fields": [{"name": "a"}]}]}"#, "types[0].fields[0] lacks 'type'"),
         (#"{"types": {}}"#, "types: "), ("nonsense", "the file: "),
-        (#"{"types": [{"name": "T", "fields": [{"name": "a", "type": "int64"}, {"name": "a", "type": "int64"}]}]}"#, "types[0].fields[1].name"),
+        (
+            #"{"types": [{"name": "T", "fields": [{"name": "a", "type": "int64"}, {"name": "a", "type": "int64"}]}]}"#,
+            "types[0].fields[1].name"
+        ),
     ])
     func `a schema file's fault is named by its place`(text: String, place: String) throws {
         let scratch = try Scratch()
@@ -236,7 +263,9 @@ import TidemarkTransfer
         let schema = RecordTypeSchema(
             name: "Destination",
             fields: FieldType.Scalar.allCases.filter { $0 != .asset }.map { .init(name: $0.name, type: FieldType($0)) })
-        let line = #"{"id":"a","string":"é\n\"\\","int64":-9223372036854775808,"double":0.1,"timestamp":"1969-12-31T23:59:59.5Z","# + #""bytes":"AAH/","location":{"latitude":-90,"longitude":180},"reference":"other"}"#
+        let line =
+            #"{"id":"a","string":"é\n\"\\","int64":-9223372036854775808,"double":0.1,"timestamp":"1969-12-31T23:59:59.5Z","#
+            + #""bytes":"AAH/","location":{"latitude":-90,"longitude":180},"reference":"other"}"#
         try await scratch.importing(lines: [line], .destination { $0.schema = [schema] })
         #expect(try scratch.records("Destination") == [line.replacingOccurrences(of: "59.5Z", with: "59.500Z")])
     }

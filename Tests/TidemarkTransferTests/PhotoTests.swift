@@ -15,11 +15,15 @@ import TidemarkTransfer
         try scratch.write("text", to: "in/fake.jpg")
         try FileManager.default.createSymbolicLink(atPath: scratch["in/link.png"].path, withDestinationPath: "a.dat")
         try FileManager.default.createSymbolicLink(atPath: scratch["in/around"].path, withDestinationPath: ".")
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: photo.path)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: photo.path)
         let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
         let summary = try await scratch.importing(scratch["in"], options)
         #expect(summary.changes == ChangeCounts(inserted: 2))
-        #expect(try scratch.rejects().map { "\($0.row ?? "") \($0.code)" } == ["fake.jpg assetNotAnImage", "link.png assetOutsideRoot"])
+        #expect(
+            try scratch.rejects().map { "\($0.row ?? "") \($0.code)" } == [
+                "fake.jpg assetNotAnImage", "link.png assetOutsideRoot",
+            ])
         let records = try scratch.records("Photo")
         let fuji = try #require(records.first { $0.contains("Mount Fuji") })
         #expect(fuji.contains(#""caption":"Mount Fuji","createdAt":"2023-11-14T22:13:20Z","image":"asset:"#))
@@ -46,7 +50,10 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test(.enabled(if: ProcessInfo.processInfo.operatingSystemVersionString.contains("Linux") || FileManager.default.fileExists(atPath: "/proc")))
+    @Test(
+        .enabled(
+            if: ProcessInfo.processInfo.operatingSystemVersionString.contains("Linux")
+                || FileManager.default.fileExists(atPath: "/proc")))
     func `a photo whose file name is no UTF-8 is refused by line`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a.png")

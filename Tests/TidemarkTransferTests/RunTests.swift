@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 import TidemarkStore
+
 @testable import TidemarkTransfer
 
 /// Goal: runs can be rehearsed, interrupted and repeated. Method: whole stores compared with that of an undisturbed run.
@@ -25,13 +26,19 @@ import TidemarkStore
     @Test func `a dry run tells what would happen and writes nothing`() async throws {
         let scratch = try Scratch()
         for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }
-        let options = ImportOptions.destination { $0.assetFields = ["image"]; $0.batchSize = 7 }
+        let options = ImportOptions.destination {
+            $0.assetFields = ["image"]
+            $0.batchSize = 7
+        }
         try await scratch.importing(
             lines: lines(0..<50) + [#"{"id": "p1", "image": "1.png"}"#, #"{"id": "p2", "image": "2.png"}"#], options)
         let before = try snapshot(scratch.container)
         let changed =
             lines(40..<60, caption: { $0 < 45 ? "changed" : "place \($0)" }) + lines(59..<60, caption: { _ in "again" })
-            + [#"{"id": "p1", "image": "3.png"}"#, #"{"id": "p3", "image": "3.png", "new": 1}"#, #"{"id": "p4", "image": "none.png"}"#]
+            + [
+                #"{"id": "p1", "image": "3.png"}"#, #"{"id": "p3", "image": "3.png", "new": 1}"#,
+                #"{"id": "p4", "image": "none.png"}"#,
+            ]
         var dry = options
         dry.isDryRun = true
         let rehearsal = try await scratch.importing(lines: changed, dry)
@@ -55,13 +62,19 @@ import TidemarkStore
         let session = try await ImportSession(source: .file(file), container: scratch.container, options: options)
         struct Stop: Error {}
         await #expect(throws: CancellationError.self) {
-            let task = Task { try await session.run { if $0.summary.read >= batches * options.batchSize { withUnsafeCurrentTask { $0?.cancel() } } } }
+            let task = Task {
+                try await session.run {
+                    if $0.summary.read >= batches * options.batchSize { withUnsafeCurrentTask { $0?.cancel() } }
+                }
+            }
             _ = try await task.value
         }
     }
 
     @Test(arguments: [ImportFormat.jsonl, .json, .csv], [1, 3])
-    func `an interrupted import goes on behind its last batch and ends in the same store`(format: ImportFormat, batches: Int) async throws {
+    func `an interrupted import goes on behind its last batch and ends in the same store`(
+        format: ImportFormat, batches: Int
+    ) async throws {
         let rows = (0..<95).map { $0 % 10 == 3 ? #"{"id":"bad\#($0)","n":"x"}"# : #"{"id":"r\#($0)","n":\#($0)}"# }
         let text =
             switch format {
@@ -72,7 +85,12 @@ import TidemarkStore
         let (scratch, undisturbed) = (try Scratch(), try Scratch())
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "n", type: .int64)])
         func options(_ place: Scratch) -> ImportOptions {
-            .destination { $0.format = format; $0.batchSize = 10; $0.schema = [schema]; $0.rejects = place["rejects.jsonl"] }
+            .destination {
+                $0.format = format
+                $0.batchSize = 10
+                $0.schema = [schema]
+                $0.rejects = place["rejects.jsonl"]
+            }
         }
         let expected = try await undisturbed.importing(try undisturbed.write(text, to: "in"), options(undisturbed))
         let file = try scratch.write(text, to: "in")
@@ -103,7 +121,10 @@ import TidemarkStore
             default: "{\"id\": \"a\", \"n\": 1}\n{\"id\": \"b\", \"n\": 1}"
             }
         let file = try scratch.write(text, to: "in")
-        let options = ImportOptions.destination { $0.format = format; $0.resumes = true }
+        let options = ImportOptions.destination {
+            $0.format = format
+            $0.resumes = true
+        }
         // All stages but the end: the store's rows are there, and the note of where the import stood.
         let session = try await ImportSession(source: .file(file), container: scratch.container, options: options)
         try await session.runStages { _ in }
@@ -115,7 +136,10 @@ import TidemarkStore
 
     @Test func `another source is not gone on with`() async throws {
         let scratch = try Scratch()
-        let options = ImportOptions.destination { $0.batchSize = 10; $0.resumes = true }
+        let options = ImportOptions.destination {
+            $0.batchSize = 10
+            $0.resumes = true
+        }
         let file = try scratch.writeLines(lines(0..<50), to: "in.jsonl")
         try await interrupt(scratch, file, options, after: 1)
         try scratch.writeLines(lines(1000..<1050), to: "in.jsonl")
@@ -153,7 +177,10 @@ import TidemarkStore
     @Test func `an asset cannot be had by naming its identifier`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")
-        let options = ImportOptions.destination { $0.assetFields = ["image"]; $0.rejects = scratch["rejects.jsonl"] }
+        let options = ImportOptions.destination {
+            $0.assetFields = ["image"]
+            $0.rejects = scratch["rejects.jsonl"]
+        }
         try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#, #"{"id": "c"}"#], options)
         let id = try #require(try scratch.records("Destination")[0].split(separator: "\"").last { $0.hasPrefix("asset:") })
         let summary = try await scratch.importing(

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Kills imports of real size at random moments, resumes each, and compares the stores with that of an undisturbed run.
+
+Every import is killed with SIGKILL at a moment drawn from its whole length, over and over, each time going on with --resume, until one
+comes to its end. Then its export and its assets must be those of the undisturbed run, byte for byte, its history must add up to the
+records, and `tidemark verify` must find nothing.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+TYPE = "Destination"
+
+
+def fail(text):
+    sys.exit(f"kill-import: {text}")
+
+
+def picture(number, size):
+    """A PNG whose pixels nobody will see: noise of about `size` bytes."""
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    noise = random.Random(number).randbytes(size)
+    header = (64).to_bytes(4, "big") + (64).to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", noise) + chunk(b"IEND", b"")
+
+
+def make_data(folder, records, pictures):
+    (folder / "pictures").mkdir(parents=True)
+    for number in range(pictures):
+        (folder / "pictures" / f"{number}.png").write_bytes(picture(number, 20_000 + number * 997 % 300_000))
+    drawn = random.Random(records)
+    manifest = folder / "records.jsonl"
+    with open(manifest, "w") as lines:
+        for number in range(records):
+            row = {"id": f"{drawn.getrandbits(32):08x}-{number}", "caption": f"Place {number}",
+                   "createdAt": f"2024-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z",
+                   "details": "x" * drawn.randrange(100, 1500), "rating": number % 6}
+            if pictures and number % (records // pictures) == 0:
+                row["image"] = f"pictures/{number // (records // pictures) % pictures}.png"
+            lines.write(json.dumps(row) + "\n")
+    return manifest
+
+
+class Run:
+    def __init__(self, options, manifest):
+        self.options, self.manifest = options, manifest
+
+    def command(self, container):
+        return [self.options.tidemark, "import", self.manifest, "--into", container, "--type", TYPE, "--id", "id", "--asset",
+                "image", "--batch", str(self.options.batch), "--json", "--resume"]
+
+    def finish(self, container):
+        found = subprocess.run(self.command(container), capture_output=True, text=True)
+        if found.returncode != 0:
+            fail(f"an import left alone ended with {found.returncode}: {found.stderr}")
+        return json.loads(found.stdout)
+
+    def kill_after(self, container, delay):
+        """Whether the import was killed; an import that came to its end before must have done so well."""
+        process = subprocess.Popen(self.command(container), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            _, errors = process.communicate(timeout=delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            if process.returncode == -signal.SIGKILL:
+                return True
+            errors = ""
+        if process.returncode != 0:
+            fail(f"an import ended with {process.returncode}: {errors}")
+        return False
+
+    def state(self, container):
+        """A digest of all that a reader can see: records, assets by name and content, and that history adds up."""
+        tool = self.options.tidemark
+        verify = subprocess.run([tool, "verify", container, "--json"], capture_output=True, text=True)
+        if verify.returncode != 0:
+            fail(f"verify of {container}: {verify.stdout}{verify.stderr}")
+        lines = subprocess.run([tool, "export", container, "--type", TYPE, "--to", "-"], capture_output=True, check=True).stdout
+        lines = sorted(lines.splitlines())
+        history = json.loads(subprocess.run([tool, "history", container, "--json"], capture_output=True, check=True).stdout)
+        inserted = sum(transaction["inserted"] for transaction in history)
+        touched = sum(transaction["updated"] + transaction["deleted"] for transaction in history)
+        if (inserted, touched) != (len(lines), 0):
+            fail(f"history of {container}: {inserted} insertions and {touched} other changes for {len(lines)} records")
+        digest = hashlib.sha256(b"\n".join(lines))
+        for path in sorted((container / "assets").glob("*/*")):
+            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tidemark", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program")
+    parser.add_argument("--kills", type=int, default=200, help="how often to kill, at least (200)")
+    parser.add_argument("--records", type=int, default=30_000, help="records of the manifest (30,000)")
+    parser.add_argument("--pictures", type=int, default=300, help="pictures (300)")
+    parser.add_argument("--batch", type=int, default=1000, help="rows of a batch (1,000)")
+    parser.add_argument("--manifest", type=pathlib.Path, help="a manifest with fields id and image to take instead of a made one")
+    parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    parser.add_argument("--seed", type=int, help="draws the same moments again")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}", flush=True)
+    moments = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.folder) as name:
+        folder = pathlib.Path(name)
+        manifest = options.manifest or make_data(folder / "data", options.records, options.pictures)
+        run = Run(options, manifest)
+        began = time.monotonic()
+        summary = run.finish(folder / "undisturbed")
+        length = time.monotonic() - began
+        wanted = run.state(folder / "undisturbed")
+        print(f"undisturbed: {summary['read']} records, {summary['assets']['stored']} assets, {length:.1f} s", flush=True)
+        kills = stores = 0
+        while kills < options.kills:
+            container = folder / f"killed-{stores}"
+            before = kills
+            while run.kill_after(container, length * moments.uniform(0.01, 1)):
+                kills += 1
+            stores += 1
+            found = run.state(container)
+            if found != wanted:
+                fail(f"after {kills - before} kills the store is not that of the undisturbed run (seed {seed})")
+            print(f"store {stores}: killed {kills - before} times, resumed, the same; {kills} kills so far", flush=True)
+            shutil.rmtree(container)
+    print(f"{kills} kills, {stores} stores, each the same as undisturbed")
+
+
+if __name__ == "__main__":
+    main()
