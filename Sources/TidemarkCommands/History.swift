@@ -11,7 +11,7 @@ struct History: AsyncParsableCommand {
             Examples:
               tidemark history MyJournal.tidemark --limit 5
               tidemark history MyJournal.tidemark --transaction 42 --json
-              tidemark history MyJournal.tidemark --record 0e7f6f0a-8f3e-4c4e-9d2b-3f0f6d1b2a11
+              tidemark history MyJournal.tidemark --record lofoten
             """)
 
     @Argument(help: "The container.")

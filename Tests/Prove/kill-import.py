@@ -90,7 +90,8 @@ class Run:
             fail(f"verify of {container}: {verify.stdout}{verify.stderr}")
         lines = subprocess.run([tool, "export", container, "--type", TYPE, "--to", "-"], capture_output=True, check=True).stdout
         lines = sorted(lines.splitlines())
-        history = json.loads(subprocess.run([tool, "history", container, "--json"], capture_output=True, check=True).stdout)
+        history = subprocess.run([tool, "history", container, "--json"], capture_output=True, check=True).stdout
+        history = json.loads(history)["transactions"]
         inserted = sum(transaction["inserted"] for transaction in history)
         touched = sum(transaction["updated"] + transaction["deleted"] for transaction in history)
         if (inserted, touched) != (len(lines), 0):
