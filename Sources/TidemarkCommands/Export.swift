@@ -13,8 +13,10 @@ struct Export: AsyncParsableCommand {
             store understands.
 
             Examples:
-              tidemark export MyJournal.tidemark --type Destination --to backup/journal.jsonl --assets backup/pictures
-              tidemark export MyJournal.tidemark --type Destination --to - --format csv | head
+              tidemark export MyJournal.tidemark --type Destination \\
+                  --to backup/journal.jsonl --assets backup/pictures
+              tidemark export MyJournal.tidemark --type Destination --to - \\
+                  --format csv | head
             """)
 
     @Argument(help: "The container.")

@@ -31,11 +31,15 @@ struct Import: AsyncParsableCommand {
             Without --id a record's name is derived from its content, so that identical rows are one record.
 
             Examples:
-              tidemark import journal.jsonl --into MyJournal.tidemark --type Destination --id id --asset image
-              tidemark import places.csv --into MyJournal.tidemark --type Place --map "Date Taken=createdAt" --rejects rejects.jsonl
+              tidemark import journal.jsonl --into MyJournal.tidemark \\
+                  --type Destination --id id --asset image
+              tidemark import places.csv --into MyJournal.tidemark --type Place \\
+                  --map "Date Taken=createdAt" --rejects rejects.jsonl
               tidemark import ~/Pictures --into MyJournal.tidemark
-              zcat journal.jsonl.gz | tidemark import - --into MyJournal.tidemark --type Destination --id id --json
-              tidemark import journal.jsonl --into MyJournal.tidemark --type Destination --id id --dry-run
+              zcat journal.jsonl.gz | tidemark import - --into MyJournal.tidemark \\
+                  --type Destination --id id --json
+              tidemark import journal.jsonl --into MyJournal.tidemark \\
+                  --type Destination --id id --dry-run
             """)
 
     @Argument(help: "The manifest, the folder of photos, or '-' for standard input.")

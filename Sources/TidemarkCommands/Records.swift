@@ -11,8 +11,10 @@ struct Records: AsyncParsableCommand {
             The condition is SQL over the type's fields, _name and the bookkeeping columns; times are microseconds since 1970.
 
             Examples:
-              tidemark records MyJournal.tidemark --type Destination --sort createdAt --descending --limit 10
-              tidemark records MyJournal.tidemark --type Destination --where "rating >= 4 AND caption LIKE '%Iceland%'" --json
+              tidemark records MyJournal.tidemark --type Destination --sort createdAt \\
+                  --descending --limit 10
+              tidemark records MyJournal.tidemark --type Destination \\
+                  --where "rating >= 4 AND caption LIKE '%Iceland%'" --json
             """)
 
     @Argument(help: "The container.")

@@ -7,12 +7,15 @@ public struct Tidemark: AsyncParsableCommand {
         abstract: "The record store that syncs and shares, everywhere Swift runs.",
         discussion: """
             Examples:
-              tidemark import Examples/journal/journal.jsonl --into MyJournal.tidemark --type Destination --id id --asset image
-              tidemark records MyJournal.tidemark --type Destination --sort createdAt --descending --limit 10
+              tidemark import Examples/journal/journal.jsonl --into MyJournal.tidemark \\
+                  --type Destination --id id --asset image
+              tidemark records MyJournal.tidemark --type Destination --sort createdAt \\
+                  --descending --limit 10
               tidemark verify MyJournal.tidemark
 
-            Exit codes: 0 done; 1 verify found problems; 64 wrong usage; 65 some rows were refused, the rest is imported; 66 the source
-            can't be read; 73 the target can't be made; 74 a file can't be read or written, the disk is full.
+            Exit codes: 0 done; 1 verify found problems; 64 wrong usage; 65 some rows were refused, the rest is imported; 66 the \
+            source can't be read; 73 the target can't be made; 74 a file can't be read or written, the disk is full; 75 the store \
+            is in use; 130 interrupted.
             """,
         version: "0.1.0",
         subcommands: [Import.self, Records.self, Export.self, Verify.self, History.self])
