@@ -17,7 +17,6 @@
 
 #include "tide_blob_layout.h"
 #include "tide_fingerprints.h"
-#include "tide_known_files.h"
 
 #if defined(__APPLE__)
 #define MODIFIED(status) ((status).st_mtimespec)
@@ -37,8 +36,6 @@ enum {
     direct_block = 4096,
     /// A blob younger than this may have been put there by a process that has not made it durable yet.
     unsettled_seconds = 120,
-    /// A file changed less than this ago may change again without its times telling.
-    restless_seconds = 2,
 };
 
 struct tide_blob_store {
@@ -49,7 +46,6 @@ struct tide_blob_store {
     pthread_mutex_t mutex;
     /// Of a dry run: contents that would be new.
     tide_fingerprints *seen;
-    tide_known_files *known;
 #if !defined(__linux__)
     /// Blobs not yet durable, where there is no call that flushes a whole file system.
     char (*unsynced)[TIDE_BLOB_ID_SIZE];
@@ -74,9 +70,8 @@ tide_status tide_blob_store_create(const char *container, bool dry_run, tide_blo
     created->dry_run = dry_run;
     pthread_mutex_init(&created->mutex, NULL);
     tide_status status = TIDE_OK;
-    if (!(created->known = tide_known_files_create())) status = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     int folder = open(container, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!status && folder < 0 && !(dry_run && errno == ENOENT)) status = tide_error_errno(error, "open the container", container);
+    if (folder < 0 && !(dry_run && errno == ENOENT)) status = tide_error_errno(error, "open the container", container);
     if (dry_run && !status && !(created->seen = tide_fingerprints_create())) status = TIDE_NO_MEMORY;
     if (folder >= 0) {
         if (!status) status = folder_open(folder, "assets", "assets", !dry_run, &created->assets, error);
@@ -96,16 +91,11 @@ void tide_blob_store_destroy(tide_blob_store *store) {
     if (store->assets >= 0) close(store->assets);
     if (store->staging >= 0) close(store->staging);
     tide_fingerprints_destroy(store->seen);
-    tide_known_files_destroy(store->known);
     pthread_mutex_destroy(&store->mutex);
 #if !defined(__linux__)
     free(store->unsynced);
 #endif
     free(store);
-}
-
-void tide_blob_store_remember(tide_blob_store *store, const tide_file_identity *file, const char *id) {
-    tide_known_files_add(store->known, file, id);
 }
 
 #if defined(__linux__)
@@ -604,24 +594,6 @@ static void exif_take(const content *content, const tide_image *image, tide_exif
     exif->length = length;
 }
 
-static tide_file_identity file_identity(const struct stat *status) {
-    return (tide_file_identity){
-        .device = (uint64_t)status->st_dev, .inode = (uint64_t)status->st_ino, .size = (uint64_t)status->st_size,
-        .modified = (int64_t)MODIFIED(*status).tv_sec * 1000000000 + MODIFIED(*status).tv_nsec,
-        .changed = (int64_t)CHANGED(*status).tv_sec * 1000000000 + CHANGED(*status).tv_nsec,
-    };
-}
-
-/// Whether a file was taken in before, and its blob is there.
-static bool is_known(tide_intake *intake, tide_blob *blob) {
-    char path[TIDE_BLOB_ID_SIZE + 4];
-    struct stat status;
-    if (intake->store->assets < 0 || !tide_known_files_find(intake->store->known, &blob->file, blob->id)) return false;
-    snprintf(path, sizeof path, "%.2s/%s", blob->id, blob->id);
-    return fstatat(intake->store->assets, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
-           (uint64_t)status.st_size == blob->file.size;
-}
-
 tide_status tide_intake_file(
     tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *exif, tide_error *error
 ) {
@@ -631,17 +603,7 @@ tide_status tide_intake_file(
     struct stat before;
     tide_status status = file_open(intake->root, path, &source, &before, error);
     if (status) return status;
-    blob->file = file_identity(&before);
-    blob->size = blob->file.size;
-    content content = {.descriptor = source, .size = blob->size};
-    if (is_known(intake, blob)) {
-        // Only what a photo says of itself is read.
-        if (exif) status = image_check(&content, path, true, &blob->image, error);
-        if (exif && !status) exif_take(&content, &blob->image, exif);
-        if (!status && !is_unchanged(source, &before)) status = refuse_changed(path, error);
-        close(source);
-        return status;
-    }
+    content content = {.descriptor = source, .size = (uint64_t)before.st_size};
     if (content.size == 0) {
         status = tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", path);
     } else if (content.size <= small_file) {
@@ -658,7 +620,8 @@ tide_status tide_intake_file(
     if (status) stage_drop(intake->store, &content);
     if (content.descriptor != source) close(content.descriptor);
     close(source);
-    blob->is_memorable = !status && time(NULL) - CHANGED(before).tv_sec > restless_seconds;
+    blob->size = content.size;
+    blob->modified = (int64_t)MODIFIED(before).tv_sec * 1000000 + MODIFIED(before).tv_nsec / 1000;
     return status;
 }
 

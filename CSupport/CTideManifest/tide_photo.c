@@ -93,10 +93,6 @@ static tide_status name_row(tide_batch *batch, uint32_t row, const char *type_na
     return status ? status : tide_batch_row_name(batch, row, name, sizeof name, NULL);
 }
 
-static int64_t floor_microseconds(int64_t nanoseconds) {
-    return nanoseconds / 1000 - (nanoseconds % 1000 < 0);
-}
-
 static tide_status row_fill(
     tide_batch *batch, uint32_t row, const uint32_t columns[column_count], const photo *photo, const char *path,
     const char *type_name
@@ -108,8 +104,7 @@ static tide_status row_fill(
     const tide_image *image = &photo->blob.image;
     tide_status status = set_text(batch, columns[column_caption], name, stem);
     if (!status) {
-        int64_t time = photo->exif.has_time ? photo->exif.time : floor_microseconds(photo->blob.file.modified);
-        status = set_integer(batch, columns[column_created], time);
+        status = set_integer(batch, columns[column_created], photo->exif.has_time ? photo->exif.time : photo->blob.modified);
     }
     if (!status) status = set_text(batch, columns[column_image], photo->blob.id, strlen(photo->blob.id));
     if (!status && image->width && image->height) {

@@ -1,6 +1,5 @@
 import CTideCore
 import Foundation
-import GRDB
 
 /// The assets of a container, open for taking files in.
 ///
@@ -17,28 +16,6 @@ package final class BlobStore: @unchecked Sendable {
         package let media: Int
         /// The content was not there before.
         package let isNew: Bool
-        /// The file that it came from, if that is worth remembering.
-        package let file: FileIdentity?
-    }
-
-    /// What the file system says of a file.
-    package struct FileIdentity: Sendable {
-        package let device, inode, size, modified, changed: Int64
-
-        init(_ file: tide_file_identity) {
-            (device, inode) = (Int64(bitPattern: file.device), Int64(bitPattern: file.inode))
-            (size, modified, changed) = (Int64(bitPattern: file.size), file.modified, file.changed)
-        }
-
-        init(_ row: Row) {
-            (device, inode, size, modified, changed) = (row[0], row[1], row[2], row[3], row[4])
-        }
-
-        var core: tide_file_identity {
-            tide_file_identity(
-                device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode), size: UInt64(bitPattern: size),
-                modified: modified, changed: changed)
-        }
     }
 
     package let pointer: OpaquePointer
@@ -93,13 +70,6 @@ package final class BlobStore: @unchecked Sendable {
         if let marker { try? FileManager.default.removeItem(at: marker) }
     }
 
-    /// Tells of a file that was taken in before and the blob that it became: while it stays as it was, it is not read again. To be
-    /// called before files are taken in.
-    func remember(_ file: FileIdentity, asset: String) {
-        var file = file.core
-        tide_blob_store_remember(pointer, &file, asset)
-    }
-
     /// Makes all blobs taken in so far durable. Nothing may name them in a committed record before.
     package func sync() throws(StoreError) {
         try checked { tide_blob_store_sync(pointer, &$0) }
@@ -151,8 +121,7 @@ package final class IntakeWorkers: @unchecked Sendable {
                         let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
                         context!.assumingMemoryBound(to: [BlobStore.Blob].self).pointee.append(
                             BlobStore.Blob(
-                                id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new,
-                                file: blob.is_memorable ? BlobStore.FileIdentity(blob.file) : nil))
+                                id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new))
                     }, &error)
             }
         }

@@ -81,15 +81,6 @@ extension RecordStore {
         }
     }
 
-    /// Tells `blobs` of the files that were taken in before, as far as there is room for them.
-    package func recall(in blobs: BlobStore) throws(StoreError) {
-        try read("read the list of files") { db in
-            let sql = "SELECT f.* FROM \(base == nil ? "" : "base.")tide_files f LIMIT 200000"
-            let rows = try Row.fetchCursor(db, sql: sql)
-            while let row = try rows.next() { blobs.remember(BlobStore.FileIdentity(row), asset: row["asset"]) }
-        }
-    }
-
     /// Ends an import: builds the index of a type that was loaded, forgets the import's checkpoint, and moves the log into the
     /// database.
     package func endImport(type: String, source: String?) throws(StoreError) {
@@ -181,9 +172,6 @@ extension RecordStore {
         for blob in write.blobs where named?.contains(blob.id) ?? true {
             try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
                 .execute(arguments: [blob.id, blob.size, blob.media])
-            guard let file = blob.file else { continue }
-            try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_files VALUES (?, ?, ?, ?, ?, ?)")
-                .execute(arguments: [file.device, file.inode, file.size, file.modified, file.changed, blob.id])
         }
         let checkpoint = try write.checkpoint?(counts)
         guard !counts.isUnchanged else { return counts }

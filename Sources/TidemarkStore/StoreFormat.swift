@@ -32,10 +32,6 @@ enum StoreFormat {
             last_row INTEGER NOT NULL, change_id INTEGER NOT NULL
         ) STRICT;
         CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-        CREATE TABLE tide_files (
-            device INTEGER NOT NULL, inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
-            changed INTEGER NOT NULL, asset TEXT NOT NULL, PRIMARY KEY (device, inode)
-        ) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
         INSERT INTO tide_counters (name, value) VALUES ('next_change', 1), ('next_transaction', 1);
         INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');

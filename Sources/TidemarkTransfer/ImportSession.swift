@@ -43,7 +43,6 @@ actor ImportSession {
         self.options = options
 
         try await store.declare(options.schema, environment: environment)
-        try await store.recall(in: blobs)
         let known = Self.knownFields(options: options, existing: existing, declared: declared)
         for schema in [existing, declared] { try Self.checkAssets(options.assetFields, against: schema) }
         if isFolder, let existing { try Self.checkPhotos(against: existing) }

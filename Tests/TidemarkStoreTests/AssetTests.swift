@@ -64,27 +64,6 @@ import TidemarkTransfer
         #expect(try scratch.verification().assets == 2)
     }
 
-    @Test func `a file at rest is not read again until the file system says that it changed`() async throws {
-        let scratch = try Scratch()
-        let file = try scratch.write(Picture.png(1), to: "a.png")
-        // At rest since long: only then is it remembered.
-        try await Task.sleep(for: .seconds(3.1))
-        try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options)
-        #expect(try await scratch.reader().database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_files") } == 1)
-        #expect(
-            try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options).changes == ChangeCounts(unchanged: 1)
-        )
-        // The same size and time of modification, but another content.
-        let modified = try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date
-        #expect(Picture.png(1).count == Picture.png(2).count)
-        let handle = try FileHandle(forWritingTo: file)
-        try handle.write(contentsOf: Picture.png(2))
-        try handle.close()
-        try FileManager.default.setAttributes([.modificationDate: try #require(modified)], ofItemAtPath: file.path)
-        #expect(try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options).changes.updated == 1)
-        #expect(try bytes(scratch, "a") == Picture.png(2))
-    }
-
     @Test func `lists of assets are taken in`() async throws {
         let scratch = try Scratch()
         for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }

@@ -8,8 +8,6 @@
 /// XXH3 detects accident, not malice: two different files with one digest are easy to make. So on a digest that is there already the
 /// bytes are compared, and a different content of the same digest and size gets an identifier of its own, `<32 hex>-<size>-<n>`.
 ///
-/// A file that the store remembers, and of which the file system says the same as then, is not read again.
-///
 /// Limits: files up to `small_file` bytes are held in memory, larger ones are streamed; memory is bounded per worker.
 /// Threads: a store may be used by several threads at once, an intake by one.
 ///
@@ -30,25 +28,15 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// "<32 hex>-<size up to 20 digits>-<discriminator up to 3 digits>" and NUL.
 #define TIDE_BLOB_ID_SIZE 64
 
-/// What a file system says of a file. As long as none of it changes, neither has the content: the time of the last change of a file
-/// or its metadata cannot be set by a program.
-typedef struct tide_file_identity {
-    uint64_t device, inode, size;
-    /// Modification and status change, nanoseconds since 1970 UTC.
-    int64_t modified, changed;
-} tide_file_identity;
-
 /// A blob that is in the store.
 typedef struct tide_blob {
     char id[TIDE_BLOB_ID_SIZE];
     uint64_t size;
     tide_image image;
-    /// The file it came from.
-    tide_file_identity file;
+    /// Modification time of the file it came from, microseconds since 1970 UTC.
+    int64_t modified;
     /// The content was not there before.
     bool is_new;
-    /// The file is worth remembering: it was read, and has been at rest for some seconds, so that a change to come will show.
-    bool is_memorable;
 } tide_blob;
 
 typedef struct tide_blob_store tide_blob_store;
@@ -58,10 +46,6 @@ typedef struct tide_blob_store tide_blob_store;
 tide_status tide_blob_store_create(
     const char *container, bool dry_run, tide_blob_store *TIDE_NULLABLE *_Nonnull store, tide_error *TIDE_NULLABLE error);
 void tide_blob_store_destroy(tide_blob_store *TIDE_NULLABLE store);
-
-/// Tells the store of a file that was taken in before and what it became; while the file stays as it was, it is not read again. To be
-/// called before intake begins.
-void tide_blob_store_remember(tide_blob_store *store, const tide_file_identity *file, const char *id);
 
 /// Makes all blobs taken in so far durable, with their names. Does nothing when there were none since the last call.
 tide_status tide_blob_store_sync(tide_blob_store *store, tide_error *TIDE_NULLABLE error);
