@@ -61,12 +61,13 @@ void tide_batch_reset(tide_batch *batch) {
     }
     batch->text_length = 0;
     batch->row_count = batch->live_count = batch->rejection_count = 0;
-    batch->cell_bytes = 0;
     batch->next_column = 0;
 }
 
 bool tide_batch_is_full(const tide_batch *batch) {
-    size_t bytes = batch->text_length + batch->cell_bytes + (size_t)batch->rejection_count * sizeof(tide_rejection);
+    // A cell for each field of each row: the next row may make a column that is empty so far as long as the batch.
+    size_t cells = (size_t)batch->column_count * batch->row_count * sizeof(tide_cell);
+    size_t bytes = batch->text_length + cells + (size_t)batch->rejection_count * sizeof(tide_rejection);
     return batch->row_count + batch->rejection_count >= batch->row_limit || bytes >= batch->byte_limit;
 }
 
@@ -174,6 +175,14 @@ tide_status tide_batch_row_add(tide_batch *batch, uint64_t line, tide_span sourc
     return TIDE_OK;
 }
 
+/// Sets a cell beyond the column's end.
+static tide_status cell_put(tide_column *column, uint32_t place, tide_cell cell) {
+    if (!grow((void **)&column->cells, &column->capacity, place + 1, sizeof(tide_cell))) return TIDE_NO_MEMORY;
+    while (column->count < place) column->cells[column->count++] = (tide_cell){.kind = TIDE_KIND_ABSENT};
+    column->cells[column->count++] = cell;
+    return TIDE_OK;
+}
+
 tide_status tide_batch_row_set(tide_batch *batch, uint32_t index, tide_cell cell) {
     tide_column *column = &batch->columns[index];
     uint32_t row = batch->row_count - 1;
@@ -184,11 +193,23 @@ tide_status tide_batch_row_set(tide_batch *batch, uint32_t index, tide_cell cell
         column->cells[place] = cell;
         return TIDE_OK;
     }
-    uint32_t before = column->capacity;
-    if (!grow((void **)&column->cells, &column->capacity, place + 1, sizeof(tide_cell))) return TIDE_NO_MEMORY;
-    batch->cell_bytes += (size_t)(column->capacity - before) * sizeof(tide_cell);
-    while (column->count < place) column->cells[column->count++] = (tide_cell){.kind = TIDE_KIND_ABSENT};
-    column->cells[column->count++] = cell;
+    return cell_put(column, place, cell);
+}
+
+tide_status tide_batch_row_complete(tide_batch *batch, uint32_t row, uint32_t earlier, uint64_t seed) {
+    for (uint32_t i = 0; i < batch->column_count; i++) {
+        tide_column *column = &batch->columns[i];
+        tide_cell cell = tide_column_cell(column, earlier);
+        if (cell.kind == TIDE_KIND_ABSENT || tide_column_cell(column, row).kind != TIDE_KIND_ABSENT) continue;
+        // The column has the earlier row, so it begins before this one.
+        uint32_t place = row - column->first_row;
+        if (place < column->count) {
+            column->cells[place] = cell;
+        } else if (cell_put(column, place, cell)) {
+            return TIDE_NO_MEMORY;
+        }
+        batch->rows[row].digest += tide_cell_digest(batch, cell, tide_field_seed(seed, column->name, column->name_length));
+    }
     return TIDE_OK;
 }
 
@@ -288,25 +309,24 @@ uint64_t tide_value_digest_real(uint64_t field_seed, double value) {
     return digest_word(field_seed, word);
 }
 
+uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed) {
+    switch (cell.kind) {
+    case TIDE_KIND_INTEGER: return tide_value_digest_integer(field_seed, cell.integer);
+    case TIDE_KIND_REAL: return tide_value_digest_real(field_seed, cell.real);
+    case TIDE_KIND_TEXT:
+    case TIDE_KIND_BLOB:
+    case TIDE_KIND_CLAIM: return tide_value_digest_bytes(field_seed, batch->text + cell.offset, cell.length);
+    default: return 0;
+    }
+}
+
 void tide_batch_digest(tide_batch *batch, uint64_t seed) {
     for (uint32_t row = 0; row < batch->row_count; row++) batch->rows[row].digest = 0;
     for (uint32_t i = 0; i < batch->column_count; i++) {
         const tide_column *column = &batch->columns[i];
         uint64_t field_seed = tide_field_seed(seed, column->name, column->name_length);
         for (uint32_t j = 0; j < column->count; j++) {
-            tide_cell cell = column->cells[j];
-            uint64_t digest = 0;
-            switch (cell.kind) {
-            case TIDE_KIND_INTEGER: digest = tide_value_digest_integer(field_seed, cell.integer); break;
-            case TIDE_KIND_REAL: digest = tide_value_digest_real(field_seed, cell.real); break;
-            case TIDE_KIND_TEXT:
-            case TIDE_KIND_BLOB:
-            case TIDE_KIND_CLAIM:
-                digest = tide_value_digest_bytes(field_seed, batch->text + cell.offset, cell.length);
-                break;
-            default: break;
-            }
-            batch->rows[column->first_row + j].digest += digest;
+            batch->rows[column->first_row + j].digest += tide_cell_digest(batch, column->cells[j], field_seed);
         }
     }
 }

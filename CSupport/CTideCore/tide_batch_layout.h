@@ -38,7 +38,6 @@ struct tide_batch {
     uint32_t rejection_count, rejection_capacity;
     uint32_t row_limit;
     size_t byte_limit;
-    size_t cell_bytes;
     /// The column that a lookup by name tries first: rows of one source have their fields in one order.
     uint32_t next_column;
 };
@@ -47,5 +46,11 @@ static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row
     uint32_t index = row - column->first_row;
     return row >= column->first_row && index < column->count ? column->cells[index] : (tide_cell){.kind = TIDE_KIND_ABSENT};
 }
+
+/// The digest of a cell's value; 0 for none.
+uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed);
+
+/// Fills what a row does not speak of with what an earlier one says; the row's digest follows.
+tide_status tide_batch_row_complete(tide_batch *batch, uint32_t row, uint32_t earlier, uint64_t seed);
 
 #endif

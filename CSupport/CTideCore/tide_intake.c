@@ -28,7 +28,11 @@ struct tide_paths {
     uint64_t seed;
 };
 
-enum { path_limit = 16384 };
+enum {
+    /// Paths of which the outcome is remembered.
+    path_limit = 16384,
+    row_path_limit = 4096,
+};
 
 static void tide_paths_clear(tide_paths *paths) {
     for (uint32_t i = 0; i < paths->count; i++) {
@@ -218,6 +222,77 @@ static tide_status cell_settle(tide_batch *batch, uint32_t row, uint32_t column,
     return TIDE_OK;
 }
 
+/// Runs `visit` for every path of a live row, and stops at the first that returns false.
+static bool row_visit_paths(
+    tide_batch *batch, uint32_t row, bool (*visit)(void *context, const char *path, size_t length), void *context
+) {
+    for (uint32_t column = 0; column < tide_batch_column_count(batch); column++) {
+        tide_cell cell = tide_batch_cell(batch, row, column);
+        if (!cell_is_path(cell)) continue;
+        const char *path;
+        size_t length;
+        for (uint32_t at = 0; (path = cell_next_path(batch, cell, &at, &length));) {
+            if (!visit(context, path, length)) return false;
+        }
+    }
+    return true;
+}
+
+static bool path_count(void *context, const char *path, size_t length) {
+    (void)path, (void)length;
+    return ++*(uint32_t *)context <= row_path_limit;
+}
+
+static bool path_place(void *context, const char *path, size_t length) {
+    return tide_paths_place(context, path, length) != UINT32_MAX;
+}
+
+/// Notes the paths of rows from `*row` on until there are enough for a round; `*row` is where the next one begins.
+static tide_status paths_gather(tide_batch *batch, tide_paths *paths, uint32_t *row) {
+    uint32_t rows = tide_batch_row_count(batch);
+    for (; *row < rows && paths->count < path_limit; ++*row) {
+        if (!tide_batch_row_is_live(batch, *row)) continue;
+        uint32_t count = 0;
+        if (!row_visit_paths(batch, *row, path_count, &count)) {
+            char message[80];
+            snprintf(message, sizeof message, "the row names more than %d files", row_path_limit);
+            tide_status status = tide_batch_row_reject(batch, *row, "", 0, TIDE_REJECT_TOO_MANY_ASSETS, message);
+            if (status) return status;
+        } else if (!row_visit_paths(batch, *row, path_place, paths)) {
+            return TIDE_NO_MEMORY;
+        }
+    }
+    return TIDE_OK;
+}
+
+typedef struct visit {
+    tide_paths *paths;
+    tide_blob_visitor visitor;
+    void *context;
+} visit;
+
+static bool path_visit(void *context, const char *path, size_t length) {
+    visit *it = context;
+    path_outcome *outcome = &it->paths->outcomes[tide_paths_place(it->paths, path, length)];
+    if (outcome->is_visited || outcome->status) return true;
+    outcome->is_visited = true;
+    it->visitor(it->context, &outcome->blob);
+    outcome->blob.is_new = false;
+    return true;
+}
+
+/// Puts the identifiers of blobs in the place of a row's paths, or refuses the row.
+static tide_status row_settle(tide_batch *batch, uint32_t row, visit *visit) {
+    if (!tide_batch_row_is_live(batch, row)) return TIDE_OK;
+    row_visit_paths(batch, row, path_visit, visit);
+    for (uint32_t column = 0; column < tide_batch_column_count(batch) && tide_batch_row_is_live(batch, row); column++) {
+        tide_cell cell = tide_batch_cell(batch, row, column);
+        tide_status status = cell_is_path(cell) ? cell_settle(batch, row, column, cell, visit->paths) : TIDE_OK;
+        if (status) return status;
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_intake_batch(
     tide_intake *const *workers, uint32_t worker_count, tide_batch *batch, tide_blob_visitor visitor, void *context, tide_error *error
 ) {
@@ -227,46 +302,18 @@ tide_status tide_intake_batch(
         if (!paths) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         paths->seed = (uint64_t)(uintptr_t)paths ^ (uint64_t)time(NULL) << 20;
     }
-    if (paths->count > path_limit) tide_paths_clear(paths);
-    uint32_t first = paths->count;
-    uint32_t rows = tide_batch_row_count(batch), columns = tide_batch_column_count(batch);
     for (uint32_t i = 0; i < paths->count; i++) paths->outcomes[i].is_visited = false;
-    for (uint32_t column = 0; column < columns; column++) {
-        if ((tide_batch_column_type(batch, column) & ~TIDE_TYPE_LIST) != TIDE_TYPE_ASSET) continue;
-        for (uint32_t row = 0; row < rows; row++) {
-            tide_cell cell = tide_batch_cell(batch, row, column);
-            if (!cell_is_path(cell) || !tide_batch_row_is_live(batch, row)) continue;
-            size_t length;
-            const char *path;
-            for (uint32_t at = 0; (path = cell_next_path(batch, cell, &at, &length));) {
-                if (tide_paths_place(paths, path, length) == UINT32_MAX) {
-                    return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-                }
-            }
-        }
-    }
-    if (paths->count == 0) return TIDE_OK;
-    tide_status status = paths_take_in(workers, worker_count, paths, first, error);
-    if (status) return status;
-    for (uint32_t column = 0; column < columns; column++) {
-        if ((tide_batch_column_type(batch, column) & ~TIDE_TYPE_LIST) != TIDE_TYPE_ASSET) continue;
-        for (uint32_t row = 0; row < rows; row++) {
-            tide_cell cell = tide_batch_cell(batch, row, column);
-            if (!cell_is_path(cell) || !tide_batch_row_is_live(batch, row)) continue;
-            size_t length;
-            const char *path;
-            for (uint32_t at = 0; (path = cell_next_path(batch, cell, &at, &length));) {
-                path_outcome *outcome = &paths->outcomes[tide_paths_place(paths, path, length)];
-                if (outcome->is_visited || outcome->status) continue;
-                outcome->is_visited = true;
-                visitor(context, &outcome->blob);
-                outcome->blob.is_new = false;
-            }
-            if (cell_settle(batch, row, column, cell, paths)) {
-                return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-            }
+    visit visit = {paths, visitor, context};
+    uint32_t row = 0, rows = tide_batch_row_count(batch);
+    while (row < rows) {
+        if (paths->count >= path_limit) tide_paths_clear(paths);
+        uint32_t first_row = row, first_path = paths->count;
+        if (paths_gather(batch, paths, &row)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        tide_status status = paths_take_in(workers, worker_count, paths, first_path, error);
+        if (status) return status;
+        for (uint32_t i = first_row; i < row; i++) {
+            if (row_settle(batch, i, &visit)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         }
     }
     return TIDE_OK;
 }
-

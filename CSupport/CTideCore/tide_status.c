@@ -66,6 +66,7 @@ const char *tide_reject_name(tide_reject reject) {
     case TIDE_REJECT_ASSET_NOT_AN_IMAGE: return "assetNotAnImage";
     case TIDE_REJECT_ASSET_UNKNOWN: return "assetUnknown";
     case TIDE_REJECT_ASSET_COLLISIONS: return "assetCollisions";
+    case TIDE_REJECT_TOO_MANY_ASSETS: return "tooManyAssets";
     }
     return "none";
 }

@@ -176,6 +176,11 @@ static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
 
 tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, tide_error *error) {
     table_clear(writer);
+    if (table->field_count > TIDE_BATCH_COLUMN_LIMIT) {
+        return tide_error_set(
+            error, TIDE_CORRUPT, 0, "the table %s has %u fields; at most %d are allowed", table->name, table->field_count,
+            TIDE_BATCH_COLUMN_LIMIT);
+    }
     if (fields_copy(writer, table)) return out_of_memory(error);
 
     tide_text sql = {0};
@@ -337,17 +342,6 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
         return cell.length == 0 || memcmp(bytes, batch->text + cell.offset, cell.length) == 0;
     }
     default: return type == SQLITE_NULL;
-    }
-}
-
-static uint64_t cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed) {
-    switch (cell.kind) {
-    case TIDE_KIND_INTEGER: return tide_value_digest_integer(field_seed, cell.integer);
-    case TIDE_KIND_REAL: return tide_value_digest_real(field_seed, cell.real);
-    case TIDE_KIND_TEXT:
-    case TIDE_KIND_BLOB:
-    case TIDE_KIND_CLAIM: return tide_value_digest_bytes(field_seed, batch->text + cell.offset, cell.length);
-    default: return 0;
     }
 }
 
@@ -547,7 +541,7 @@ static tide_status row_compare(apply *it, uint32_t index, int64_t id) {
             sqlite3_reset(stored);
             return claim_reject(it, index, &writer->fields[i]);
         }
-        digest += cell_digest(it->batch, cell, writer->fields[i].seed);
+        digest += tide_cell_digest(it->batch, cell, writer->fields[i].seed);
         writer->changed_fields[i / 8] |= (uint8_t)(1 << (i % 8));
         is_changed = true;
     }
@@ -612,7 +606,9 @@ static tide_status digests_compare(apply *it, ordered_row *rows, uint32_t count,
     uint32_t i = 0;
     int code = SQLITE_DONE;
     while (i < count && (code = sqlite3_step(writer->scan)) == SQLITE_ROW) {
-        if ((uint64_t)sqlite3_column_int64(writer->scan, 0) < rows[i].rank) continue;
+        uint64_t id = (uint64_t)sqlite3_column_int64(writer->scan, 0);
+        if (id < rows[i].rank) continue;
+        if (id > rows[i].rank) break;
         if ((uint64_t)sqlite3_column_int64(writer->scan, 1) == it->batch->rows[rows[i].row].digest) {
             it->counts->unchanged++;
         } else {
@@ -756,25 +752,47 @@ static tide_status found_write(apply *it, ordered_row *found, uint32_t count, or
     return status;
 }
 
+/// Whether rows claim assets that their record must hold already: what one may claim depends on those before it.
+static bool rows_claim(const apply *it, const ordered_row *rows, uint32_t count) {
+    for (uint32_t i = 0; i < it->batch->column_count; i++) {
+        for (uint32_t j = 0; j < count; j++) {
+            if (tide_column_cell(&it->batch->columns[i], rows[j].row).kind == TIDE_KIND_CLAIM) return true;
+        }
+    }
+    return false;
+}
+
+/// Makes the last of `count` rows of one name say what all of them say one after the other, so that a source that names a record
+/// twice changes nothing when it comes again. The others count as unchanged.
+static tide_status rows_fold(apply *it, const ordered_row *rows, uint32_t count) {
+    uint32_t last = rows[count - 1].row;
+    for (uint32_t i = count - 1; i-- > 0;) {
+        if (tide_batch_row_complete(it->batch, last, rows[i].row, it->writer->seed)) return out_of_memory(it->error);
+        it->counts->unchanged++;
+    }
+    return TIDE_OK;
+}
+
 /// Writes rows by looking their names up. `rows` is followed by as much room again.
 static tide_status rows_write(apply *it, ordered_row *rows, uint32_t count) {
     ordered_row *room = rows + count;
     for (uint32_t i = 0; i < count; i++) rows[i].rank = key_prefix(it->batch, &it->batch->rows[rows[i].row]);
     sort_rows(rows, count, it->batch, comes_before_by_key);
-    // From the front of the room the rows that were found, from its end those whose name came before in this batch; new ones move
-    // to the front of the rows.
-    uint32_t found = 0, fresh = 0, repeated = 0;
+    // From the front of the room the rows that were found, from its end those that must wait for others of their name; new ones
+    // move to the front of the rows.
+    uint32_t found = 0, fresh = 0, waiting = 0;
     tide_status status = TIDE_OK;
-    ordered_row last = {0};
-    for (uint32_t i = 0; i < count && !status; i++) {
+    for (uint32_t i = 0, end; i < count && !status; i = end) {
         ordered_row row = rows[i];
         int64_t id = 0;
-        if (i > 0 && compare_keys(it->batch, last, row) == 0) {
-            room[count - ++repeated] = row;
-            continue;
-        }
-        last = row;
         if ((status = row_find(it, row.row, &id))) break;
+        for (end = i + 1; end < count && compare_keys(it->batch, row, rows[end]) == 0;) end++;
+        if (end > i + 1 && id && !rows_claim(it, rows + i, end - i)) {
+            row = rows[end - 1];
+            status = rows_fold(it, rows + i, end - i);
+        } else {
+            for (uint32_t j = i + 1; j < end; j++) room[count - ++waiting] = rows[j];
+        }
         if (id) {
             room[found++] = (ordered_row){.rank = (uint64_t)id, .row = row.row};
         } else {
@@ -783,7 +801,7 @@ static tide_status rows_write(apply *it, ordered_row *rows, uint32_t count) {
     }
     for (uint32_t i = 0; i < fresh && !status; i++) status = row_insert_if_free(it, rows[i].row);
     if (!status) status = found_write(it, room, found, rows);
-    for (uint32_t i = 1; i <= repeated && !status; i++) {
+    for (uint32_t i = 1; i <= waiting && !status; i++) {
         ordered_row row = room[count - i];
         int64_t id;
         if ((status = row_find(it, row.row, &id))) break;

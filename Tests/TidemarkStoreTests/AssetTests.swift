@@ -52,6 +52,68 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
+    @Test func `a dry run tells contents that collide in their digest apart`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Collision.pair.0, to: "picture.bin")
+        let lines = [#"{"id": "a", "image": "picture.bin"}"#]
+        try await scratch.importing(lines: lines, options)
+        try scratch.write(Collision.pair.1, to: "picture.bin")
+        var options = options
+        options.isDryRun = true
+        let summary = try await scratch.importing(lines: lines, options)
+        #expect(summary.changes == ChangeCounts(updated: 1))
+        #expect(summary.assets.stored == 1)
+    }
+
+    @Test func `imports of one process into one container keep their pictures apart`() async throws {
+        let scratch = try Scratch()
+        // Beyond what is held in memory, so that each is staged while it is read.
+        for importer in 0..<2 {
+            for number in 0..<6 {
+                try scratch.write(Data(repeating: UInt8(importer * 6 + number), count: 5 << 20), to: "\(importer)/\(number).bin")
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for importer in 0..<2 {
+                let lines = (0..<6).map { #"{"id": "\#(importer)-\#($0)", "image": "\#(importer)/\#($0).bin"}"# }
+                let source = try scratch.writeLines(lines, to: "\(importer).jsonl")
+                group.addTask { try await scratch.importing(source, options) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try scratch.verification().assets == 12)
+        #expect(try scratch.verification().isOK)
+        #expect(try bytes(scratch, "0-3").first == 3)
+        #expect(try bytes(scratch, "1-3").first == 9)
+    }
+
+    @Test func `a link in the place of a folder of assets is not followed`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "a.png")
+        try scratch.write("untouched", to: "outside/file")
+        try await scratch.importing(lines: [#"{"id": "b"}"#], options)
+        let assets = scratch["Test.tidemark/assets"]
+        try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
+        for byte in 0..<256 {
+            try FileManager.default.createSymbolicLink(
+                at: assets.appendingPathComponent(String(format: "%02x", byte)), withDestinationURL: scratch["outside"])
+        }
+        await #expect(throws: (any Error).self) {
+            try await scratch.importing(lines: [#"{"id": "a", "image": "a.png"}"#], options)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["outside"].path) == ["file"])
+    }
+
+    @Test func `a row that names thousands of files is refused`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "images", type: .list(of: .asset))])
+        let names = (0..<5000).map { "\"\($0).png\"" }.joined(separator: ",")
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "images": [\#(names)]}"#, #"{"id": "b"}"#], .destination { $0.schema = [schema] })
+        #expect(summary.rejected == 1)
+        #expect(summary.changes.inserted == 1)
+    }
+
     @Test func `a picture that changed under its name is another asset, and history keeps the old one`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "a.png")

@@ -129,6 +129,23 @@ import TidemarkStore
         #expect(report.problems[0].record == "b")
     }
 
+    @Test func `a source that names a record twice changes nothing when it comes again`() async throws {
+        let scratch = try Scratch()
+        let lines = [
+            #"{"id": "a", "caption": "one", "rating": 1}"#, #"{"id": "b", "caption": "b"}"#,
+            #"{"id": "a", "caption": "two", "details": null}"#, #"{"id": "a", "details": "more"}"#,
+        ]
+        try await scratch.importing(lines: lines, .destination())
+        let records = try scratch.records("Destination")
+        #expect(
+            records == [
+                #"{"id":"a","caption":"two","rating":1,"details":"more"}"#, #"{"id":"b","caption":"b"}"#,
+            ])
+        #expect(try await scratch.importing(lines: lines, .destination()).changes == ChangeCounts(unchanged: 4))
+        #expect(try scratch.records("Destination") == records)
+        #expect(try scratch.verification().isOK)
+    }
+
     @Test func `fields that differ only in case are kept apart`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "Name": "one", "name": "two", "select": 3}"#], .destination())
@@ -152,7 +169,9 @@ import TidemarkStore
         let changed = #"{"id": "r\#(repeated)", "n": -1}"#
         let summary = try await scratch.importing(
             lines: lines(100) + [changed] + lines(100), .destination { $0.batchSize = 10 })
-        #expect(summary.changes == ChangeCounts(inserted: 100, updated: 2, unchanged: 99))
+        // Where both come in one batch, the last counts at once.
+        let isOneBatch = repeated < 9
+        #expect(summary.changes == ChangeCounts(inserted: 100, updated: isOneBatch ? 0 : 2, unchanged: isOneBatch ? 101 : 99))
         #expect(
             try scratch.records("Destination")
                 == lines(100).map { $0.replacingOccurrences(of: ": ", with: ":").replacingOccurrences(of: ", ", with: ",") }

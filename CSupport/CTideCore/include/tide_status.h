@@ -20,6 +20,7 @@ extern "C" {
 #define TIDE_ASSUME_NONNULL_BEGIN
 #define TIDE_ASSUME_NONNULL_END
 #define TIDE_NULLABLE
+#define _Nonnull
 #endif
 
 TIDE_ASSUME_NONNULL_BEGIN
@@ -75,6 +76,7 @@ typedef enum tide_reject {
     TIDE_REJECT_ASSET_NOT_AN_IMAGE = 27,
     TIDE_REJECT_ASSET_UNKNOWN = 28,
     TIDE_REJECT_ASSET_COLLISIONS = 29,
+    TIDE_REJECT_TOO_MANY_ASSETS = 30,
 } tide_reject;
 
 /// The detail of a failure, owned by the caller.

@@ -1,0 +1,261 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tide_blob_layout.h"
+
+enum { small_file = 4 << 20, stream_chunk = 1 << 20 };
+
+// Workers
+
+tide_status tide_intake_create(tide_blob_store *store, const char *root, tide_intake **intake, tide_error *error) {
+    *intake = NULL;
+    tide_intake *created = calloc(1, sizeof *created);
+    if (!created) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    created->store = store;
+    created->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tide_status status = TIDE_OK;
+    if (created->root < 0) status = tide_error_errno(error, "open the assets root", root);
+    void *aligned = NULL;
+    if (posix_memalign(&aligned, tide_direct_block, small_file) == 0) created->buffer = aligned;
+    created->compare = malloc(tide_compare_chunk);
+    created->hash = XXH3_createState();
+    if (!status && (!created->buffer || !created->compare || !created->hash)) {
+        status = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
+    if (status) {
+        tide_intake_destroy(created);
+        return status;
+    }
+    *intake = created;
+    return TIDE_OK;
+}
+
+void tide_intake_destroy(tide_intake *intake) {
+    if (!intake) return;
+    if (intake->root >= 0) close(intake->root);
+    free(intake->buffer);
+    free(intake->compare);
+    XXH3_freeState(intake->hash);
+    tide_paths_destroy(intake->paths);
+    free(intake);
+}
+
+// Reading below the root
+
+static tide_status refuse_open(int folder, const char *name, const char *path, tide_error *error) {
+    int number = errno;
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISLNK(status.st_mode)) {
+            return tide_error_reject(error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "'%.300s' goes through a symbolic link", path);
+        }
+        if (number == ENOTDIR) {
+            return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' below the assets root", path);
+        }
+    }
+    if (number == ENOENT) {
+        return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "there is no file '%.300s' below the assets root", path);
+    }
+    return tide_error_reject(
+        error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be opened: %s", path, strerror(number));
+}
+
+/// Opens a regular file below the root, following no symbolic link anywhere on the way.
+static tide_status file_open(int root, const char *path, int *descriptor, struct stat *status, tide_error *error) {
+    if (path[0] == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the path of the asset is empty");
+    if (path[0] == '/') {
+        return tide_error_reject(
+            error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "'%.300s' is an absolute path; give it relative to the assets root", path);
+    }
+    int folder = root;
+    tide_status result = TIDE_OK;
+    *descriptor = -1;
+    for (const char *at = path; !result;) {
+        size_t length = strcspn(at, "/");
+        bool is_last = at[length] == 0;
+        char name[256];
+        if (length >= sizeof name) {
+            result = tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "a part of the path is over 255 bytes long");
+            break;
+        }
+        memcpy(name, at, length);
+        name[length] = 0;
+        at += length + (is_last ? 0 : 1);
+        if (strcmp(name, "..") == 0) {
+            result = tide_error_reject(error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "'%.300s' climbs with '..'", path);
+        } else if (!is_last && (length == 0 || strcmp(name, ".") == 0)) {
+            continue;
+        } else if (!is_last) {
+            int next = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (next < 0) result = refuse_open(folder, name, path, error);
+            if (folder != root) close(folder);
+            folder = next;
+        } else if (length == 0 || fstatat(folder, name, status, AT_SYMLINK_NOFOLLOW) == 0) {
+            if (length > 0 && S_ISLNK(status->st_mode)) {
+                result = tide_error_reject(error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "'%.300s' is a symbolic link", path);
+            } else if (length == 0 || !S_ISREG(status->st_mode)) {
+                result = tide_error_reject(
+                    error, TIDE_REJECT_ASSET_NOT_A_FILE, "'%.300s' is not a file but a %s", path,
+                    length == 0 || S_ISDIR(status->st_mode) ? "folder"
+                    : S_ISFIFO(status->st_mode)             ? "FIFO"
+                    : S_ISSOCK(status->st_mode)             ? "socket"
+                                                            : "device");
+            } else {
+                // Non-blocking, should the file have been exchanged for a FIFO just now.
+                *descriptor = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                if (*descriptor < 0) result = refuse_open(folder, name, path, error);
+            }
+            break;
+        } else {
+            result = refuse_open(folder, name, path, error);
+        }
+    }
+    if (folder != root && folder >= 0) close(folder);
+    if (!result && (fstat(*descriptor, status) != 0 || !S_ISREG(status->st_mode))) {
+        result = tide_error_reject(error, TIDE_REJECT_ASSET_NOT_A_FILE, "'%.300s' is not a file", path);
+    }
+    if (result && *descriptor >= 0) {
+        close(*descriptor);
+        *descriptor = -1;
+    }
+    return result;
+}
+
+static bool is_unchanged(int descriptor, const struct stat *before) {
+    struct stat after;
+    return fstat(descriptor, &after) == 0 && after.st_size == before->st_size &&
+           TIDE_MODIFIED(after).tv_sec == TIDE_MODIFIED(*before).tv_sec && TIDE_MODIFIED(after).tv_nsec == TIDE_MODIFIED(*before).tv_nsec &&
+           TIDE_CHANGED(after).tv_sec == TIDE_CHANGED(*before).tv_sec && TIDE_CHANGED(after).tv_nsec == TIDE_CHANGED(*before).tv_nsec;
+}
+
+static tide_status refuse_changed(const char *path, tide_error *error) {
+    return tide_error_reject(
+        error, TIDE_REJECT_ASSET_CHANGED, "'%.300s' changed while it was read; import it again when it is at rest", path);
+}
+
+static tide_status stream(tide_intake *intake, int source, const char *path, tide_content *content, tide_error *error) {
+    int staged = -1;
+    if (!intake->store->dry_run) {
+        tide_status status = tide_stage_open(intake->store, content, &staged, error);
+        if (status) return status;
+    }
+    XXH3_128bits_reset(intake->hash);
+    tide_status result = TIDE_OK;
+    for (uint64_t offset = 0; offset < content->size && !result;) {
+        size_t length = content->size - offset < stream_chunk ? (size_t)(content->size - offset) : stream_chunk;
+        ssize_t count = tide_read_fully(source, intake->buffer, length, (off_t)offset);
+        if (count < 0) {
+            result = tide_error_reject(
+                error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
+        } else if ((size_t)count != length) {
+            result = refuse_changed(path, error);
+        } else {
+            XXH3_128bits_update(intake->hash, intake->buffer, length);
+            if (staged >= 0 && !tide_stage_write(staged, intake->buffer, length)) {
+                result = tide_error_errno(error, "write the file staging/", content->staged);
+            }
+            offset += length;
+        }
+    }
+#if defined(O_DIRECT)
+    // It will be read in pieces of any size.
+    int flags = staged >= 0 ? fcntl(staged, F_GETFL) : 0;
+    if (flags > 0 && (flags & O_DIRECT) && fcntl(staged, F_SETFL, flags & ~O_DIRECT) != 0 && !result) {
+        result = tide_error_errno(error, "set the flags of staging/", content->staged);
+    }
+#endif
+    content->digest = XXH3_128bits_digest(intake->hash);
+    // From here on the staged copy is what counts: nobody else can change it.
+    content->descriptor = staged >= 0 ? staged : source;
+    return result;
+}
+
+static tide_status read_small(tide_intake *intake, int source, const char *path, tide_content *content, tide_error *error) {
+    ssize_t count = tide_read_fully(source, intake->buffer, (size_t)content->size, 0);
+    if (count < 0) {
+        return tide_error_reject(
+            error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
+    }
+    if ((uint64_t)count != content->size) return refuse_changed(path, error);
+    content->memory = intake->buffer;
+    content->digest = XXH3_128bits(intake->buffer, (size_t)content->size);
+    return TIDE_OK;
+}
+
+static tide_status image_check(
+    const tide_content *content, const char *path, bool images_only, tide_image *image, tide_error *error
+) {
+    tide_bytes bytes = {.memory = content->memory, .descriptor = content->descriptor, .size = content->size};
+    tide_error detail;
+    tide_status status = tide_image_probe(bytes, image, &detail);
+    if (status == TIDE_REJECTED) {
+        return tide_error_reject(error, detail.reject, "'%.200s' is not whole: %.250s", path, detail.message);
+    }
+    if (status) {
+        if (error) *error = detail;
+        return status;
+    }
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    if (image->media == TIDE_MEDIA_UNKNOWN && (images_only || tide_media_claimed(name, strlen(name)))) {
+        return tide_error_reject(
+            error, TIDE_REJECT_ASSET_NOT_AN_IMAGE, "'%.300s' has the name of an image and the content of none", path);
+    }
+    return TIDE_OK;
+}
+
+static void exif_take(const tide_content *content, const tide_image *image, tide_exif_block *exif) {
+    size_t length = image->exif_length < exif->capacity ? image->exif_length : exif->capacity;
+    if (length == 0) return;
+    if (content->memory) {
+        memcpy(exif->bytes, content->memory + image->exif_offset, length);
+    } else if (tide_read_fully(content->descriptor, exif->bytes, length, (off_t)image->exif_offset) != (ssize_t)length) {
+        return;
+    }
+    exif->length = length;
+}
+
+/// A file's time, at most as far as a timestamp goes: from year 0 to 9999.
+static int64_t microseconds(struct timespec time) {
+    const int64_t first = -62167219200, last = 253402300799;
+    if (time.tv_sec < first) return first * 1000000;
+    if (time.tv_sec > last) return last * 1000000;
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+tide_status tide_intake_file(
+    tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *exif, tide_error *error
+) {
+    *blob = (tide_blob){0};
+    if (exif) exif->length = 0;
+    int source = -1;
+    struct stat before;
+    tide_status status = file_open(intake->root, path, &source, &before, error);
+    if (status) return status;
+    tide_content content = {.descriptor = source, .size = (uint64_t)before.st_size};
+    if (content.size == 0) {
+        status = tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", path);
+    } else if (content.size <= small_file) {
+        status = read_small(intake, source, path, &content, error);
+    } else {
+        // A film among the photos is not copied to find out that it is none.
+        if (exif) status = image_check(&content, path, true, &blob->image, error);
+        if (!status) status = stream(intake, source, path, &content, error);
+    }
+    if (!status && !is_unchanged(source, &before)) status = refuse_changed(path, error);
+    if (!status) status = image_check(&content, path, exif != NULL, &blob->image, error);
+    if (!status && exif) exif_take(&content, &blob->image, exif);
+    if (!status) status = tide_content_put(intake, &content, blob, error);
+    if (status) tide_stage_drop(intake->store, &content);
+    if (content.descriptor != source) close(content.descriptor);
+    close(source);
+    blob->size = content.size;
+    blob->modified = microseconds(TIDE_MODIFIED(before));
+    return status;
+}
