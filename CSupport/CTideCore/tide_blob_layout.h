@@ -34,7 +34,7 @@ struct tide_blob_store {
     atomic_uint next_staged;
     pthread_mutex_t mutex;
     /// Of a dry run: contents that would be new.
-    tide_fingerprints *TIDE_NULLABLE seen;
+    tide_fingerprints *seen;
 #if !defined(__linux__)
     /// Blobs not yet durable, where there is no call that flushes a whole file system.
     char (*unsynced)[TIDE_BLOB_ID_SIZE];
@@ -44,7 +44,7 @@ struct tide_blob_store {
 
 /// What became of the paths that a run has met.
 typedef struct tide_paths tide_paths;
-void tide_paths_destroy(tide_paths *TIDE_NULLABLE paths);
+void tide_paths_destroy(tide_paths *paths);
 
 struct tide_intake {
     tide_blob_store *store;
@@ -52,12 +52,12 @@ struct tide_intake {
     uint8_t *buffer;
     uint8_t *compare;
     XXH3_state_t *hash;
-    struct tide_paths *TIDE_NULLABLE paths;
+    struct tide_paths *paths;
 };
 
 /// A content on its way into the store: in memory, or staged under a temporary name.
 typedef struct tide_content {
-    const uint8_t *TIDE_NULLABLE memory;
+    const uint8_t *memory;
     int descriptor;
     uint64_t size;
     XXH128_hash_t digest;
@@ -68,7 +68,7 @@ typedef struct tide_content {
 ssize_t tide_read_fully(int descriptor, void *buffer, size_t length, off_t offset);
 
 /// The identifier of a content; from the second content of one digest and size on, with a discriminator.
-void tide_content_id(const tide_content *content, unsigned discriminator, char id[_Nonnull TIDE_BLOB_ID_SIZE]);
+void tide_content_id(const tide_content *content, unsigned discriminator, char id[TIDE_BLOB_ID_SIZE]);
 
 /// Opens the folder of `assets/` in which a blob lies, making it if need be, and never through a link; -1 with errno.
 int tide_blob_folder_open(int assets, const char *id, bool create);
@@ -77,12 +77,12 @@ int tide_blob_folder_open(int assets, const char *id, bool create);
 tide_status tide_blob_note_unsynced(tide_blob_store *store, const char *id);
 
 /// Makes a staged file for a content that is too large for memory, to be written with `tide_stage_write` from aligned memory.
-tide_status tide_stage_open(tide_blob_store *store, tide_content *content, int *descriptor, tide_error *TIDE_NULLABLE error);
+tide_status tide_stage_open(tide_blob_store *store, tide_content *content, int *descriptor, tide_error *error);
 bool tide_stage_write(int descriptor, const uint8_t *bytes, size_t length);
 /// Removes the staged file, if there is one.
 void tide_stage_drop(tide_blob_store *store, tide_content *content);
 
 /// Gives a content its place in the store, or finds it there; `blob` gets its identifier. The staged file is gone afterwards.
-tide_status tide_content_put(tide_intake *intake, tide_content *content, tide_blob *blob, tide_error *TIDE_NULLABLE error);
+tide_status tide_content_put(tide_intake *intake, tide_content *content, tide_blob *blob, tide_error *error);
 
 #endif

@@ -1,0 +1,111 @@
+/// The inside of a writer, for the core.
+
+#ifndef TIDE_WRITER_LAYOUT_H
+#define TIDE_WRITER_LAYOUT_H
+
+#include <sqlite3.h>
+
+#include "tide_batch_layout.h"
+#include "tide_fingerprints.h"
+#include "tide_text.h"
+#include "tide_writer.h"
+
+// Parameters of the INSERT and of UPDATEs, and columns of the SELECT of a row; the fields follow.
+enum {
+    tide_insert_id = 1, tide_insert_key, tide_insert_zone, tide_insert_version, tide_insert_pending, tide_insert_digest,
+    tide_insert_first_field,
+};
+enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
+enum { tide_load_version = 0, tide_load_pending, tide_load_first_field };
+enum { tide_update_cache_size = 16 };
+// tide_changes.kind and tide_outbox.kind
+enum { tide_change_insert = 1, tide_change_update = 2 };
+
+typedef struct tide_stored_field {
+    char *name;
+    char *column;
+    size_t name_length;
+    tide_type type;
+    uint64_t seed;
+} tide_stored_field;
+
+/// An UPDATE of one set of fields, kept because a source tends to change the same fields in many rows.
+typedef struct tide_update_statement {
+    sqlite3_stmt *statement;
+    uint8_t *fields;
+    uint64_t last_use;
+} tide_update_statement;
+
+/// A row of the batch and what it is sorted by: the beginning of its key, so that sorting seldom looks at the key itself; or the row
+/// id of its record.
+typedef struct tide_ordered_row {
+    uint64_t rank;
+    uint32_t row;
+} tide_ordered_row;
+
+struct tide_writer {
+    sqlite3 *connection;
+    uint64_t seed;
+    char *table;
+    char *index_name;
+    int64_t type_id;
+    tide_stored_field *fields;
+    uint32_t field_count;
+    char **siblings;
+    uint32_t sibling_count;
+
+    sqlite3_stmt *find, *scan, *load, *insert, *note_change, *note_pending;
+    sqlite3_stmt **find_in_sibling;
+    tide_update_statement updates[tide_update_cache_size];
+    uint64_t update_uses;
+
+    bool index_is_checked;
+    tide_fingerprints *fingerprints;
+
+    /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.
+    uint32_t *column_of_field;
+    uint8_t *changed_fields;
+    /// Room for twice the batch's rows: all of them, and those that need a second look.
+    tide_ordered_row *order;
+    uint32_t order_capacity;
+    tide_text before;
+};
+
+/// A batch on its way into the table.
+typedef struct tide_apply {
+    tide_writer *writer;
+    tide_batch *batch;
+    int64_t zone, transaction;
+    tide_counters *counters;
+    tide_counts *counts;
+    tide_error *error;
+    /// Rows inserted by this batch so far begin here; all carry the change `insert_change`.
+    int64_t first_inserted;
+    int64_t insert_change;
+} tide_apply;
+
+// tide_writer.c
+
+tide_status tide_out_of_memory(tide_error *error);
+void tide_update_clear(tide_update_statement *update);
+tide_status tide_writer_prepare(
+    tide_writer *writer, const tide_text *sql, const char *doing, sqlite3_stmt **statement, tide_error *error);
+/// Runs a statement that yields no row, and readies it for the next use.
+tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
+
+// tide_writer_row.c: one row of the batch
+
+/// The row id of the record that has the row's name; 0 when there is none.
+tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id);
+/// Inserts a row, or refuses it when a record of another type has the name.
+tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index);
+/// Compares a row with the record, and writes what differs.
+tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
+/// Notes a change of some rows in history.
+tide_status tide_change_note(
+    tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous,
+    const tide_text *before);
+/// Notes some rows in the outbox.
+tide_status tide_pending_note(tide_apply *it, int64_t change, int kind, int64_t first, int64_t last);
+
+#endif

@@ -1,0 +1,296 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tide_column.h"
+#include "tide_connection.h"
+#include "tide_writer_layout.h"
+
+static void bind_key(sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
+    const char *bytes = batch->text + row->key.offset;
+    if (row->key_is_blob) {
+        sqlite3_bind_blob(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_text(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC);
+    }
+}
+
+static void bind_cell(sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_cell cell) {
+    switch (cell.kind) {
+    case TIDE_KIND_INTEGER: sqlite3_bind_int64(statement, parameter, cell.integer); break;
+    case TIDE_KIND_REAL: sqlite3_bind_double(statement, parameter, cell.real); break;
+    case TIDE_KIND_TEXT:
+    case TIDE_KIND_CLAIM:
+        sqlite3_bind_text(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC);
+        break;
+    case TIDE_KIND_BLOB:
+        sqlite3_bind_blob(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC);
+        break;
+    default: sqlite3_bind_null(statement, parameter); break;
+    }
+}
+
+static tide_cell field_cell(const tide_writer *writer, const tide_batch *batch, uint32_t field, uint32_t row) {
+    uint32_t column = writer->column_of_field[field];
+    return column ? tide_column_cell(&batch->columns[column - 1], row) : (tide_cell){.kind = TIDE_KIND_ABSENT};
+}
+
+/// Whether a stored value is the one that the cell holds.
+static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch, tide_cell cell) {
+    int type = sqlite3_column_type(row, column);
+    switch (cell.kind) {
+    case TIDE_KIND_INTEGER: return type == SQLITE_INTEGER && sqlite3_column_int64(row, column) == cell.integer;
+    case TIDE_KIND_REAL: return type == SQLITE_FLOAT && sqlite3_column_double(row, column) == cell.real;
+    case TIDE_KIND_TEXT:
+    case TIDE_KIND_CLAIM:
+    case TIDE_KIND_BLOB: {
+        if (type != (cell.kind == TIDE_KIND_BLOB ? SQLITE_BLOB : SQLITE_TEXT)) return false;
+        // The bytes first: asking for them as a blob leaves text as it lies, without a terminator.
+        const void *bytes = sqlite3_column_blob(row, column);
+        if ((uint32_t)sqlite3_column_bytes(row, column) != cell.length) return false;
+        return cell.length == 0 || memcmp(bytes, batch->text + cell.offset, cell.length) == 0;
+    }
+    default: return type == SQLITE_NULL;
+    }
+}
+
+static void before_append(tide_text *before, const tide_stored_field *field, sqlite3_stmt *row, int column) {
+    tide_text_append(before, before->length > 1 ? ",\"" : "\"", before->length > 1 ? 2 : 1);
+    tide_text_append(before, field->name, field->name_length);
+    tide_text_append(before, "\":", 2);
+    switch (sqlite3_column_type(row, column)) {
+    case SQLITE_INTEGER: tide_text_format(before, "%" PRId64, (int64_t)sqlite3_column_int64(row, column)); break;
+    case SQLITE_FLOAT: tide_text_format(before, "%.17g", sqlite3_column_double(row, column)); break;
+    case SQLITE_NULL: tide_text_append(before, "null", 4); break;
+    case SQLITE_BLOB: {
+        const void *bytes = sqlite3_column_blob(row, column);
+        tide_text_base64(before, bytes, (size_t)sqlite3_column_bytes(row, column));
+        break;
+    }
+    default: {
+        const void *bytes = sqlite3_column_blob(row, column);
+        tide_text_json_string(before, bytes, (size_t)sqlite3_column_bytes(row, column));
+        break;
+    }
+    }
+}
+
+/// The UPDATE of just the changed fields, from the cache or prepared in the place of the one used longest ago.
+static tide_status update_find(tide_writer *writer, sqlite3_stmt **statement, tide_error *error) {
+    size_t set_size = writer->field_count / 8 + 1;
+    tide_update_statement *oldest = &writer->updates[0];
+    for (uint32_t i = 0; i < tide_update_cache_size; i++) {
+        tide_update_statement *update = &writer->updates[i];
+        if (update->statement && memcmp(update->fields, writer->changed_fields, set_size) == 0) {
+            update->last_use = ++writer->update_uses;
+            *statement = update->statement;
+            return TIDE_OK;
+        }
+        if (update->last_use < oldest->last_use) oldest = update;
+    }
+    tide_update_clear(oldest);
+    if (!(oldest->fields = malloc(set_size))) return tide_out_of_memory(error);
+    memcpy(oldest->fields, writer->changed_fields, set_size);
+    tide_text sql = {0};
+    tide_text_format(&sql, "UPDATE \"%s\" SET _version = ?1, _pending = ?2, _digest = ?3", writer->table);
+    int parameter = tide_update_first_field;
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
+        tide_text_format(&sql, ", \"%s\" = ?%d", writer->fields[i].column, parameter++);
+    }
+    tide_text_format(&sql, " WHERE _id = ?%d", (int)tide_update_id);
+    tide_status status = tide_writer_prepare(writer, &sql, "prepare the update", &oldest->statement, error);
+    tide_text_free(&sql);
+    oldest->last_use = ++writer->update_uses;
+    *statement = oldest->statement;
+    return status;
+}
+
+tide_status tide_change_note(
+    tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous, const tide_text *before
+) {
+    sqlite3_stmt *note = it->writer->note_change;
+    sqlite3_bind_int64(note, 1, change);
+    sqlite3_bind_int64(note, 2, it->transaction);
+    sqlite3_bind_int64(note, 3, it->writer->type_id);
+    sqlite3_bind_int(note, 4, kind);
+    sqlite3_bind_int64(note, 5, first);
+    sqlite3_bind_int64(note, 6, last);
+    if (previous) {
+        sqlite3_bind_int64(note, 7, *previous);
+    } else {
+        sqlite3_bind_null(note, 7);
+    }
+    if (before) {
+        sqlite3_bind_text(note, 8, before->bytes, (int)before->length, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_null(note, 8);
+    }
+    return tide_writer_run(it->writer, note, "write history", it->error);
+}
+
+tide_status tide_pending_note(tide_apply *it, int64_t change, int kind, int64_t first, int64_t last) {
+    sqlite3_stmt *note = it->writer->note_pending;
+    sqlite3_bind_int64(note, 1, it->writer->type_id);
+    sqlite3_bind_int(note, 2, kind);
+    sqlite3_bind_int64(note, 3, first);
+    sqlite3_bind_int64(note, 4, last);
+    sqlite3_bind_int64(note, 5, change);
+    return tide_writer_run(it->writer, note, "write the outbox", it->error);
+}
+
+static tide_status claim_reject(tide_apply *it, uint32_t row, const tide_stored_field *field) {
+    return tide_batch_row_reject(
+        it->batch, row, field->name, field->name_length, TIDE_REJECT_ASSET_UNKNOWN,
+        "the row names an asset that this record does not hold; give the file instead (export with its assets)");
+}
+
+static tide_status row_insert(tide_apply *it, uint32_t index) {
+    tide_writer *writer = it->writer;
+    const tide_row *row = &it->batch->rows[index];
+    sqlite3_stmt *insert = writer->insert;
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        tide_cell cell = field_cell(writer, it->batch, i, index);
+        if (cell.kind == TIDE_KIND_CLAIM) return claim_reject(it, index, &writer->fields[i]);
+        bind_cell(insert, (int)(tide_insert_first_field + i), it->batch, cell);
+    }
+    int64_t id = it->counters->next_row;
+    sqlite3_bind_int64(insert, tide_insert_id, id);
+    bind_key(insert, tide_insert_key, it->batch, row);
+    sqlite3_bind_int64(insert, tide_insert_zone, it->zone);
+    sqlite3_bind_int64(insert, tide_insert_version, it->insert_change);
+    sqlite3_bind_int(insert, tide_insert_pending, -1);
+    sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest);
+    tide_status status = tide_writer_run(writer, insert, "insert a record", it->error);
+    if (status) return status;
+    it->counters->next_row++;
+    it->counts->inserted++;
+    return TIDE_OK;
+}
+
+/// Merges the changed fields into what is pending already: -1 stands for all fields, NULL for none, a BLOB for a set.
+static void bind_pending(sqlite3_stmt *update, sqlite3_stmt *stored, const tide_writer *writer, uint8_t *merged, size_t size) {
+    if (sqlite3_column_type(stored, tide_load_pending) == SQLITE_INTEGER) {
+        sqlite3_bind_int(update, tide_update_pending, -1);
+        return;
+    }
+    memcpy(merged, writer->changed_fields, size);
+    const uint8_t *pending = sqlite3_column_blob(stored, tide_load_pending);
+    size_t pending_size = (size_t)sqlite3_column_bytes(stored, tide_load_pending);
+    for (size_t i = 0; pending && i < pending_size && i < size; i++) merged[i] |= pending[i];
+    while (size > 1 && merged[size - 1] == 0) size--;
+    sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT);
+}
+
+static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id, uint64_t digest) {
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *stored = writer->load, *update = NULL;
+    tide_status status = update_find(writer, &update, it->error);
+    if (status) return status;
+    int64_t change = it->counters->next_change++;
+    int64_t previous = sqlite3_column_int64(stored, tide_load_version);
+    bool was_pending = sqlite3_column_type(stored, tide_load_pending) != SQLITE_NULL;
+
+    uint8_t merged[TIDE_BATCH_COLUMN_LIMIT / 8 + 1];
+    bind_pending(update, stored, writer, merged, writer->field_count / 8 + 1);
+    sqlite3_bind_int64(update, tide_update_version, change);
+    sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest);
+    sqlite3_bind_int64(update, tide_update_id, id);
+    tide_text_clear(&writer->before);
+    tide_text_append(&writer->before, "{", 1);
+    int parameter = tide_update_first_field;
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
+        before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i));
+        bind_cell(update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
+    }
+    tide_text_append(&writer->before, "}", 1);
+    if (writer->before.failed) return tide_out_of_memory(it->error);
+    sqlite3_reset(stored);
+
+    status = tide_writer_run(writer, update, "update a record", it->error);
+    if (!status) status = tide_change_note(it, change, tide_change_update, id, id, &previous, &writer->before);
+    if (!status && !was_pending) status = tide_pending_note(it, change, tide_change_update, id, id);
+    if (!status) it->counts->updated++;
+    return status;
+}
+
+tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *stored = writer->load;
+    sqlite3_bind_int64(stored, 1, id);
+    if (sqlite3_step(stored) != SQLITE_ROW) {
+        tide_status status = tide_sqlite_error(writer->connection, "read a record", it->error);
+        sqlite3_reset(stored);
+        return status;
+    }
+    memset(writer->changed_fields, 0, writer->field_count / 8 + 1);
+    bool is_changed = false;
+    uint64_t digest = 0;
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        tide_cell cell = field_cell(writer, it->batch, i, index);
+        int column = (int)(tide_load_first_field + i);
+        if (cell.kind == TIDE_KIND_ABSENT || column_equals(stored, column, it->batch, cell)) {
+            digest += tide_column_digest(stored, column, writer->fields[i].seed);
+            continue;
+        }
+        if (cell.kind == TIDE_KIND_CLAIM) {
+            sqlite3_reset(stored);
+            return claim_reject(it, index, &writer->fields[i]);
+        }
+        digest += tide_cell_digest(it->batch, cell, writer->fields[i].seed);
+        writer->changed_fields[i / 8] |= (uint8_t)(1 << (i % 8));
+        is_changed = true;
+    }
+    tide_status status = TIDE_OK;
+    if (is_changed) {
+        status = row_write_changes(it, index, id, digest);
+    } else {
+        it->counts->unchanged++;
+    }
+    sqlite3_reset(stored);
+    return status;
+}
+
+/// TIDE_REJECTED when a record of another type has the name.
+static tide_status siblings_check(tide_apply *it, uint32_t index) {
+    tide_writer *writer = it->writer;
+    for (uint32_t i = 0; i < writer->sibling_count; i++) {
+        sqlite3_stmt *find = writer->find_in_sibling[i];
+        bind_key(find, 1, it->batch, &it->batch->rows[index]);
+        sqlite3_bind_int64(find, 2, it->zone);
+        int code = sqlite3_step(find);
+        tide_status status = code == SQLITE_DONE || code == SQLITE_ROW
+                                 ? TIDE_OK
+                                 : tide_sqlite_error(writer->connection, "look for the name in another type", it->error);
+        sqlite3_reset(find);
+        if (status) return status;
+        if (code == SQLITE_DONE) continue;
+        char message[400];
+        snprintf(
+            message, sizeof message, "a record of type %.255s has this name; a name is unique in its zone", writer->siblings[i]);
+        status = tide_batch_row_reject(it->batch, index, "", 0, TIDE_REJECT_NAME_TAKEN, message);
+        return status ? status : TIDE_REJECTED;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index) {
+    tide_status status = siblings_check(it, index);
+    if (status == TIDE_REJECTED) return TIDE_OK;
+    return status ? status : row_insert(it, index);
+}
+
+tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id) {
+    tide_writer *writer = it->writer;
+    bind_key(writer->find, 1, it->batch, &it->batch->rows[index]);
+    sqlite3_bind_int64(writer->find, 2, it->zone);
+    int code = sqlite3_step(writer->find);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(writer->find, 0) : 0;
+    tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
+                             ? TIDE_OK
+                             : tide_sqlite_error(writer->connection, "look up a record", it->error);
+    sqlite3_reset(writer->find);
+    return status;
+}
