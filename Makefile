@@ -54,12 +54,13 @@ lint: ## Checks the format of the Swift sources
 	swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift
 
 .PHONY: bench-data
-bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data)
-	Benchmarks/make-data --records $(N) --pictures $(PICTURES) --to $(DATA)
+bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data); LARGE=0 for no large one
+	python3 Benchmarks/run.py --only-data --data $(DATA) --records $(N) --pictures $(PICTURES) $(if $(LARGE),--large $(LARGE))
 
 .PHONY: bench
-bench: build ## Runs the benchmarks and prints one table of ratios
-	Benchmarks/run --tidemark $(CLI) --data $(DATA) --records $(N) --pictures $(PICTURES)
+bench: build ## Runs the benchmarks for RUNS (5) rounds and prints one table of ratios; N, PICTURES, DATA, LARGE as above
+	python3 Benchmarks/run.py --tidemark $(CLI) --data $(DATA) --records $(N) --pictures $(PICTURES) \
+		--runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
 
 .PHONY: clean
 clean: ## Removes what builds and imports have made

@@ -12,10 +12,10 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
-from runner.contestants import PAGE_SIZE_SMALL, Contest, probe, run_chain  # noqa: E402
+from runner.contestants import PAGE_SIZE_SMALL, PYTHON_PEERS, Contest, probe, run_chain  # noqa: E402
 from runner.figures import evaluate, figures, print_absolutes, print_figures  # noqa: E402
 from runner.measuring import Failure, Trash, say  # noqa: E402
-from runner.preparing import build, data_set_name, make_data, make_environment  # noqa: E402
+from runner.preparing import build, build_grdb_peer, data_set_name, default_pictures, make_data, make_environment  # noqa: E402
 
 
 def describe_machine():
@@ -33,12 +33,15 @@ def parse_arguments():
                         help="where data, programs and databases go: some 10 GB on the disk to be measured")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="rounds (5)")
     parser.add_argument("--records", type=int, default=200_000, metavar="N", help="records (200,000)")
-    parser.add_argument("--large", type=int, default=2_000_000, metavar="N",
-                        help="records of the large import; 0 for none (2,000,000)")
+    parser.add_argument("--pictures", type=int, metavar="N", help="pictures (one for a hundred records)")
+    parser.add_argument("--large", type=int, metavar="N", help="records of the large import; 0 for none (ten times --records)")
     parser.add_argument("--large-runs", type=int, default=3, metavar="N", help="rounds of the large import (3)")
-    parser.add_argument("--grdb-peer", metavar="PATH", help="a program called as PATH MANIFEST DATABASE")
+    parser.add_argument("--grdb-peer", metavar="PATH",
+                        help="a program called as PATH MANIFEST DATABASE, in place of the one that is built")
     parser.add_argument("--only", metavar="NAME,...",
                         help="contestants to run, with * and ?; a chain runs up to the last one named")
+    parser.add_argument("--only-data", action="store_true", help="make the data for --records, --pictures and --large, and end")
+    parser.add_argument("--times", action="store_true", help="print the absolute times and peaks as well")
     parser.add_argument("--list", action="store_true", help="print the names of the contestants")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write everything measured to FILE")
     options = parser.parse_args()
@@ -46,6 +49,12 @@ def parse_arguments():
         parser.error("--data is needed")
     if options.runs < 1 or options.large_runs < 1 or options.records < 200:
         parser.error("at least one round, and 200 records")
+    if options.large is None:
+        options.large = 10 * options.records
+    if options.pictures is None:
+        options.pictures = default_pictures(options.records)
+    if not 1 <= options.pictures <= options.records:
+        parser.error("at least one picture, and no more than records")
     for name in ("tidemark", "grdb_peer"):
         path = getattr(options, name)
         if path:
@@ -73,11 +82,32 @@ def select(chains, only, names_run_last):
     return selected, any(map(wanted, names_run_last))
 
 
+def prepare_peers(contest, chains, root, venv):
+    """Installs and builds the peers that are wanted, and notes why some can't be; returns the versions of those in Python."""
+    wanted = [step.name for chain in chains for step in chain]
+    versions = None
+    if any(name.startswith(PYTHON_PEERS) for name in wanted):
+        versions, reason = make_environment(venv)
+        if reason:
+            contest.missing.update((prefix, reason) for prefix in PYTHON_PEERS)
+    if "grdb" in wanted and not contest.options.grdb_peer:
+        contest.options.grdb_peer, reason = build_grdb_peer(root)
+        if reason:
+            contest.missing["grdb"] = reason
+    return versions
+
+
+def make_large_data(binaries, root, records):
+    folder = root / f"{data_set_name(records)}-bare"
+    make_data(binaries, folder, records, 0, bare=True)
+    return folder
+
+
 def main():
     options = parse_arguments()
     root = options.data.resolve() if options.data else pathlib.Path("/")
     binaries, scratch, venv = root / "bin", root / "scratch", root / "venv"
-    data = root / data_set_name(options.records)
+    data = root / data_set_name(options.records, options.pictures)
     if options.list:
         made = {"records": 0, "pictures": 0, "changed": 0}
         for chain in Contest(options, data, made, binaries, venv, 2 * PAGE_SIZE_SMALL).chains():
@@ -86,8 +116,13 @@ def main():
         print(f"{'tidemark-large':26} tidemark, records only, as many as --large says")
         return
 
-    build(binaries)
-    made = make_data(binaries, data, options.records, False)
+    build(binaries, ["generate"] if options.only_data else ["generate", "floor", "core"])
+    made = make_data(binaries, data, options.records, options.pictures)
+    if options.only_data:
+        if options.large:
+            make_large_data(binaries, root, options.large)
+        return
+
     scratch.mkdir(exist_ok=True)
     trash = Trash(root / "trash")
     trash.empty()
@@ -96,11 +131,10 @@ def main():
 
     contest = Contest(options, data, made, binaries, venv, page_size)
     chains, with_large = select(list(contest.chains()), options.only, ["tidemark-large"])
-    needs_python = any(step.name.startswith(("python", "duckdb", "sqlite-utils")) for chain in chains for step in chain)
-    versions = make_environment(venv) if needs_python else None
+    versions = prepare_peers(contest, chains, root, venv)
     skipped, present = {}, []
     for chain in chains:
-        reason = contest.absent(chain[0], versions is not None)
+        reason = contest.absent(chain[0])
         if reason:
             skipped.update((step.name, reason) for step in chain)
             say(f"skipped: {', '.join(step.name for step in chain)}: {reason}")
@@ -126,8 +160,7 @@ def main():
     counts = {name: made["pictures"] if name.endswith(("pictures", "intake", "hash")) else made["records"] for name in steps}
     large = options.large if with_large and options.tidemark else 0
     if large:
-        large_data = root / f"{data_set_name(large)}-bare"
-        make_data(binaries, large_data, large, True)
+        large_data = make_large_data(binaries, root, large)
         chains_large = list(contest.large_chains(large_data, large))
         for number in range(options.large_runs):
             say(f"large round {number + 1} of {options.large_runs}")
@@ -144,7 +177,8 @@ def main():
     print(f"\n{options.records:,} records, {made['pictures']:,} pictures, {options.runs} round{'s' if options.runs > 1 else ''}\n")
     if evaluated:
         print_figures(evaluated)
-    print_absolutes(steps, rounds, counts)
+    if options.times or not evaluated:
+        print_absolutes(steps, rounds, counts)
     if options.json:
         for run in rounds:
             for result in run.values():

@@ -6,10 +6,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -130,41 +128,8 @@ void floor_place_close(const floor_place *place) {
 
 // MARK: - All files of a folder
 
-typedef struct file_list {
-    char **paths;
-    size_t count, capacity;
-} file_list;
-
-/// `nftw` takes no context.
-static file_list listed;
-
-static int list_file(const char *path, const struct stat *status, int kind, struct FTW *where) {
-    (void)status, (void)where;
-    if (kind == FTW_DNR || kind == FTW_NS) floor_fail(errno, "%s", path);
-    if (kind != FTW_F) return 0;
-    if (listed.count == listed.capacity) {
-        listed.capacity = 2 * listed.capacity + 1024;
-        listed.paths = realloc(listed.paths, listed.capacity * sizeof(char *));
-        if (listed.paths == NULL) floor_fail(0, "no memory");
-    }
-    if ((listed.paths[listed.count++] = strdup(path)) == NULL) floor_fail(0, "no memory");
-    return 0;
-}
-
-static file_list list_files(const char *folder) {
-    listed = (file_list){0};
-    if (nftw(folder, list_file, 32, FTW_PHYS) != 0) floor_fail(errno, "%s", folder);
-    if (listed.count == 0) floor_fail(0, "no files in %s", folder);
-    return listed;
-}
-
-static void free_files(file_list *files) {
-    for (size_t index = 0; index < files->count; index++) free(files->paths[index]);
-    free(files->paths);
-}
-
 typedef struct file_work {
-    const file_list *files;
+    const floor_files *files;
     atomic_size_t next;
     atomic_uint_least64_t bytes;
     /// NULL where files are only hashed.
@@ -201,7 +166,7 @@ static void work_with_threads(file_work *work, uint64_t threads) {
 }
 
 void floor_hash(const floor_options *options) {
-    file_list files = list_files(options->path);
+    floor_files files = floor_files_list(options->path);
     for (uint64_t threads = 1; threads <= 2; threads++) {
         if (options->threads != 0 && options->threads != threads) continue;
         file_work work = {.files = &files};
@@ -209,19 +174,19 @@ void floor_hash(const floor_options *options) {
         work_with_threads(&work, threads);
         floor_report(threads == 1 ? "hash-1" : "hash-2", floor_clock() - start, files.count, work.bytes);
     }
-    free_files(&files);
+    floor_files_free(&files);
 }
 
 static void take_in_all(const char *source, const char *destination, uint64_t threads, bool direct) {
     double start = floor_clock();
-    file_list files = list_files(source);
+    floor_files files = floor_files_list(source);
     floor_place place = floor_place_open(destination, direct);
     file_work work = {.files = &files, .place = &place};
     work_with_threads(&work, threads);
     floor_place_synchronize(&place);
     floor_report(threads == 1 ? "intake-1" : "intake-2", floor_clock() - start, files.count, work.bytes);
     floor_place_close(&place);
-    free_files(&files);
+    floor_files_free(&files);
 }
 
 void floor_intake(const floor_options *options) {

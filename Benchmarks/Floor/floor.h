@@ -1,4 +1,5 @@
-/// What the parts of the program `floor` share. It is a measuring program: whatever fails ends it with a message.
+/// What the parts of the program `floor` share, and `core` with it. They are measuring programs: whatever fails ends them with a
+/// message.
 
 #ifndef FLOOR_H
 #define FLOOR_H
@@ -61,6 +62,17 @@ typedef struct floor_options {
     bool direct;
 } floor_options;
 
+typedef struct floor_subcommand {
+    const char *name;
+    void (*run)(const floor_options *);
+    int paths;
+    bool needs_records;
+    floor_options defaults;
+} floor_subcommand;
+
+/// Reads the command line and runs the subcommand that it names. Returns what `main` returns.
+int floor_run(int count, char **arguments, const char *usage, const floor_subcommand *subcommands, size_t subcommand_count);
+
 void floor_insert(const floor_options *options);
 void floor_unchanged(const floor_options *options);
 void floor_update_one_field(const floor_options *options);
@@ -68,7 +80,28 @@ void floor_hash(const floor_options *options);
 void floor_intake(const floor_options *options);
 void floor_whole(const floor_options *options);
 
+// MARK: - Records in memory
+
+typedef struct floor_journal {
+    floor_row *rows;
+    char *texts;
+    uint64_t count, bytes;
+} floor_journal;
+
+/// Makes the records of the generator in the shape in which the floor stores them; `other_captions` takes the changed captions.
+floor_journal floor_journal_make(const floor_options *options, bool other_captions);
+void floor_journal_free(floor_journal *journal);
+
 // MARK: - Pictures
+
+typedef struct floor_files {
+    char **paths;
+    size_t count, capacity;
+} floor_files;
+
+/// Lists all files below a folder; an empty one ends the program.
+floor_files floor_files_list(const char *folder);
+void floor_files_free(floor_files *files);
 
 /// A thread's own buffer for reading files; begins as zeros, grows and is used again.
 typedef struct floor_buffer {

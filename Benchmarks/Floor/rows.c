@@ -4,62 +4,15 @@
 /// empty.
 
 #include "database.h"
-#include "journal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct journal {
-    floor_row *rows;
-    char *texts;
-    uint64_t count, bytes;
-} journal;
-
-/// Makes the records of the generator in the shape in which they are stored; `other_captions` takes the changed captions.
-static journal make_journal(const floor_options *options, bool other_captions) {
-    static journal_record record;
-    journal made = {.count = options->records, .rows = floor_allocate_touched(options->records * sizeof(floor_row))};
-    size_t capacity = 0, length = 0;
-    for (uint64_t index = 0; index < made.count; index++) {
-        journal_record_make(options->seed, index, &record);
-        if (other_captions) {
-            journal_caption other;
-            journal_caption_change(options->seed, index, &record, &other);
-            record.caption = other;
-        }
-        size_t needed = record.caption.length + record.details_length;
-        if (length + needed > capacity) {
-            capacity = 2 * (length + needed) + (1 << 20);
-            made.texts = realloc(made.texts, capacity);
-            if (made.texts == NULL) floor_fail(0, "no memory for %zu bytes", capacity);
-        }
-        floor_row *row = &made.rows[index];
-        *row = (floor_row){.created_at = record.created_at,
-                           .elevation = record.elevation / 10.0,
-                           .rating = record.rating,
-                           .caption_length = record.caption.length,
-                           .details_length = record.details_length};
-        memcpy(row->name, record.id, sizeof(row->name));
-        memcpy(made.texts + length, record.caption.bytes, record.caption.length);
-        memcpy(made.texts + length + record.caption.length, record.details, record.details_length);
-        length += needed;
-    }
-    char *next = made.texts;
-    for (uint64_t index = 0; index < made.count; index++) {
-        floor_row *row = &made.rows[index];
-        row->caption = next;
-        row->details = next + row->caption_length;
-        next += row->caption_length + row->details_length;
-        made.bytes += sizeof(row->name) + 3 * 8 + row->caption_length + row->details_length;
-    }
-    return made;
-}
 
 static int compare_names(const void *first, const void *second) {
     return memcmp(((const floor_row *)first)->name, ((const floor_row *)second)->name, 16);
 }
 
-static void insert_all(const floor_options *options, sqlite3 *database, const journal *journal) {
+static void insert_all(const floor_options *options, sqlite3 *database, const floor_journal *journal) {
     sqlite3_stmt *insert = database_prepare(database, database_insert);
     for (uint64_t first = 0; first < journal->count; first += options->batch) {
         uint64_t count = journal->count - first < options->batch ? journal->count - first : options->batch;
@@ -84,7 +37,7 @@ static bool is_empty(sqlite3 *database) {
 }
 
 void floor_insert(const floor_options *options) {
-    journal journal = make_journal(options, false);
+    floor_journal journal = floor_journal_make(options, false);
     sqlite3 *database = database_open(options, options->path);
     if (!is_empty(database)) floor_fail(0, "%s is not a fresh database", options->path);
     database_execute(database, database_table);
@@ -100,11 +53,10 @@ void floor_insert(const floor_options *options) {
 static sqlite3 *open_filled(const floor_options *options) {
     sqlite3 *database = database_open(options, options->path);
     if (is_empty(database)) {
-        journal journal = make_journal(options, false);
+        floor_journal journal = floor_journal_make(options, false);
         database_execute(database, database_table);
         insert_all(options, database, &journal);
-        free(journal.rows);
-        free(journal.texts);
+        floor_journal_free(&journal);
     }
     return database;
 }
@@ -116,7 +68,7 @@ static bool same_text(sqlite3_stmt *statement, int column, const char *text, uin
 
 void floor_unchanged(const floor_options *options) {
     sqlite3 *database = open_filled(options);
-    journal journal = make_journal(options, false);
+    floor_journal journal = floor_journal_make(options, false);
     sqlite3_stmt *look_up = database_prepare(
         database, "SELECT createdAt, caption, details, rating, elevation, image, imageSize FROM Destination WHERE _name = ?");
     double start = floor_clock();
@@ -147,7 +99,7 @@ void floor_unchanged(const floor_options *options) {
 
 void floor_update_one_field(const floor_options *options) {
     sqlite3 *database = open_filled(options);
-    journal journal = make_journal(options, true);
+    floor_journal journal = floor_journal_make(options, true);
     sqlite3_stmt *update = database_prepare(database, "UPDATE Destination SET caption = ? WHERE _name = ?");
     double start = floor_clock();
     for (uint64_t first = 0; first < journal.count; first += options->batch) {

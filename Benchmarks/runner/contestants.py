@@ -2,16 +2,16 @@
 
 import json
 import os
-import pathlib
 import shutil
 import sqlite3
 import subprocess
 
 from .measuring import Failure, measure, say
-from .preparing import SEED, make_data
+from .preparing import BENCHMARKS, SEED, make_data
 
-PEERS = pathlib.Path(__file__).resolve().parent.parent / "Peers"
+PEERS = BENCHMARKS / "Peers"
 PAGE_SIZE_SMALL = 4096
+PYTHON_PEERS = ("python", "duckdb", "sqlite-utils")
 
 
 class Step:
@@ -79,7 +79,9 @@ class Contest:
 
     def __init__(self, options, data, made, binaries, venv, page_size):
         self.options, self.data, self.made, self.page_size = options, data, made, page_size
-        self.floor = binaries / "floor"
+        self.floor, self.core = binaries / "floor", binaries / "core"
+        # Why peers that had to be built or installed are missing; by the beginning of their names.
+        self.missing = {}
         self.python = venv / "bin" / "python"
 
     def import_step(self, name, title, manifest, images, **counts):
@@ -98,13 +100,21 @@ class Contest:
 
         return Step(name, command, [self.data / "pictures"], check_tidemark(read=pictures, inserted=pictures), title)
 
-    def floor_step(self, name, title, subcommand, page_size):
+    def rows_step(self, name, title, program, subcommand, page_size):
         records = self.made["records"]
 
         def command(folder):
-            return [self.floor, subcommand, folder / "database", "--records", records, "--page-size", page_size, "--seed", SEED]
+            return [program, subcommand, folder / "database", "--records", records, "--page-size", page_size, "--seed", SEED]
 
         return Step(name, command, [], check_floor(records), title, inner=True)
+
+    def files_step(self, name, title, program, subcommand):
+        images = self.data / "pictures"
+
+        def command(folder):
+            return [program, subcommand, images, *([folder / "place"] if subcommand == "intake" else []), "--threads", 2]
+
+        return Step(name, command, [images], check_floor(self.made["pictures"]), title, inner=True)
 
     def chains(self):
         records, pictures = self.made["records"], self.made["pictures"]
@@ -113,7 +123,7 @@ class Contest:
         plain, plain_changed = data / "records-nopictures.jsonl", data / "records-nopictures-changed.jsonl"
         full, full_changed, table = data / "records.jsonl", data / "records-changed.jsonl", data / "records.csv"
         size = f"{self.page_size // 1024} KiB"
-        tidemark, rows, floor = self.import_step, self.floor_step, self.floor
+        tidemark, rows, floor, core = self.import_step, self.rows_step, self.floor, self.core
 
         yield [
             tidemark("tidemark-records", "tidemark, records only", plain, False, read=records, inserted=records),
@@ -122,12 +132,17 @@ class Contest:
                      updated=changed, unchanged=same),
         ]
         yield [
-            rows("floor-insert", f"floor: insert, {size} pages", "insert", self.page_size),
-            rows("floor-unchanged", f"floor: look up and compare, {size}", "unchanged", self.page_size),
-            rows("floor-update", f"floor: update one field of all, {size}", "update-one-field", self.page_size),
+            rows("core-insert", f"core: insert, {size} pages", core, "insert", self.page_size),
+            rows("core-unchanged", f"core: the same again, {size}", core, "unchanged", self.page_size),
+            rows("core-update", f"core: one field of all changed, {size}", core, "update-one-field", self.page_size),
+        ]
+        yield [
+            rows("floor-insert", f"floor: insert, {size} pages", floor, "insert", self.page_size),
+            rows("floor-unchanged", f"floor: look up and compare, {size}", floor, "unchanged", self.page_size),
+            rows("floor-update", f"floor: update one field of all, {size}", floor, "update-one-field", self.page_size),
         ]
         if self.page_size != PAGE_SIZE_SMALL:
-            yield [rows("floor-insert-4k", "floor: insert, 4 KiB pages", "insert", PAGE_SIZE_SMALL)]
+            yield [rows("floor-insert-4k", "floor: insert, 4 KiB pages", floor, "insert", PAGE_SIZE_SMALL)]
         yield [
             tidemark("tidemark-whole", "tidemark, records and pictures", full, True, read=records, inserted=records),
             tidemark("tidemark-whole-again", "… again, unchanged", full, True, read=records, unchanged=records),
@@ -139,10 +154,9 @@ class Contest:
         yield [self.pictures_step("tidemark-pictures", "tidemark, pictures only", pictures)]
         yield [Step("copy-pictures", lambda folder: [PEERS / "copy-pictures.sh", images, folder / "pictures"], [images],
                     check_files(pictures), "cp -r and sync of the pictures")]
-        yield [Step("floor-intake", lambda folder: [floor, "intake", images, folder / "place", "--threads", 2], [images],
-                    check_floor(pictures), "floor: intake of the pictures, 2 threads", inner=True)]
-        yield [Step("floor-hash", lambda folder: [floor, "hash", images, "--threads", 2], [images], check_floor(pictures),
-                    "floor: read and hash the pictures, 2 threads", inner=True)]
+        for name, program in (("core", core), ("floor", floor)):
+            yield [self.files_step(f"{name}-intake", f"{name}: intake of the pictures, 2 threads", program, "intake")]
+            yield [self.files_step(f"{name}-hash", f"{name}: read and hash the pictures, 2 threads", program, "hash")]
         yield [Step("python-orjson", lambda folder: [self.python, PEERS / "python_orjson.py", plain, folder / "database"],
                     [plain], check_sqlite(records), "Python sqlite3 with orjson")]
         yield [Step("sqlite3-import", lambda folder: [PEERS / "sqlite3-import.sh", table, folder / "database"], [table],
@@ -171,17 +185,13 @@ class Contest:
                                 inserted=small)]
         yield [self.import_step("tidemark-large", f"tidemark, {count} records", large, False, read=records, inserted=records)]
 
-    def absent(self, step, have_python_peers):
+    def absent(self, step):
         """Why a contestant can't take part, or None."""
         if step.name.startswith("tidemark") and not self.options.tidemark:
             return "no --tidemark"
-        if step.name == "grdb" and not self.options.grdb_peer:
-            return "no --grdb-peer"
         if step.name == "sqlite3-import" and not shutil.which("sqlite3"):
-            return "no sqlite3 shell"
-        if step.name.startswith(("python", "duckdb", "sqlite-utils")) and not have_python_peers:
-            return "the Python peers are not installed"
-        return None
+            return "no sqlite3 shell; on Debian, as root: apt-get install sqlite3"
+        return next((reason for prefix, reason in self.missing.items() if step.name.startswith(prefix)), None)
 
 
 def run_chain(chain, round_number, scratch, trash, environment, results):
@@ -205,7 +215,7 @@ def probe(options, binaries, scratch, trash, environment):
     """Imports a small journal, to know the store's page size and that the program works, before anything is measured."""
     folder = scratch / "probe"
     trash.put(folder)
-    made = make_data(binaries, folder / "data", 200, False)
+    made = make_data(binaries, folder / "data", 200, 2)
     contest = Contest(options, folder / "data", made, binaries, folder, PAGE_SIZE_SMALL)
     store = folder / "whole"
     store.mkdir()

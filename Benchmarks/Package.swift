@@ -1,0 +1,15 @@
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+// A package of its own, so that whoever uses Tidemark never builds it.
+let package = Package(
+    name: "tidemark-benchmarks",
+    platforms: [.macOS(.v15)],
+    products: [.executable(name: "grdb-peer", targets: ["grdb-peer"])],
+    dependencies: [.package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0")],
+    targets: [
+        .executableTarget(
+            name: "grdb-peer", dependencies: [.product(name: "GRDB", package: "GRDB.swift")], path: "Peers/GRDBPeer")
+    ]
+)
