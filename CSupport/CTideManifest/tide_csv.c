@@ -105,9 +105,8 @@ static tide_status row_find(
 
 // Header
 
-static tide_status column_check(const tide_manifest *manifest, uint32_t index, const csv_cell *cell, tide_error *error) {
+static tide_status column_check(const tide_manifest *manifest, uint32_t index, tide_error *error) {
     const tide_csv_column *column = &manifest->csv_columns[index];
-    (void)cell;
     if (!column->is_name && !tide_identifier_is_valid(column->name, column->length)) {
         return tide_error_reject(
             error, TIDE_REJECT_BAD_IDENTIFIER,
@@ -150,7 +149,7 @@ static tide_status header_parse(tide_manifest *manifest, const char *text, size_
         column->is_name =
             name_length == manifest->name_field_length && memcmp(name, manifest->name_field, name_length) == 0;
         has_name = has_name || column->is_name;
-        if ((status = column_check(manifest, (uint32_t)i, &cell, error))) return status;
+        if ((status = column_check(manifest, (uint32_t)i, error))) return status;
     }
     if (manifest->name_is_required && !has_name) {
         return tide_error_reject(
@@ -178,7 +177,6 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     if ((status = header_parse(manifest, text, length, cells, error))) return status;
     manifest->line += tide_count_lines(text, length);
     tide_source_consume(&manifest->source, length);
-    manifest->csv_header_is_read = true;
     return TIDE_OK;
 }
 

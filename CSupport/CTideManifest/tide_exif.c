@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tide_time.h"
+
 enum {
     prefix_size = 6,
     // What libexif reads of a block: offsets of 16 bits, less the prefix.
@@ -153,28 +155,13 @@ static bool numbers_read(const uint8_t *text, const char *pattern, int32_t *numb
     return true;
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar, years from 1 on.
-static int64_t days_from_civil(int32_t year, int32_t month, int32_t day) {
-    // A year that begins in March has its leap day at the end.
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    int64_t days_before_1970 = 719468;
-    return y * 365 + y / 4 - y / 100 + y / 400 + day_of_year - days_before_1970;
-}
-
-static int32_t month_length(int32_t year, int32_t month) {
-    static const uint8_t lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return month == 2 && leap ? 29 : lengths[month - 1];
-}
-
 static bool seconds_read(const ExifEntry *entry, int64_t *seconds) {
     int32_t n[6];
     if (!entry || entry->size < 19 || !entry_ends(entry, 19)) return false;
     if (!numbers_read(entry->data, "0000:00:00 00:00:00", n)) return false;
-    if (n[0] < 1 || n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > month_length(n[0], n[1])) return false;
+    if (n[0] < 1 || n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > tide_days_in_month(n[0], n[1])) return false;
     if (n[3] > 23 || n[4] > 59 || n[5] > 59) return false;
-    *seconds = days_from_civil(n[0], n[1], n[2]) * 86400 + n[3] * 3600 + n[4] * 60 + n[5];
+    *seconds = tide_days_from_civil(n[0], n[1], n[2]) * 86400 + n[3] * 3600 + n[4] * 60 + n[5];
     return true;
 }
 
@@ -211,6 +198,7 @@ static bool time_read(ExifData *data, int64_t *time) {
         if (!seconds_read(entry_get(data, tags->directory, tags->time), &seconds)) continue;
         // Fraction and offset lie with EXIF's own tags even where the time lies with TIFF's.
         seconds -= offset_read(entry_get(data, EXIF_IFD_EXIF, tags->offset));
+        if (!tide_time_has_text(seconds * microseconds)) continue;
         *time = seconds * microseconds + fraction_read(entry_get(data, EXIF_IFD_EXIF, tags->fraction));
         return true;
     }

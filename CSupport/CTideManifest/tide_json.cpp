@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <simdjson.h>
 #include <string_view>
 
+#include "tide_number.h"
 #include "tide_utf8.h"
 
 #include "tide_manifest_layout.h"
@@ -34,26 +34,6 @@ constexpr size_t padding = SIMDJSON_PADDING;
 static_assert(SIMDJSON_PADDING <= 64, "the batch's arena leaves 64 readable bytes");
 
 tide_status out_of_memory(tide_error *error) { return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory"); }
-
-bool is_number_text(std::string_view text) {
-    size_t i = text.size() > 0 && text[0] == '-' ? 1 : 0;
-    size_t first = i;
-    while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
-    if (i == first || (text[first] == '0' && i > first + 1)) return false;
-    if (i < text.size() && text[i] == '.') {
-        first = ++i;
-        while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
-        if (i == first) return false;
-    }
-    if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-        i++;
-        if (i < text.size() && (text[i] == '+' || text[i] == '-')) i++;
-        first = i;
-        while (i < text.size() && text[i] >= '0' && text[i] <= '9') i++;
-        if (i == first) return false;
-    }
-    return i == text.size();
-}
 
 std::string_view trimmed(std::string_view text) {
     while (!text.empty() && std::strchr(" \t\r\n,]}", text.back())) text.remove_suffix(1);
@@ -79,7 +59,7 @@ tide_status refuse(error_code code, tide_error *error) {
 tide_status refuse_number(std::string_view token, tide_error *error) {
     token = trimmed(token);
     int shown = token.size() < 60 ? static_cast<int>(token.size()) : 60;
-    if (!is_number_text(token)) {
+    if (!tide_number_is_valid(token.data(), token.size())) {
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "'%.*s' is not valid JSON", shown, token.data());
     }
     return tide_error_reject(
@@ -310,12 +290,14 @@ tide_status refuse_element(const char *expected, tide_error *error) {
 
 /// Shortest text that reads back as the same value.
 void append_real(tide_text *out, double value) {
-    char text[40];
-    for (int precision = 15; precision <= 17; precision++) {
-        std::snprintf(text, sizeof text, "%.*g", precision, value);
-        if (std::strtod(text, nullptr) == value) break;
+    char text[TIDE_NUMBER_SIZE];
+    size_t length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        double again;
+        length = tide_number_print(value, digits, text);
+        if (tide_number_parse(text, length, &again) && again == value) break;
     }
-    tide_text_append(out, text, std::strlen(text));
+    tide_text_append(out, text, length);
 }
 
 tide_status append_string(std::string_view string, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
@@ -510,8 +492,11 @@ tide_status tide_json_convert_location(tide_json *json, const char *text, size_t
         return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "a location needs latitude and longitude");
     }
     if (std::fabs(values[0]) > 90 || std::fabs(values[1]) > 180) {
+        char latitude[TIDE_NUMBER_SIZE], longitude[TIDE_NUMBER_SIZE];
+        tide_number_print(values[0], 6, latitude);
+        tide_number_print(values[1], 6, longitude);
         return tide_error_reject(
-            error, TIDE_REJECT_OUT_OF_RANGE, "the position %g, %g is not on Earth", values[0], values[1]);
+            error, TIDE_REJECT_OUT_OF_RANGE, "the position %s, %s is not on Earth", latitude, longitude);
     }
     tide_text_append(out, "{", 1);
     for (size_t i = 0; i < member_count; i++) {

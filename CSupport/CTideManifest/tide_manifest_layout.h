@@ -50,7 +50,6 @@ struct tide_manifest {
     enum { array_before, array_first, array_next, array_after } array_state;
     tide_csv_column *csv_columns;
     uint32_t csv_column_count;
-    bool csv_header_is_read;
 };
 
 /// The span of text that a row came from, copied into the batch with room for everything that parsing may add.

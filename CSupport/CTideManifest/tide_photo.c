@@ -6,6 +6,7 @@
 
 #include "tide_exif.h"
 #include "tide_manifest.h"
+#include "tide_number.h"
 #include "tide_text.h"
 #include "tide_utf8.h"
 
@@ -55,10 +56,10 @@ static tide_status set_integer(tide_batch *batch, uint32_t column, int64_t value
 }
 
 static tide_status set_position(tide_batch *batch, uint32_t column, const tide_exif *exif) {
-    char text[120];
-    int length = snprintf(
-        text, sizeof text, "{\"latitude\":%.15g,\"longitude\":%.15g}", exif->latitude == 0 ? 0 : exif->latitude,
-        exif->longitude == 0 ? 0 : exif->longitude);
+    char latitude[TIDE_NUMBER_SIZE], longitude[TIDE_NUMBER_SIZE], text[120];
+    tide_number_print(exif->latitude == 0 ? 0 : exif->latitude, 15, latitude);
+    tide_number_print(exif->longitude == 0 ? 0 : exif->longitude, 15, longitude);
+    int length = snprintf(text, sizeof text, "{\"latitude\":%s,\"longitude\":%s}", latitude, longitude);
     return set_text(batch, column, text, (size_t)length);
 }
 

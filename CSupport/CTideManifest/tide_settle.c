@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tide_blob.h"
 #include "tide_json.h"
 #include "tide_manifest_layout.h"
+#include "tide_number.h"
 #include "tide_text.h"
 
 // Numbers in text
@@ -22,45 +22,29 @@ static bool text_is_integer(const char *text, size_t length) {
     return i == length && i > first && !(text[0] == '-' && text[first] == '0');
 }
 
-static bool text_is_number(const char *text, size_t length) {
-    size_t i = length > 0 && text[0] == '-';
-    size_t first = i;
-    while (i < length && text[i] >= '0' && text[i] <= '9') i++;
-    if (i == first || (text[first] == '0' && i > first + 1)) return false;
-    if (i < length && text[i] == '.') {
-        first = ++i;
-        while (i < length && text[i] >= '0' && text[i] <= '9') i++;
-        if (i == first) return false;
-    }
-    if (i < length && (text[i] == 'e' || text[i] == 'E')) {
-        i++;
-        if (i < length && (text[i] == '+' || text[i] == '-')) i++;
-        first = i;
-        while (i < length && text[i] >= '0' && text[i] <= '9') i++;
-        if (i == first) return false;
-    }
-    return i == length;
-}
-
 static tide_status text_to_number(const char *text, size_t length, tide_cell *cell, const char *wanted, tide_error *error) {
-    char copy[400];
-    if (length >= sizeof copy || !text_is_number(text, length)) {
-        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s", wanted);
-    }
-    memcpy(copy, text, length);
-    copy[length] = 0;
-    errno = 0;
+    int shown = length < 60 ? (int)length : 60;
     if (text_is_integer(text, length)) {
+        // Without leading zeros, what is cut off is beyond 64 bits by its length.
+        char copy[24];
+        size_t kept = length < sizeof copy ? length : sizeof copy - 1;
+        memcpy(copy, text, kept);
+        copy[kept] = 0;
+        errno = 0;
         long long integer = strtoll(copy, NULL, 10);
         if (errno == ERANGE) {
-            return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.60s is beyond what 64 bits hold", copy);
+            return tide_error_reject(
+                error, TIDE_REJECT_OUT_OF_RANGE, "the number %.*s is beyond what 64 bits hold", shown, text);
         }
         *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = integer};
         return TIDE_OK;
     }
-    double real = strtod(copy, NULL);
+    double real;
+    if (!tide_number_parse(text, length, &real)) {
+        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s", wanted);
+    }
     if (isinf(real)) {
-        return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.60s is beyond what 64 bits hold", copy);
+        return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.*s is beyond what 64 bits hold", shown, text);
     }
     *cell = (tide_cell){.kind = TIDE_KIND_REAL, .real = real == 0 ? 0 : real};
     return TIDE_OK;
@@ -85,7 +69,7 @@ static void weigh_text(evidence *it, const char *text, size_t length) {
     it->texts_are_times = it->texts_are_times && tide_time_parse(text, length, &time);
     if (text_is_integer(text, length)) {
         it->has_integers = true;
-    } else if (text_is_number(text, length)) {
+    } else if (tide_number_is_valid(text, length)) {
         it->has_reals = true;
     } else {
         it->has_other_text = true;

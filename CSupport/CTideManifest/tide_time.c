@@ -1,3 +1,5 @@
+#include "tide_time.h"
+
 #include "tide_manifest.h"
 
 static bool digits(const char *text, int count, int *value) {
@@ -9,8 +11,8 @@ static bool digits(const char *text, int count, int *value) {
     return true;
 }
 
-/// Days since 1970-01-01 of a day of the proleptic Gregorian calendar.
-static int64_t days_from_civil(int64_t year, int month, int day) {
+int64_t tide_days_from_civil(int64_t year, int month, int day) {
+    // A year that begins in March has its leap day at the end.
     year -= month <= 2;
     int64_t era = (year >= 0 ? year : year - 399) / 400;
     int64_t year_of_era = year - era * 400;
@@ -18,8 +20,18 @@ static int64_t days_from_civil(int64_t year, int month, int day) {
     return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
 }
 
+int tide_days_in_month(int64_t year, int month) {
+    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return month == 2 && is_leap ? 29 : days[month - 1];
+}
+
+bool tide_time_has_text(int64_t microseconds) {
+    // 0000-01-01T00:00:00Z and 10000-01-01T00:00:00Z.
+    return microseconds >= -62167219200000000 && microseconds < 253402300800000000;
+}
+
 bool tide_time_parse(const char *text, size_t length, int64_t *microseconds) {
-    static const int month_days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     // 2024-05-01T12:30:00Z
     if (length < 20 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return false;
     if (text[10] != 'T' && text[10] != 't' && text[10] != ' ') return false;
@@ -28,9 +40,8 @@ bool tide_time_parse(const char *text, size_t length, int64_t *microseconds) {
         !digits(text + 14, 2, &minute) || !digits(text + 17, 2, &second)) {
         return false;
     }
-    if (month < 1 || month > 12 || day < 1 || day > month_days[month - 1]) return false;
-    bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    if ((month == 2 && day == 29 && !is_leap) || hour > 23 || minute > 59 || second > 60) return false;
+    if (month < 1 || month > 12 || day < 1 || day > tide_days_in_month(year, month)) return false;
+    if (hour > 23 || minute > 59 || second > 60) return false;
     size_t at = 19;
     int64_t fraction = 0;
     if (text[at] == '.') {
@@ -50,7 +61,9 @@ bool tide_time_parse(const char *text, size_t length, int64_t *microseconds) {
         }
         offset = (hours * 60 + minutes) * (text[at] == '-' ? -60 : 60);
     }
-    int64_t seconds = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
+    int64_t seconds = tide_days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
+    // The offset, or second 60, may lead out of the years that have four digits.
+    if (!tide_time_has_text(seconds * 1000000)) return false;
     *microseconds = seconds * 1000000 + fraction;
     return true;
 }
