@@ -320,8 +320,16 @@ uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t fiel
     }
 }
 
+uint64_t tide_key_digest(uint64_t seed, const void *key, size_t length, bool is_blob) {
+    // No field has such a name.
+    return tide_value_digest_bytes(tide_field_seed(seed, is_blob ? "_key" : "_name", is_blob ? 4 : 5), key, length);
+}
+
 void tide_batch_digest(tide_batch *batch, uint64_t seed) {
-    for (uint32_t row = 0; row < batch->row_count; row++) batch->rows[row].digest = 0;
+    for (uint32_t i = 0; i < batch->row_count; i++) {
+        tide_row *row = &batch->rows[i];
+        row->digest = tide_key_digest(seed, tide_batch_text(batch, row->key.offset), row->key.length, row->key_is_blob);
+    }
     for (uint32_t i = 0; i < batch->column_count; i++) {
         const tide_column *column = &batch->columns[i];
         uint64_t field_seed = tide_field_seed(seed, column->name, column->name_length);

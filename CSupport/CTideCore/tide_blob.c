@@ -199,7 +199,7 @@ static tide_status blob_open(const char *assets, const char *id, int *descriptor
     if (folder >= 0) close(folder);
     if (root >= 0) close(root);
     if (*descriptor < 0) {
-        if (number == ENOENT) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the asset %s is missing", id);
+        if (number == ENOENT) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the asset %s is missing; to have it back, import its source again", id);
         return tide_error_reject(
             error, TIDE_REJECT_ASSET_UNREADABLE, "the asset %s cannot be opened: %s", id, strerror(number));
     }
@@ -209,7 +209,9 @@ static tide_status blob_open(const char *assets, const char *id, int *descriptor
     }
     if ((uint64_t)status.st_size != strtoull(id + digest_text + 1, NULL, 10)) {
         return tide_error_reject(
-            error, TIDE_REJECT_ASSET_CHANGED, "the asset %s has %llu bytes", id, (unsigned long long)status.st_size);
+            error, TIDE_REJECT_ASSET_CHANGED,
+            "the asset %s has %llu bytes; to have it back, delete the file and import its source again", id,
+            (unsigned long long)status.st_size);
     }
     return TIDE_OK;
 }
@@ -243,7 +245,9 @@ tide_status tide_blob_verify(const char *assets, const char *id, tide_error *err
         size_t length = strlen(actual);
         if (strncmp(id, actual, length) != 0 || (id[length] != 0 && id[length] != '-')) {
             status = tide_error_reject(
-                error, TIDE_REJECT_ASSET_CHANGED, "the content of the asset %s is not what its name says: it has %s", id, actual);
+                error, TIDE_REJECT_ASSET_CHANGED,
+                "the content of the asset %s is not what its name says; to have it back, delete the file and import its source again",
+                id);
         }
     }
     XXH3_freeState(hash);

@@ -20,9 +20,13 @@ uint64_t tide_column_digest(sqlite3_stmt *row, int column, uint64_t field_seed) 
     }
 }
 
-static uint64_t row_digest(sqlite3_stmt *row, const uint64_t *seeds, uint32_t count) {
-    uint64_t digest = 0;
-    for (uint32_t i = 0; i < count; i++) digest += tide_column_digest(row, (int)i + 2, seeds[i]);
+enum { column_id, column_digest, column_key, first_field };
+
+static uint64_t row_digest(sqlite3_stmt *row, uint64_t seed, const uint64_t *field_seeds, uint32_t count) {
+    bool is_blob = sqlite3_column_type(row, column_key) == SQLITE_BLOB;
+    const void *key = sqlite3_column_blob(row, column_key);
+    uint64_t digest = tide_key_digest(seed, key, (size_t)sqlite3_column_bytes(row, column_key), is_blob);
+    for (uint32_t i = 0; i < count; i++) digest += tide_column_digest(row, (int)(first_field + i), field_seeds[i]);
     return digest;
 }
 
@@ -33,7 +37,7 @@ tide_status tide_table_verify(
     *rows = 0;
     uint64_t *seeds = calloc(table->field_count + 1, sizeof *seeds);
     tide_text sql = {0};
-    tide_text_format(&sql, "SELECT _id, _digest");
+    tide_text_format(&sql, "SELECT _id, _digest, _key");
     for (uint32_t i = 0; i < table->field_count; i++) {
         tide_text_format(&sql, ", \"%s\"", table->fields[i].column);
         if (seeds) seeds[i] = tide_field_seed(seed, table->fields[i].name, strlen(table->fields[i].name));
@@ -49,8 +53,8 @@ tide_status tide_table_verify(
         int code;
         while ((code = sqlite3_step(row)) == SQLITE_ROW) {
             ++*rows;
-            if ((uint64_t)sqlite3_column_int64(row, 1) != row_digest(row, seeds, table->field_count)) {
-                visitor(context, sqlite3_column_int64(row, 0));
+            if ((uint64_t)sqlite3_column_int64(row, column_digest) != row_digest(row, seed, seeds, table->field_count)) {
+                visitor(context, sqlite3_column_int64(row, column_id));
             }
         }
         if (code != SQLITE_DONE) status = tide_sqlite_error(connection, "read the records", error);

@@ -5,6 +5,7 @@
 
 #include "tide_column.h"
 #include "tide_connection.h"
+#include "tide_number.h"
 #include "tide_writer_layout.h"
 
 static void bind_key(sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
@@ -61,7 +62,11 @@ static void before_append(tide_text *before, const tide_stored_field *field, sql
     tide_text_append(before, "\":", 2);
     switch (sqlite3_column_type(row, column)) {
     case SQLITE_INTEGER: tide_text_format(before, "%" PRId64, (int64_t)sqlite3_column_int64(row, column)); break;
-    case SQLITE_FLOAT: tide_text_format(before, "%.17g", sqlite3_column_double(row, column)); break;
+    case SQLITE_FLOAT: {
+        char number[TIDE_NUMBER_SIZE];
+        tide_text_append(before, number, tide_number_print(sqlite3_column_double(row, column), 17, number));
+        break;
+    }
     case SQLITE_NULL: tide_text_append(before, "null", 4); break;
     case SQLITE_BLOB: {
         const void *bytes = sqlite3_column_blob(row, column);
@@ -227,7 +232,9 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     }
     memset(writer->changed_fields, 0, writer->field_count / 8 + 1);
     bool is_changed = false;
-    uint64_t digest = 0;
+    const tide_row *row = &it->batch->rows[index];
+    uint64_t digest = tide_key_digest(
+        writer->seed, tide_batch_text(it->batch, row->key.offset), row->key.length, row->key_is_blob);
     for (uint32_t i = 0; i < writer->field_count; i++) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
         int column = (int)(tide_load_first_field + i);

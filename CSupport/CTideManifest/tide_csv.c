@@ -105,14 +105,24 @@ static tide_status row_find(
 
 // Header
 
-static tide_status column_check(const tide_manifest *manifest, uint32_t index, tide_error *error) {
+static tide_status column_check(const tide_manifest *manifest, uint32_t index, size_t cells, tide_error *error) {
     const tide_csv_column *column = &manifest->csv_columns[index];
     if (!column->is_name && !tide_identifier_is_valid(column->name, column->length)) {
+        if (column->length == 0) {
+            return tide_error_reject(
+                error, TIDE_REJECT_BAD_IDENTIFIER, "line 1: column %u has no name; give it one in the file", index + 1);
+        }
+        const char *separator = strpbrk(column->name, ";\t");
+        if (cells == 1 && separator) {
+            return tide_error_reject(
+                error, TIDE_REJECT_BAD_IDENTIFIER,
+                "line 1: the only column is '%.100s'; are its parts columns? Only commas separate columns, no %s",
+                column->name, *separator == ';' ? "semicolons" : "tabs");
+        }
         return tide_error_reject(
             error, TIDE_REJECT_BAD_IDENTIFIER,
-            "line 1: column %u, '%.100s', cannot name a field (a letter, then letters, digits or '_'); "
-            "give it another name with --map '%.100s=NAME'",
-            index + 1, column->name, column->name);
+            "line 1: column %u, '%.100s', cannot name a field: %s; give it another name with --map '%.100s=NAME'",
+            index + 1, column->name, tide_identifier_fault(column->name, column->length), column->name);
     }
     for (uint32_t i = 0; i < index; i++) {
         if (strcmp(manifest->csv_columns[i].name, column->name) == 0) {
@@ -149,7 +159,11 @@ static tide_status header_parse(tide_manifest *manifest, const char *text, size_
         column->is_name =
             name_length == manifest->name_field_length && memcmp(name, manifest->name_field, name_length) == 0;
         has_name = has_name || column->is_name;
-        if ((status = column_check(manifest, (uint32_t)i, error))) return status;
+        for (uint32_t j = 0; j < manifest->shape_count; j++) {
+            tide_shape_field *field = &manifest->shape[j];
+            if (field->length == name_length && memcmp(field->name, name, name_length) == 0) field->has_occurred = true;
+        }
+        if ((status = column_check(manifest, (uint32_t)i, cells, error))) return status;
     }
     if (manifest->name_is_required && !has_name) {
         return tide_error_reject(

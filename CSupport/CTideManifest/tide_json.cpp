@@ -173,7 +173,7 @@ tide_status value_cell(const tide_json *json, tide_batch *batch, ondemand::value
 /// The part of a reader's state that concerns one row.
 struct row_reader {
     tide_json *json;
-    const tide_manifest *manifest;
+    tide_manifest *manifest;
     tide_batch *batch;
     uint32_t row;
     bool has_name;
@@ -207,6 +207,18 @@ tide_status name_take(row_reader *reader, ondemand::value &value, tide_error *er
     return tide_batch_row_name(reader->batch, reader->row, name, length, error);
 }
 
+/// Says why a field can have no column, and what helps.
+tide_status refuse_column(const char *name, size_t length, tide_error *error) {
+    // There are too many of them.
+    if (tide_identifier_is_valid(name, length)) return TIDE_REJECTED;
+    if (length == 0) {
+        return tide_error_reject(error, TIDE_REJECT_BAD_IDENTIFIER, "a field has an empty name; give it one in the source");
+    }
+    return tide_error_reject(
+        error, TIDE_REJECT_BAD_IDENTIFIER, "'%.*s' cannot name a field: %s; give it another name with --map",
+        static_cast<int>(length < 100 ? length : 100), name, tide_identifier_fault(name, length));
+}
+
 tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *error) {
     uint32_t key_offset, key_length;
     tide_status status = string_span(reader->json, reader->batch, field.key(), &key_offset, &key_length, error);
@@ -222,7 +234,10 @@ tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *e
     tide_cell cell;
     if ((status = value_cell(reader->json, reader->batch, field.value(), &cell, error))) return status;
     uint32_t column;
-    if ((status = tide_batch_column(reader->batch, name, length, &column, error))) return status;
+    if ((status = tide_batch_column(reader->batch, name, length, &column, error))) {
+        return status == TIDE_REJECTED ? refuse_column(name, length, error) : status;
+    }
+    tide_manifest_note_field(reader->manifest, column);
     status = tide_batch_row_set(reader->batch, column, cell);
     if (status == TIDE_REJECTED) {
         return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
@@ -376,7 +391,7 @@ tide_status append_element(ondemand::value &value, tide_type element, tide_text 
 } // namespace
 
 tide_status tide_json_read_row(
-    tide_json *json, const tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source, tide_error *error
+    tide_json *json, tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source, tide_error *error
 ) {
     row_reader reader = {json, manifest, batch, 0, false, "", 0};
     if (tide_batch_row_add(batch, line, source, &reader.row)) return out_of_memory(error);

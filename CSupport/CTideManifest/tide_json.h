@@ -20,7 +20,7 @@ void tide_json_destroy(tide_json *json);
 
 /// Adds the object in `source` (text in the batch's arena) as a row. A text that is no proper object is refused in the batch.
 tide_status tide_json_read_row(
-    tide_json *json, const struct tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source,
+    tide_json *json, struct tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source,
     tide_error *error);
 
 /// What kinds of values a list has.

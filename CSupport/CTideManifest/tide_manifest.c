@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tide_json.h"
 #include "tide_manifest_layout.h"
@@ -39,10 +40,11 @@ uint64_t tide_count_lines(const char *text, size_t length) {
     return count;
 }
 
-void tide_manifest_rename(const tide_manifest *manifest, const char **name, size_t *length) {
+void tide_manifest_rename(tide_manifest *manifest, const char **name, size_t *length) {
     for (uint32_t i = 0; i < manifest->renaming_count; i++) {
-        const tide_renaming *it = &manifest->renamings[i];
+        tide_renaming *it = &manifest->renamings[i];
         if (it->from_length == *length && memcmp(it->from, *name, *length) == 0) {
+            it->has_occurred = true;
             *name = it->to;
             *length = it->to_length;
             return;
@@ -92,7 +94,8 @@ static tide_status options_copy(tide_manifest *manifest, const tide_manifest_opt
     for (uint32_t i = 0; i < options->field_count; i++) {
         const tide_known_field *field = &options->fields[i];
         tide_shape_field *it = &manifest->shape[manifest->shape_count++];
-        *it = (tide_shape_field){.name = strdup(field->name), .length = strlen(field->name), .type = field->type};
+        *it = (tide_shape_field){
+            .name = strdup(field->name), .length = strlen(field->name), .type = field->type, .may_be_list = field->may_be_list};
         if (!it->name) return TIDE_NO_MEMORY;
     }
     return TIDE_OK;
@@ -121,6 +124,47 @@ static tide_status format_detect(tide_manifest *manifest, tide_error *error) {
     return TIDE_OK;
 }
 
+/// Consumes white space, counting lines; the next byte, or 0 at the end.
+static tide_status array_next_byte(tide_manifest *manifest, char *byte, tide_error *error) {
+    tide_source *source = &manifest->source;
+    for (;;) {
+        if (tide_source_length(source) == 0) {
+            tide_status status = tide_source_more(source, error);
+            if (status) return status;
+            if (tide_source_length(source) == 0) break;
+        }
+        char c = *tide_source_bytes(source);
+        if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+            *byte = c;
+            return TIDE_OK;
+        }
+        if (c == '\n') manifest->line++;
+        tide_source_consume(source, 1);
+    }
+    *byte = 0;
+    return TIDE_OK;
+}
+
+/// Reads what an array begins with: where that is missing, the source is none.
+static tide_status array_begin(tide_manifest *manifest, tide_error *error) {
+    char byte;
+    tide_status status = array_next_byte(manifest, &byte, error);
+    if (status) return status;
+    if (byte != '[') {
+        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "line %llu: a JSON array begins with '['",
+                                 (unsigned long long)manifest->line + 1);
+    }
+    tide_source_consume(&manifest->source, 1);
+    manifest->array_state = array_first;
+    return TIDE_OK;
+}
+
+bool tide_manifest_mapping_occurred(const tide_manifest *manifest, uint32_t mapping) {
+    return manifest->renamings[mapping].has_occurred;
+}
+
+bool tide_manifest_field_occurred(const tide_manifest *manifest, uint32_t field) { return manifest->shape[field].has_occurred; }
+
 tide_status tide_manifest_create(
     int descriptor, const tide_manifest_options *options, tide_manifest **manifest, tide_error *error
 ) {
@@ -132,6 +176,7 @@ tide_status tide_manifest_create(
     if (!status && options_copy(created, options)) status = out_of_memory(error);
     if (!status) status = format_detect(created, error);
     if (!status && created->format == TIDE_FORMAT_CSV) status = tide_csv_read_header(created, error);
+    if (!status && created->format == TIDE_FORMAT_JSON_ARRAY) status = array_begin(created, error);
     if (status) {
         tide_manifest_destroy(created);
         return status;
@@ -270,27 +315,6 @@ static tide_status line_read(tide_manifest *manifest, tide_batch *batch, tide_er
 
 // JSON array
 
-/// Consumes white space, counting lines; the next byte, or 0 at the end.
-static tide_status array_next_byte(tide_manifest *manifest, char *byte, tide_error *error) {
-    tide_source *source = &manifest->source;
-    for (;;) {
-        if (tide_source_length(source) == 0) {
-            tide_status status = tide_source_more(source, error);
-            if (status) return status;
-            if (tide_source_length(source) == 0) break;
-        }
-        char c = *tide_source_bytes(source);
-        if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-            *byte = c;
-            return TIDE_OK;
-        }
-        if (c == '\n') manifest->line++;
-        tide_source_consume(source, 1);
-    }
-    *byte = 0;
-    return TIDE_OK;
-}
-
 static tide_status array_refuse(
     tide_manifest *manifest, tide_batch *batch, size_t length, tide_reject reject, const char *message, tide_error *error
 ) {
@@ -392,14 +416,7 @@ static tide_status array_read(tide_manifest *manifest, tide_batch *batch, tide_e
     tide_status status = array_next_byte(manifest, &byte, error);
     if (status) return status;
     switch (manifest->array_state) {
-    case array_before:
-        if (byte != '[') {
-            return tide_error_reject(error, TIDE_REJECT_MALFORMED, "line %llu: a JSON array begins with '['",
-                                     (unsigned long long)manifest->line + 1);
-        }
-        tide_source_consume(&manifest->source, 1);
-        manifest->array_state = array_first;
-        return TIDE_OK;
+    case array_before: return array_begin(manifest, error);
     case array_first:
         if (byte == ']') break;
         if (byte == 0) goto unclosed;
@@ -435,6 +452,14 @@ unclosed:
 }
 
 // Names
+
+const char *tide_identifier_fault(const char *name, size_t length) {
+    if (length == 0) return "it is empty";
+    if (length > 255) return "it is longer than 255 bytes";
+    if (length >= 7 && strncasecmp(name, "sqlite_", 7) == 0) return "it begins with 'sqlite_', which SQLite keeps for itself";
+    if (length >= 5 && strncasecmp(name, "tide_", 5) == 0) return "it begins with 'tide_', which the store keeps for itself";
+    return "a name is a letter, then letters, digits or '_'";
+}
 
 tide_status tide_name_derive(const void *content, size_t length, char name[36]) {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -510,7 +535,7 @@ static tide_status columns_declare(const tide_manifest *manifest, tide_batch *ba
         uint32_t column;
         tide_status status = tide_batch_column(batch, manifest->shape[i].name, manifest->shape[i].length, &column, NULL);
         if (status) return status;
-        tide_batch_column_set_type(batch, column, manifest->shape[i].type);
+        if (!manifest->shape[i].may_be_list) tide_batch_column_set_type(batch, column, manifest->shape[i].type);
     }
     return TIDE_OK;
 }

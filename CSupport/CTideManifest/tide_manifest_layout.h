@@ -17,11 +17,15 @@ typedef struct tide_shape_field {
     char *name;
     size_t length;
     tide_type type;
+    /// Whether it is a list is still to be seen.
+    bool may_be_list;
+    bool has_occurred;
 } tide_shape_field;
 
 typedef struct tide_renaming {
     char *from, *to;
     size_t from_length, to_length;
+    bool has_occurred;
 } tide_renaming;
 
 /// What a CSV's column is.
@@ -61,7 +65,13 @@ uint64_t tide_count_lines(const char *text, size_t length);
 tide_status tide_line_skip(tide_manifest *manifest, tide_error *error);
 
 /// The name that a source's field has in the store.
-void tide_manifest_rename(const tide_manifest *manifest, const char **name, size_t *length);
+void tide_manifest_rename(tide_manifest *manifest, const char **name, size_t *length);
+
+/// Takes note that a source has the field of a batch's column.
+static inline void tide_manifest_note_field(tide_manifest *manifest, uint32_t column) {
+    // Batches get the columns of the shape first.
+    if (column < manifest->shape_count) manifest->shape[column].has_occurred = true;
+}
 
 /// Refuses the last row of a batch unless `status` is a failure of ours: then passes that on.
 tide_status tide_row_refuse(

@@ -130,6 +130,16 @@ static tide_type inferred_type(tide_json *json, const tide_batch *batch, uint32_
     }
 }
 
+/// The type of a field that holds `type` and may hold lists of it: its first value decides.
+static tide_type first_type(const tide_batch *batch, uint32_t column, tide_type type) {
+    uint32_t rows = tide_batch_row_count(batch);
+    for (uint32_t row = 0; row < rows; row++) {
+        uint8_t kind = tide_batch_row_is_live(batch, row) ? tide_batch_cell(batch, row, column).kind : TIDE_KIND_NULL;
+        if (kind > TIDE_KIND_NULL) return kind == TIDE_KIND_RAW_LIST ? type | TIDE_TYPE_LIST : type;
+    }
+    return TIDE_TYPE_UNKNOWN;
+}
+
 // Conversion
 
 static const char *kind_name(uint8_t kind) {
@@ -232,6 +242,12 @@ static tide_status to_asset(const tide_batch *batch, tide_cell *cell, tide_error
     if (!cell_is_text(*cell)) return refuse_kind("an asset, given as the path of a file", *cell, error);
     const char *text = tide_batch_text(batch, cell->offset);
     if (cell->length == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the path of the asset is empty");
+    if (cell->kind == TIDE_KIND_RAW_TEXT && cell->length > 3 && memcmp(text, "[\"", 2) == 0 && text[cell->length - 1] == ']') {
+        return tide_error_reject(
+            error, TIDE_REJECT_WRONG_TYPE,
+            "the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say that the field "
+            "is list<asset> (--schema)");
+    }
     if (cell->length > 6 && memcmp(text, "asset:", 6) == 0) {
         if (!tide_blob_id_is_valid(text + 6, cell->length - 6)) {
             return tide_error_reject(error, TIDE_REJECT_ASSET_UNKNOWN, "the value is no asset identifier");
@@ -335,10 +351,16 @@ tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_e
         size_t length;
         const char *name = tide_batch_column_name(batch, column, &length);
         if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
-            tide_type type = inferred_type(manifest->json, batch, column);
+            tide_shape_field *known = column < manifest->shape_count ? &manifest->shape[column] : NULL;
+            tide_type type = known ? first_type(batch, column, known->type) : inferred_type(manifest->json, batch, column);
             if (type == TIDE_TYPE_UNKNOWN) continue;
             tide_batch_column_set_type(batch, column, type);
-            if (shape_add(manifest, name, length, type)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            if (known) {
+                known->type = type;
+                known->may_be_list = false;
+            } else if (shape_add(manifest, name, length, type)) {
+                return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            }
         }
         tide_status status = column_settle(manifest, batch, column, error);
         if (status) return status;

@@ -13,6 +13,8 @@ enum ExitStatus: Int32 {
     case ioError = 74
     case temporaryFailure = 75
     case interrupted = 130
+    /// What a shell tells of a process that SIGPIPE ended.
+    case brokenPipe = 141
 
     init(_ error: StoreError) {
         switch error.code {
@@ -31,26 +33,31 @@ enum ExitStatus: Int32 {
         case .source: self = .noInput
         case .manifest, .schemaFile: self = .dataError
         case .output: self = .cannotCreate
+        case .closed: self = .brokenPipe
         case .store: self = error.cause.map(ExitStatus.init) ?? .ioError
         default: self = .ioError
         }
     }
 }
 
-/// Runs a command's work; an error of ours is told in one sentence, and the tool exits with its status.
+/// Runs a command's work; an error is told in one sentence, and the tool exits with its status.
 func reportingErrors(_ body: () async throws -> Void) async throws {
     do {
         try await body()
+    } catch let error as ImportError where error.code == .closed {
+        // Whoever reads has had enough, as `head` has: nothing is amiss.
+        throw ExitCode(ExitStatus.brokenPipe.rawValue)
     } catch let error as ImportError {
-        throw exit(error.message, .init(error))
+        throw ending(error.message, .init(error))
     } catch let error as StoreError {
-        throw exit(error.message, .init(error))
-    } catch is CancellationError {
-        throw exit("interrupted; what was committed stays, and --resume goes on from there", .interrupted)
+        throw ending(error.message, .init(error))
+    } catch let error where !(error is ExitCode) {
+        throw ending("\(error)", .ioError)
     }
 }
 
-private func exit(_ message: String, _ status: ExitStatus) -> ExitCode {
+/// Tells why the tool ends, and returns what it ends with.
+func ending(_ message: String, _ status: ExitStatus) -> ExitCode {
     Output.error("tidemark: \(message)")
     return ExitCode(status.rawValue)
 }

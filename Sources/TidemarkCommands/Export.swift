@@ -40,14 +40,20 @@ struct Export: AsyncParsableCommand {
     @Flag(help: "Prints the summary as one JSON object (not with '--to -').")
     var json = false
 
+    func validate() throws {
+        if json, to == "-" { throw ValidationError("--json prints a summary, and '--to -' the records: they exclude each other") }
+    }
+
     func run() async throws {
         try await reportingErrors {
-            let container = try ContainerDirectory(openingAt: fileURL(container))
-            let target: BulkExport.Target = to == "-" ? .standardOutput : .file(fileURL(to))
-            let named = fileURL(to).pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
+            let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let file = try fileURL(to, "the file to write")
+            let target: BulkExport.Target = to == "-" ? .standardOutput : .file(file)
+            let named = file.pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
             let bar = ProgressBar(progress)
             let summary = try BulkExport(
-                from: container, type: type, format: format ?? named, to: target, assets: assets.map(fileURL)
+                from: container, type: type, format: format ?? named, to: target,
+                assets: assets.map { try fileURL($0, "the folder of assets") }
             ).run { summary, total in
                 bar.show(
                     "\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records,
@@ -59,7 +65,7 @@ struct Export: AsyncParsableCommand {
                 try Output.json(summary)
             } else {
                 let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
-                Output.line(
+                try Output.line(
                     "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
             }
         }

@@ -36,13 +36,16 @@ struct History: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container)))
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
             if let record {
                 let changes = try reader.changes(ofRecord: record)
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
                 try show(HistoryReport(changes: changes.map(HistoryReport.Change.init)))
             } else if let transaction {
                 let (updates, inserted) = try reader.changes(ofTransaction: transaction)
+                // The list is only looked through for a transaction that shows nothing.
+                guard try !updates.isEmpty || !inserted.isEmpty || reader.transactions().contains(where: { $0.id == transaction })
+                else { throw StoreError(.notFound, "there is no transaction \(transaction)") }
                 try show(HistoryReport(changes: updates.map(HistoryReport.Change.init), inserted: inserted))
             } else {
                 try show(HistoryReport(transactions: try reader.transactions(limit: limit).map(HistoryReport.Transaction.init)))
@@ -55,21 +58,21 @@ struct History: AsyncParsableCommand {
         if let transactions = report.transactions {
             var table = TextTable(columns: ["id", "time", "author", "origin", "inserted", "updated", "deleted"])
             for it in transactions {
-                table.add([
+                try table.add([
                     "\(it.id)", it.time, it.author, it.origin, "\(it.inserted)", "\(it.updated)", "\(it.deleted)",
                 ])
             }
-            table.finish()
+            try table.finish()
         }
         for (type, count) in (report.inserted ?? [:]).sorted(by: { $0.key < $1.key }) {
-            Output.line("inserted \(Wording.count(count)) of type \(type)")
+            try Output.line("inserted \(Wording.count(count)) of type \(type)")
         }
         for change in report.changes ?? [] {
-            Output.line(
+            try Output.line(
                 "\(change.time)  \(change.author)  \(change.kind) \(change.type) \(change.record)  (transaction \(change.transaction))"
             )
             for (field, values) in change.fields.sorted(by: { $0.key < $1.key }) {
-                Output.line("    \(field): \(values.before?.text ?? "–") → \(values.after?.text ?? "–")")
+                try Output.line("    \(field): \(values.before?.text ?? "–") → \(values.after?.text ?? "–")")
             }
         }
     }

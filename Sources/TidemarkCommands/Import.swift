@@ -75,7 +75,7 @@ struct Import: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Rows in a transaction.", valueName: "n"))
     var batch: Int = ImportOptions.defaultBatchSize
 
-    @Flag(help: "Reads, checks and compares everything, and writes nothing.")
+    @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")
     var dryRun = false
 
     @Option(help: ArgumentHelp("Where refused rows are described, a JSON object a line.", valueName: "file"))
@@ -92,6 +92,7 @@ struct Import: AsyncParsableCommand {
 
     func validate() throws {
         guard batch > 0, batch <= 1_000_000 else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
+        if rejects == "-" { throw ValidationError("--rejects takes a file; to see the refused rows, name /dev/stderr") }
     }
 
     func run() async throws {
@@ -99,22 +100,42 @@ struct Import: AsyncParsableCommand {
             let summary = try await importing()
             if json {
                 try Output.json(summary)
+                if let note = resumption(summary), summary.resumedAfter == nil { Output.error("note: \(note)") }
             } else {
-                tell(summary)
+                try tell(summary)
             }
             if summary.rejected > 0 { throw ExitCode(ExitStatus.dataError.rawValue) }
         }
     }
 
+    /// Imports; an error says what is left.
     private func importing() async throws -> ImportSummary {
-        let source = importSource()
+        let left = dryRun ? "nothing was imported" : "what was committed stays, and --resume goes on from there"
+        do {
+            return try await running()
+        } catch is CancellationError {
+            throw ending("interrupted; \(left)", .interrupted)
+        } catch let error as ImportError where [.ioError, .temporaryFailure].contains(ExitStatus(error)) {
+            throw ImportError(error.code, "\(error.message); \(left)", cause: error.cause)
+        }
+    }
+
+    private func running() async throws -> ImportSummary {
+        let into = try fileURL(into, "the container")
+        let schema = try schema.map { try fileURL($0, "the schema file") }
+        let rejects = try rejects.map { try fileURL($0, "the rejects file") }
+        if let schema, let rejects, let file = FileIdentity(schema), file == FileIdentity(rejects) {
+            throw ImportError(
+                .options, "the rejects cannot go to \(rejects.path): that is the schema file, which they would overwrite")
+        }
+        let source = try importSource()
         let isFolder = if case .folder = source { true } else { false }
         let options = ImportOptions(
             type: type ?? (isFolder ? "Photo" : "Record"), format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
-            assetsRoot: assetsRoot.map(fileURL), assetFields: asset,
-            schema: try schema.map { try SchemaFile.read(fileURL($0)) } ?? [],
-            environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects.map(fileURL), resumes: resume)
-        let bulkImport = BulkImport(source: source, into: fileURL(into), options: options)
+            assetsRoot: try assetsRoot.map { try fileURL($0, "the folder of assets") }, assetFields: asset,
+            schema: try schema.map(SchemaFile.read) ?? [],
+            environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects, resumes: resume)
+        let bulkImport = BulkImport(source: source, into: into, options: options)
         let bar = ProgressBar(progress)
         let running = Task { try await bulkImport.run() }
         let interruption = Interruption { running.cancel() }
@@ -124,10 +145,10 @@ struct Import: AsyncParsableCommand {
         return try await running.value
     }
 
-    private func importSource() -> ImportSource {
+    private func importSource() throws -> ImportSource {
         if source == "-" { return .standardInput }
         var isDirectory: ObjCBool = false
-        let url = fileURL(source)
+        let url = try fileURL(source, "the source")
         let exists = FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory)
         return exists && isDirectory.boolValue ? .folder(url) : .file(url)
     }
@@ -141,24 +162,25 @@ struct Import: AsyncParsableCommand {
         return "\(records)  \(done)  \(rate)/s\(refused)"
     }
 
-    private func tell(_ summary: ImportSummary) {
-        let done = summary.isDryRun ? "Would import" : "Imported"
-        var text = "\(done) \(Wording.count(summary.read, "record")) in \(Wording.duration(summary.duration)): "
+    private func tell(_ summary: ImportSummary) throws {
+        var text = "Read \(Wording.count(summary.read, "record")) in \(Wording.duration(summary.duration)): "
+        if summary.isDryRun { text += "would be " }
         text += "\(Wording.count(summary.changes.inserted)) new, \(Wording.count(summary.changes.updated)) updated, "
         text += "\(Wording.count(summary.changes.unchanged)) unchanged, \(Wording.count(summary.rejected)) refused."
-        Output.line(text)
+        try Output.line(text)
         if summary.assets.referenced > 0 {
-            Output.line(
+            try Output.line(
                 "Assets: \(Wording.count(summary.assets.referenced)) named, \(Wording.count(summary.assets.stored)) new "
                     + "(\(Wording.bytes(summary.assets.bytes))), \(Wording.count(summary.assets.deduplicated)) there already.")
         }
-        if resume {
-            Output.line(
-                summary.resumedAfter.map {
-                    "Went on after \(Wording.count($0, "record")) of the interrupted import; they are counted."
-                }
-                    ?? "There was no interrupted import to go on with; it began at the beginning.")
+        for type in summary.newTypes { try Output.line("New type \(type.name): \(fields(of: type)).") }
+        for type in summary.newFields { try Output.line("New fields of \(type.name): \(fields(of: type)).") }
+        if let resumption = resumption(summary) { try Output.line(resumption) }
+        for field in summary.absentAssetFields {
+            let renamed = map.first { $0.from == field }.map { "; --map calls it '\($0.to)'" } ?? ""
+            Output.error("note: no row has a field '\(field)' (--asset)\(renamed)")
         }
+        for field in summary.absentMappings { Output.error("note: no row has a field '\(field)' (--map)") }
         guard summary.rejected > 0 else { return }
         for rejection in summary.firstRejections {
             let field = rejection.field.isEmpty ? "" : ", field '\(rejection.field)'"
@@ -167,10 +189,39 @@ struct Import: AsyncParsableCommand {
         if summary.rejected > summary.firstRejections.count {
             Output.error("  and \(Wording.count(summary.rejected - summary.firstRejections.count)) more")
         }
-        Output.error(
-            rejects.map { "The refused rows are in \($0)." } ?? "To have the refused rows in a file, add --rejects FILE.")
+        Output.error(whereabouts(summary))
+    }
+
+    private func fields(of type: RecordTypeSchema) -> String {
+        type.fields.isEmpty ? "no fields" : type.fields.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
+    }
+
+    /// What `--resume` did.
+    private func resumption(_ summary: ImportSummary) -> String? {
+        guard resume else { return nil }
+        if let records = summary.resumedAfter {
+            return "Went on after \(Wording.count(records, "record")) of the interrupted import; they are counted."
+        }
+        return dryRun
+            ? "A dry run begins at the beginning." : "There was no interrupted import to go on with; it began at the beginning."
+    }
+
+    /// Where the refused rows are.
+    private func whereabouts(_ summary: ImportSummary) -> String {
+        guard let rejects else { return "To have the refused rows in a file, add --rejects FILE." }
+        guard summary.rejectedElsewhere > 0 else { return "The refused rows are in \(rejects)." }
+        let here = Wording.count(summary.rejected - summary.rejectedElsewhere, "row")
+        let before = Wording.count(summary.rejectedElsewhere)
+        return "Of the refused rows, \(here) of this run are in \(rejects); "
+            + "\(before) of the interrupted import are in that import's file, if it had one."
     }
 }
 
 /// A path of the command line as a file URL.
-func fileURL(_ path: String) -> URL { URL(fileURLWithPath: path) }
+///
+/// - Parameter what: What it is the path of.
+/// - Throws: ``ImportError`` `options` when it is empty, as of a variable that is not set: that is not the current folder.
+func fileURL(_ path: String, _ what: String) throws(ImportError) -> URL {
+    guard !path.isEmpty else { throw ImportError(.options, "the path of \(what) is empty; for the current folder, name '.'") }
+    return URL(fileURLWithPath: path)
+}

@@ -1,21 +1,43 @@
 import Foundation
+import TidemarkTransfer
 
 /// What the tool prints.
 enum Output {
-    static func line(_ text: String) { write(Array(text.utf8) + [0x0a], to: .standardOutput) }
-    static func error(_ text: String) { write(Array(text.utf8) + [0x0a], to: .standardError) }
-    static func bytes(_ bytes: [UInt8]) { write(bytes, to: .standardOutput) }
+    /// Prints a line for people.
+    static func line(_ text: String) throws { try write(Array(printable(text).utf8) + [0x0a]) }
+
+    /// Prints a line for people on standard error.
+    static func error(_ text: String) {
+        // Nobody is left to be told that standard error is gone.
+        try? FileHandle.standardError.write(contentsOf: Array(printable(text).utf8) + [0x0a])
+    }
 
     /// Prints a value as one JSON object.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        write(Array(try encoder.encode(value)) + [0x0a], to: .standardOutput)
+        try write(Array(try encoder.encode(value)) + [0x0a])
     }
 
-    private static func write(_ bytes: [UInt8], to handle: FileHandle) {
-        // Nobody is left to be told that standard output is gone.
-        try? handle.write(contentsOf: bytes)
+    /// Prints bytes as they are.
+    static func write(_ bytes: [UInt8]) throws(ImportError) {
+        try FileHandle.standardOutput.write(all: bytes, "write to standard output")
+    }
+
+    /// Text as one line that a terminal shows and does not obey: stored text, names of files and reasons are others' work.
+    static func printable(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isCommand) else { return text }
+        return String(String.UnicodeScalarView(text.unicodeScalars.map { isCommand($0) ? " " : $0 }))
+    }
+
+    private static func isCommand(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        // Control characters: C0, DEL, C1.
+        case 0..<0x20, 0x7f..<0xa0: true
+        // What turns the direction of text.
+        case 0x202a...0x202e, 0x2066...0x2069: true
+        default: false
+        }
     }
 }
 

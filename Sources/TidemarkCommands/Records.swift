@@ -44,7 +44,7 @@ struct Records: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container)))
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
             let schema = try reader.type(named: type)
             let query = RecordQuery(type: type, condition: condition, sortField: sort, isDescending: descending, limit: limit)
             if json {
@@ -64,20 +64,20 @@ struct Records: AsyncParsableCommand {
             isFirst = false
             try text.appendJSON(record, to: &buffer)
             if buffer.count > 1 << 18 {
-                Output.bytes(buffer)
+                try Output.write(buffer)
                 buffer.removeAll(keepingCapacity: true)
             }
         }
-        Output.bytes(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
+        try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
     }
 
     private func printTable(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
         let text = RecordText(schema: schema)
         var table = TextTable(columns: [schema.nameField ?? "_name"] + schema.fields.map(\.name))
         try reader.forEachRecord(query) { record in
-            table.add([record.name] + (try record.values.map { try text.plain($0) }))
+            try table.add([record.name] + (try record.values.map { try text.plain($0) }))
         }
-        table.finish()
+        try table.finish()
     }
 }
 

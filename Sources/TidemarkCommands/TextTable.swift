@@ -8,28 +8,28 @@ struct TextTable {
 
     init(columns: [String]) { self.columns = columns }
 
-    mutating func add(_ row: [String]) {
-        let row = row.map(Self.onOneLine)
-        guard widths == nil else { return show(row) }
+    mutating func add(_ row: [String]) throws {
+        let row = row.map(Output.printable)
+        guard widths == nil else { return try show(row) }
         waiting.append(row)
-        if waiting.count == sample { settle() }
+        if waiting.count == sample { try settle() }
     }
 
-    mutating func finish() {
-        if widths == nil { settle() }
+    mutating func finish() throws {
+        if widths == nil { try settle() }
     }
 
-    private mutating func settle() {
+    private mutating func settle() throws {
         widths = columns.indices.map { index in
             min(widest, waiting.reduce(columns[index].count) { max($0, $1[index].count) })
         }
-        show(columns)
-        show(widths!.map { String(repeating: "-", count: $0) })
-        for row in waiting { show(row) }
+        try show(columns)
+        try show(widths!.map { String(repeating: "-", count: $0) })
+        for row in waiting { try show(row) }
         waiting = []
     }
 
-    private func show(_ row: [String]) {
+    private func show(_ row: [String]) throws {
         guard let widths else { return }
         var line = ""
         for (index, cell) in row.enumerated() {
@@ -38,11 +38,6 @@ struct TextTable {
             line += fitting
             if index + 1 < row.count { line += String(repeating: " ", count: width - fitting.count + 2) }
         }
-        Output.line(line)
-    }
-
-    private static func onOneLine(_ text: String) -> String {
-        // Control characters of stored text must not reach the terminal.
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : $0 }))
+        try Output.line(line)
     }
 }

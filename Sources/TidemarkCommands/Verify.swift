@@ -26,7 +26,7 @@ struct Verify: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let container = try ContainerDirectory(openingAt: fileURL(container))
+            let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             // The examination reports from several threads.
             let bar = Mutex(ProgressBar(progress))
             let report = try StoreVerification(of: container).run { state in
@@ -36,9 +36,9 @@ struct Verify: AsyncParsableCommand {
             if json {
                 try Output.json(report)
             } else {
-                for problem in report.problems { Output.line("\(problem.kind.rawValue): \(problem.message)") }
+                for problem in report.problems { try Output.line("\(problem.kind.rawValue): \(problem.message)") }
                 let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
-                Output.line(
+                try Output.line(
                     "Verified \(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")): \(found).")
             }
             if !report.isOK { throw ExitCode(ExitStatus.problemsFound.rawValue) }

@@ -5,7 +5,8 @@ public enum Timestamp {
         let second = 1_000_000 as Int64
         let day = 86_400 as Int64
         let fraction = microseconds.euclideanRemainder(second)
-        let seconds = (microseconds - fraction) / second
+        // Not the difference of the two, which has no room below the earliest moment.
+        let seconds = microseconds / second - (microseconds % second < 0 ? 1 : 0)
         let secondOfDay = seconds.euclideanRemainder(day)
         let (year, month, dayOfMonth) = civil(days: (seconds - secondOfDay) / day)
         var text = "\(pad(year, 4))-\(pad(month, 2))-\(pad(dayOfMonth, 2))T"

@@ -18,23 +18,33 @@ package final class BlobStore: @unchecked Sendable {
         package let isNew: Bool
     }
 
-    package let pointer: OpaquePointer
+    package var pointer: OpaquePointer { core.pointer }
+    private let core: Core
     private let lock: StoreLock?
     private let marker: URL?
 
+    /// The core's store, apart, so that it ends also when opening fails after it.
+    private final class Core {
+        let pointer: OpaquePointer
+
+        init(_ url: URL, isDryRun: Bool) throws(StoreError) {
+            var created: OpaquePointer?
+            try checked { tide_blob_store_create(url.path, isDryRun, &created, &$0) }
+            pointer = created!
+        }
+
+        deinit { tide_blob_store_destroy(pointer) }
+    }
+
     /// For a dry run: files are read and checked, and nothing is written. There need not be a container yet.
     package init(lookingInto url: URL) throws(StoreError) {
-        var created: OpaquePointer?
-        try checked { tide_blob_store_create(url.path, true, &created, &$0) }
-        pointer = created!
+        core = try Core(url, isDryRun: true)
         lock = nil
         marker = nil
     }
 
     package init(container: ContainerDirectory) throws(StoreError) {
-        var created: OpaquePointer?
-        try checked { tide_blob_store_create(container.url.path, false, &created, &$0) }
-        pointer = created!
+        core = try Core(container.url, isDryRun: false)
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         try Self.recoverIfAlone(lock, container: container)
         try lock.acquire(shared: true, timeout: .seconds(30))
@@ -46,16 +56,16 @@ package final class BlobStore: @unchecked Sendable {
         }
     }
 
-    deinit { tide_blob_store_destroy(pointer) }
+    /// Removes what a dead process has left, as opening does.
+    static func recover(_ container: ContainerDirectory) throws(StoreError) {
+        // Without the folder nothing was ever taken in.
+        guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
+        try recoverIfAlone(try StoreLock(at: container.staging.appendingPathComponent("lock")), container: container)
+    }
 
     private static func recoverIfAlone(_ lock: borrowing StoreLock, container: ContainerDirectory) throws(StoreError) {
-        do throws(StoreError) {
-            try lock.acquire(shared: false, timeout: .zero)
-        } catch {
-            // Others are taking files in: nothing of theirs is to be touched.
-            if error.code == .busy { return }
-            throw error
-        }
+        // Where others are taking files in, nothing of theirs is to be touched.
+        guard try lock.acquireIfFree() else { return }
         defer { lock.release() }
         do {
             try IntakeRecovery(container: container).run()

@@ -25,6 +25,31 @@ public struct ContainerDirectory: Hashable, Sendable {
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
 
+    /// Whether the private store's file is there, and has anything in it.
+    var hasStore: Bool { Self.size(privateStore) > 0 }
+
+    /// Says that a store that has been there is gone.
+    var storeIsMissing: StoreError {
+        StoreError(
+            .notFound,
+            """
+            \(privateStore.path) is missing or empty, and the container still has what belongs to it. Put it back, with \
+            private.sqlite-wal if you have that. To begin anew, choose another container
+            """)
+    }
+
+    /// Makes sure that a store which is not there may be made: one that had named assets, or whose log is left, is missing instead.
+    func checkStoreMayBeMade() throws(StoreError) {
+        guard Self.size(URL(fileURLWithPath: privateStore.path + "-wal")) <= 0, try AssetFiles.isEmpty(assets) else {
+            throw storeIsMissing
+        }
+    }
+
+    private static func size(_ url: URL) -> Int64 {
+        var status = stat()
+        return stat(url.path, &status) == 0 ? Int64(status.st_size) : -1
+    }
+
     /// Opens the container at `url`.
     ///
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat` or `io`.
@@ -76,14 +101,13 @@ public struct ContainerDirectory: Hashable, Sendable {
             return
         }
         do {
-            // A container is made beside its description, which comes last: a directory without one holds nothing yet.
+            // The description comes first, so none of what a container may have beside it is there without one, unless it was lost.
             if exists, try files.contentsOfDirectory(atPath: url.path).contains(where: { !Self.isOurs($0) }) {
                 throw StoreError(
                     .cannotCreate,
                     "cannot make a container in \(url.path): it holds other files. Name an empty or a new directory")
             }
-            try files.createDirectory(
-                at: url, withIntermediateDirectories: true, attributes: exists ? nil : [.posixPermissions: 0o700])
+            try Folder.make(url, mode: 0o700)
             let description = Description(
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
                 environment: environment)
@@ -92,10 +116,11 @@ public struct ContainerDirectory: Hashable, Sendable {
             try Self.writeDurably(encoder.encode(description), to: file)
             self.description = description
             self.url = url
-        } catch let error as StoreError {
+        } catch let error as StoreError where error.code == .cannotCreate || error.code == .diskFull {
             throw error
         } catch {
-            throw StoreError(.cannotCreate, "cannot make a container at \(url.path): \(error.localizedDescription)")
+            let reason = (error as? StoreError)?.message ?? error.localizedDescription
+            throw StoreError(.cannotCreate, "cannot make a container at \(url.path): \(reason)")
         }
     }
 
@@ -107,14 +132,10 @@ public struct ContainerDirectory: Hashable, Sendable {
         try file.synchronize()
         try file.close()
         guard rename(temporary.path, url.path) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-        let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        if folder >= 0 {
-            fsync(folder)
-            close(folder)
-        }
+        try Folder(at: url.deletingLastPathComponent(), followsLink: true).synchronize()
     }
 
-    /// Whether a file may lie in a directory in which a container was begun and not finished.
+    /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
     private static func isOurs(_ name: String) -> Bool {
         name.hasPrefix("private.sqlite") || name == "assets" || name == "staging" || name.hasPrefix(".")
     }

@@ -4,21 +4,95 @@ import TidemarkModel
 
 /// Lets a scratch store behave as if it were another one, which is only read: before a batch is written to the scratch store, the
 /// rows that it concerns are copied there. So a dry run goes exactly the way of a real one.
+///
+/// Nothing but values is taken from the other store: its SQL may be anybody's.
 struct DryRunBase {
     let digestSeed: UInt64
+    private let sources: [Source]
+    private let nextChange: Int64
+    private let nextTransaction: Int64
 
-    func bring(_ keys: [RecordKey], to db: Database, types: [StoredType]) throws {
-        for type in types {
-            guard try Bool.fetchOne(db, sql: "SELECT 1 FROM base.sqlite_master WHERE name = ?", arguments: [type.table]) ?? false
-            else { continue }
-            let columns = try db.columns(in: type.table, in: "base").map { "\"\($0.name)\"" }.joined(separator: ", ")
-            let statement = try db.makeStatement(
-                sql: """
-                    INSERT OR IGNORE INTO main."\(type.table)" (\(columns))
-                    SELECT \(columns) FROM base."\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
-                    """)
-            for key in keys { try statement.execute(arguments: [key]) }
+    /// A type's table there, as it was when the dry run began.
+    private struct Source {
+        let type: StoredType
+        let nextRow: Int64
+    }
+
+    /// - Parameter database: The store that the scratch store is to behave like.
+    init(_ database: any DatabaseReader, digestSeed: UInt64) throws {
+        self.digestSeed = digestSeed
+        (sources, nextChange, nextTransaction) = try database.read { db in
+            let types = try StoredType.fetchAll(db)
+            return (
+                try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
+                try StoreCounters.change(db), try StoreCounters.transaction(db)
+            )
         }
+    }
+
+    /// Gives the scratch store the types and the numbers of the other, which is attached to its connection as `base`.
+    func prepare(_ db: Database) throws {
+        for source in sources {
+            try StoredType.create(
+                db, name: source.type.name, nameField: source.type.nameField, fields: source.type.schema.fields)
+            try db.execute(
+                sql: "UPDATE main.tide_types SET next_row = ? WHERE name = ?", arguments: [source.nextRow, source.type.name])
+        }
+        let sql = "UPDATE main.tide_counters SET value = ? WHERE name = ?"
+        try db.execute(sql: sql, arguments: [nextChange, "next_change"])
+        try db.execute(sql: sql, arguments: [nextTransaction, "next_transaction"])
+        try db.execute(sql: "CREATE TEMP TABLE wanted (key PRIMARY KEY) WITHOUT ROWID")
+        for type in try StoredType.fetchAll(db) {
+            try db.execute(sql: "CREATE UNIQUE INDEX main.\"\(type.indexName)\" ON \"\(type.table)\" (_key, _zone)")
+        }
+        for source in sources where try !hasIndex(db, source) {
+            // A load that was interrupted, or goes on, has left it out. In the order of names, they go in fast.
+            try db.execute(
+                sql: """
+                    CREATE TEMP TABLE "\(names(source))" (key PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
+                    INSERT OR IGNORE INTO temp."\(names(source))" SELECT _key, _id FROM base."\(source.type.table)"
+                    WHERE _zone = \(StoreFormat.defaultZone) AND _id < \(source.nextRow) ORDER BY _key
+                    """)
+        }
+    }
+
+    /// Copies the rows of these names, of whatever type, to the scratch store.
+    ///
+    /// - Complexity: A look-up for each name and type.
+    func bring(_ keys: [RecordKey], to db: Database, types: [StoredType]) throws {
+        try db.execute(sql: "DELETE FROM temp.wanted")
+        let want = try db.cachedStatement(sql: "INSERT OR IGNORE INTO temp.wanted (key) VALUES (?)")
+        for key in keys { try want.execute(arguments: [key]) }
+        for source in sources {
+            guard let type = types.first(where: { $0.name == source.type.name }) else { continue }
+            let fields = source.type.fields.compactMap { field in
+                type.fields.first { $0.name == field.name }.map { (from: field.column, to: $0.column) }
+            }
+            let own = ["_id", "_key", "_zone", "_version", "_tag", "_pending", "_digest"]
+            let (from, to) = (own + fields.map(\.from), own + fields.map(\.to))
+            let found =
+                try db.tableExists(names(source), in: "temp")
+                ? "JOIN temp.\"\(names(source))\" n ON n.key = w.key CROSS JOIN base.\"\(source.type.table)\" b ON b._id = n.id"
+                : "JOIN base.\"\(source.type.table)\" b ON b._key = w.key AND b._zone = \(StoreFormat.defaultZone)"
+            // Rows that came after the numbers were read would have those that the dry run gives away.
+            try db.execute(
+                sql: """
+                    INSERT OR IGNORE INTO main."\(type.table)" (\(to.map { "\"\($0)\"" }.joined(separator: ", ")))
+                    SELECT \(from.map { "b.\"\($0)\"" }.joined(separator: ", "))
+                    FROM temp.wanted w CROSS \(found) WHERE b._id < \(source.nextRow)
+                    """)
+        }
+    }
+
+    private func names(_ source: Source) -> String { "names_\(source.type.id)" }
+
+    /// Whether the other store can look a name up in that table.
+    private func hasIndex(_ db: Database, _ source: Source) throws -> Bool {
+        let sql = """
+            SELECT 1 FROM pragma_index_list(?, 'base') l, pragma_index_info(l.name, 'base') i
+            WHERE l.partial = 0 AND i.seqno = 0 AND i.name = '_key'
+            """
+        return try Bool.fetchOne(db, sql: sql, arguments: [source.type.table]) ?? false
     }
 }
 
@@ -27,7 +101,8 @@ extension RecordStore {
     package static func dryRun(of container: ContainerDirectory?, in directory: URL) throws(StoreError) -> RecordStore {
         let scratch = try ContainerDirectory(
             openingOrCreatingAt: directory, environment: container?.description.environment ?? .development)
-        guard let container, FileManager.default.fileExists(atPath: container.privateStore.path) else {
+        guard let container, container.hasStore else {
+            try container?.checkStoreMayBeMade()
             return try RecordStore(container: scratch)
         }
         do {
@@ -37,27 +112,15 @@ extension RecordStore {
         }
     }
 
-    private static func openOverlay(scratch: ContainerDirectory, base: ContainerDirectory) throws -> RecordStore {
-        let reader = try StoreReader(container: base)
+    private static func openOverlay(scratch: ContainerDirectory, base container: ContainerDirectory) throws -> RecordStore {
+        let reader = try StoreReader(container: container)
         let seed = try reader.database.read(reader.digestSeed)
-        let store = try RecordStore(container: scratch, lockTimeout: .seconds(30), base: DryRunBase(digestSeed: seed))
+        let base = try DryRunBase(reader.database, digestSeed: seed)
+        let store = try RecordStore(container: scratch, lockTimeout: .seconds(30), base: base)
         try store.queue.inDatabase { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [base.privateStore.path])
+            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [container.privateStore.path])
             try db.inTransaction(.deferred) {
-                for row in try Row.fetchAll(
-                    db,
-                    sql:
-                        "SELECT sql FROM base.sqlite_master WHERE name NOT GLOB 'tide_[^n]*' AND name NOT GLOB 'sqlite_*' AND sql IS NOT NULL"
-                ) {
-                    try db.execute(sql: row["sql"])
-                }
-                for type in try Row.fetchAll(db, sql: "SELECT table_name FROM base.tide_types") {
-                    let table: String = type["table_name"]
-                    try db.execute(sql: "CREATE UNIQUE INDEX IF NOT EXISTS \"tide_name_\(table)\" ON \"\(table)\" (_key, _zone)")
-                }
-                for table in ["tide_types", "tide_fields", "tide_zones", "tide_counters", "tide_meta"] {
-                    try db.execute(sql: "DELETE FROM main.\(table); INSERT INTO main.\(table) SELECT * FROM base.\(table)")
-                }
+                try base.prepare(db)
                 return .commit
             }
         }

@@ -39,7 +39,17 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
     static func fetch(_ db: Database, source: String) throws -> ImportCheckpoint? {
         let state = try String.fetchOne(db, sql: "SELECT state FROM tide_imports WHERE source = ?", arguments: [source])
         // A state that can't be read is none: the import then begins anew, which is harmless.
-        return state.flatMap { try? JSONDecoder().decode(ImportCheckpoint.self, from: Data($0.utf8)) }
+        return state.flatMap { try? JSONDecoder().decode(ImportCheckpoint.self, from: Data($0.utf8)) }.flatMap {
+            $0.canBe ? $0 : nil
+        }
+    }
+
+    /// Whether the numbers can be those of an import; an account that goes on from them must not overflow.
+    private var canBe: Bool {
+        let numbers =
+            [counts.inserted, counts.updated, counts.unchanged, read, rejected]
+            + [assets.referenced, assets.stored, assets.bytes]
+        return numbers.allSatisfy { (0...1 << 53).contains($0) } && [offset, line, rejectsLength].allSatisfy { $0 <= 1 << 53 }
     }
 
     func store(_ db: Database) throws {

@@ -5,47 +5,27 @@ import GRDB
 struct IntakeRecovery {
     let container: ContainerDirectory
 
+    /// - Throws: ``StoreError``; before anything is removed when a registry is missing, or is none.
     /// - Complexity: A listing of `staging/`; after an interruption also one of `assets/` and a look-up per blob.
     func run() throws {
-        let files = FileManager.default
-        let left = try files.contentsOfDirectory(atPath: container.staging.path).filter { $0 != "lock" }
+        let staging = try Folder(at: container.staging)
+        let left = try staging.entries().filter { $0.name != "lock" && $0.kind != .folder }
         guard !left.isEmpty else { return }
-        for stray in try strays() { try files.removeItem(at: stray.url) }
+        try AssetFiles.remove(strays(), in: container.assets)
         // The markers go last: interrupted again, the next one starts over.
-        for name in left { try files.removeItem(at: container.staging.appendingPathComponent(name)) }
+        for entry in left { try staging.remove(entry.name) }
     }
 
-    /// Blobs that no store of the container has in its registry.
-    func strays() throws -> [Blob] {
-        let registries = try openRegistries()
-        return try Self.blobs(in: container.assets).filter { blob in
-            try !registries.contains { try $0.has(blob.id) }
-        }
-    }
+    /// Assets that no store of the container has in its registry.
+    func strays() throws -> [String] { try strays(among: AssetFiles(in: container.assets).ids) }
 
-    struct Blob {
-        let id: String
-        let url: URL
-    }
-
-    /// Every file below `assets/`.
-    static func blobs(in assets: URL) throws -> [Blob] {
-        let files = FileManager.default
-        guard files.fileExists(atPath: assets.path) else { return [] }
-        return try files.contentsOfDirectory(atPath: assets.path).sorted().flatMap { folder -> [Blob] in
-            let url = assets.appendingPathComponent(folder)
-            var isDirectory: ObjCBool = false
-            guard files.fileExists(atPath: url.path, isDirectory: &isDirectory), isDirectory.boolValue else {
-                return [Blob(id: folder, url: url)]
-            }
-            return try files.contentsOfDirectory(atPath: url.path).sorted().map {
-                Blob(id: $0, url: url.appendingPathComponent($0))
-            }
-        }
-    }
-
-    private func openRegistries() throws -> [Registry] {
-        try container.stores.filter { FileManager.default.fileExists(atPath: $0.path) }.map { try Registry(at: $0) }
+    func strays(among ids: [String]) throws -> [String] {
+        guard !ids.isEmpty else { return [] }
+        // Without a registry everything would look like a stray.
+        guard container.hasStore else { throw container.storeIsMissing }
+        let there = container.stores.filter { FileManager.default.fileExists(atPath: $0.path) }
+        let registries = try there.map { try Registry(at: $0) }
+        return try ids.filter { id in try !registries.contains { try $0.has(id) } }
     }
 
     /// One store's list of the blobs that its records, or their history, name.
@@ -57,6 +37,12 @@ struct IntakeRecovery {
             configuration.readonly = true
             configuration.busyMode = .timeout(10)
             queue = try DatabaseQueue(path: url.path, configuration: configuration)
+            try queue.read { db in
+                try StoreFormat.check(db, path: url.path)
+                // A damaged table does not find what it has.
+                let finding = try String.fetchOne(db, sql: "PRAGMA integrity_check(tide_assets)")
+                guard finding == "ok" else { throw StoreError(.corrupt, "\(url.path) is damaged: \(finding ?? "tide_assets")") }
+            }
         }
 
         func has(_ id: String) throws -> Bool {

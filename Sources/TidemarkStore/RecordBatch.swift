@@ -133,7 +133,8 @@ extension FieldType {
 
     /// The type of the core's code; `nil` when there is none.
     package init?(code: UInt32) {
-        guard let scalar = Scalar(rawValue: UInt8(truncatingIfNeeded: code & ~TIDE_TYPE_LIST.rawValue)) else { return nil }
+        guard let value = UInt8(exactly: code & ~TIDE_TYPE_LIST.rawValue) else { return nil }
+        guard let scalar = Scalar(rawValue: value) else { return nil }
         self.init(scalar, isList: code & TIDE_TYPE_LIST.rawValue != 0)
     }
 }

@@ -18,15 +18,31 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
         databaseValue = length > 0 ? Data(key.prefix(length)).databaseValue : name.databaseValue
     }
 
+    /// `nil` for what is no key.
     static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
         switch value.storage {
-        case .blob(let data): data.withUnsafeBytes { RecordKey(bytes: $0, isBlob: true) }
-        case .string(let string): Array(string.utf8).withUnsafeBytes { RecordKey(bytes: $0, isBlob: false) }
+        case .blob(let data) where data.count == 16 || data.count == 17 && data.last == UInt8(ascii: "U"):
+            data.withUnsafeBytes { RecordKey(bytes: $0, isBlob: true) }
+        case .string(let string) where (1...255).contains(string.utf8.count):
+            Array(string.utf8).withUnsafeBytes { RecordKey(bytes: $0, isBlob: false) }
         default: nil
         }
     }
 
-    /// The record name; for a blob that is no UUID, which no store of ours has, its hexadecimal digits.
+    /// SQL that finds the rows of a table whose key is none: of another type or length, a text with control characters, or one that
+    /// should be a BLOB, and so could be there twice.
+    static let misshapenSQL = """
+        CASE typeof(_key)
+        WHEN 'blob' THEN length(_key) <> 16 AND NOT (length(_key) = 17 AND substr(_key, 17) = x'55')
+        WHEN 'text' THEN length(CAST(_key AS BLOB)) NOT BETWEEN 1 AND 255
+            OR instr(CAST(_key AS BLOB), x'00') > 0 OR _key GLOB '*[\u{01}-\u{1f}\u{7f}]*'
+            OR _key GLOB '\(uuidPattern)' AND _key IN (lower(_key), upper(_key))
+        ELSE 1 END
+        """
+
+    private static let uuidPattern = [8, 4, 4, 4, 12].map { String(repeating: "[0-9a-fA-F]", count: $0) }.joined(separator: "-")
+
+    /// The record name.
     var name: String {
         switch databaseValue.storage {
         case .string(let string):
@@ -35,10 +51,8 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
             return data.withUnsafeBytes { bytes in
                 withUnsafeTemporaryAllocation(of: CChar.self, capacity: 36) { name in
                     let length = tide_name_decode(bytes.baseAddress!, bytes.count, name.baseAddress!)
-                    return length > 0
-                        ? String(
-                            decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
-                        : bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+                    return String(
+                        decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
                 }
             }
         default:

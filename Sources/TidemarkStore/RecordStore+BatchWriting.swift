@@ -129,10 +129,13 @@ extension RecordStore {
                 .schema, "\(schema.name) has no field '\(missing[0].name)', and in production the schema is fixed")
         }
         if !missing.isEmpty {
-            try StoredType.addFields(db, typeID: stored.id, table: stored.table, existing: stored.fields, fields: missing)
+            try stored.addFields(db, missing)
+            try refreshSchema(db)
         }
-        if let nameField = schema.nameField, stored.canHaveNameField(nameField) {
-            try StoredType.setNameField(db, type: stored, to: nameField)
+        if let nameField = schema.nameField, let stored = storedTypes.first(where: { $0.name == schema.name }),
+            stored.canHaveNameField(nameField)
+        {
+            try stored.setNameField(db, to: nameField)
         }
         try refreshSchema(db)
     }
@@ -155,10 +158,8 @@ extension RecordStore {
         if let base { try base.bring(batch.keys, to: db, types: storedTypes) }
         if base == nil { try checked { tide_writer_load_begin(writer.pointer, &$0) } }
 
-        var counters = tide_counters(
-            next_row: try Int64.fetchOne(db, sql: "SELECT next_row FROM tide_types WHERE id = ?", arguments: [type.id])!,
-            next_change: try Int64.fetchOne(db, sql: "SELECT value FROM tide_counters WHERE name = 'next_change'")!)
-        let transaction = try Int64.fetchOne(db, sql: "SELECT value FROM tide_counters WHERE name = 'next_transaction'")!
+        var counters = tide_counters(next_row: try StoreCounters.row(db, type: type), next_change: try StoreCounters.change(db))
+        let transaction = try StoreCounters.transaction(db)
         var written = tide_counts()
         let pointer = batch.pointer
         try checked {

@@ -34,10 +34,10 @@ public actor RecordStore {
     /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
     private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
 
-    /// Opens the private store of a container, making it if the container is new.
+    /// Opens the private store of a container, making it if the container has neither assets nor a log that one must have left.
     ///
     /// - Parameter lockTimeout: How long a write waits for other processes' writes.
-    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `cannotCreate`, `busy`, `corrupt` or `io`.
+    /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`, `corrupt` or `io`.
     public init(container: ContainerDirectory, lockTimeout: Duration = .seconds(30)) throws(StoreError) {
         try self.init(container: container, lockTimeout: lockTimeout, base: nil)
     }
@@ -48,7 +48,9 @@ public actor RecordStore {
         do {
             let seed = base?.digestSeed ?? UInt64.random(in: 1...UInt64.max)
             (queue, digestSeed) = try lock.withLock(timeout: lockTimeout) {
-                try Self.open(path: path, seed: seed)
+                // Before SQLite makes the file, and removes a log that belonged to another.
+                if !container.hasStore { try container.checkStoreMayBeMade() }
+                return try Self.open(container, seed: seed)
             }
         } catch {
             throw StoreError(error, doing: "open \(path)")
@@ -66,7 +68,8 @@ public actor RecordStore {
         self.base = base
     }
 
-    private static func open(path: String, seed: UInt64) throws -> (DatabaseQueue, UInt64) {
+    private static func open(_ container: ContainerDirectory, seed: UInt64) throws -> (DatabaseQueue, UInt64) {
+        let path = container.privateStore.path
         var configuration = Configuration()
         configuration.label = "tidemark"
         configuration.busyMode = .timeout(10)
@@ -74,13 +77,14 @@ public actor RecordStore {
             // Before anything is set: what is not ours stays as it is.
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
             try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
-            _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+            try StoreFormat.useLog(db, path: path)
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
         }
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let stored = try queue.inDatabase { db in
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
+                guard try AssetFiles.isEmpty(container.assets) else { throw container.storeIsMissing }
                 try db.inTransaction(.immediate) {
                     try db.execute(sql: StoreFormat.tables)
                     try db.execute(

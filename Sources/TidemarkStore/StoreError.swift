@@ -94,6 +94,8 @@ extension StoreError {
                 default: .core
                 }
             self.init(code, "cannot \(what): \(error.message ?? error.resultCode.description)")
+        case is RowDecodingError:
+            self.init(.corrupt, "cannot \(what): a value in the store has a wrong form")
         default:
             self.init(.io, "cannot \(what): \(error)")
         }

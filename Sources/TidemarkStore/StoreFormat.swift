@@ -38,6 +38,36 @@ enum StoreFormat {
         INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1);
         """
 
+    /// Sets the journal to WAL, on which the locks rely.
+    static func useLog(_ db: Database, path: String) throws {
+        let answer = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") ?? ""
+        guard answer.lowercased() == "wal" else {
+            throw StoreError(
+                .cannotCreate,
+                "\(path) is on a file system that SQLite's write-ahead log cannot work on. Put the container on a local disk")
+        }
+    }
+
+    /// The tables that `tables` makes and their columns, as SQLite has them.
+    private static let columns: [String: Set<String>] =
+        // In memory, from a text of ours: nothing of a user's can make it fail.
+        try! DatabaseQueue().inDatabase { db in
+            try db.execute(sql: tables)
+            return try columns(db, of: "tide_*")
+        }
+
+    /// The columns of the tables whose names match a GLOB pattern; what is no real table is not among them.
+    static func columns(_ db: Database, of pattern: String) throws -> [String: Set<String>] {
+        let sql = """
+            SELECT m.name, c.name FROM main.sqlite_master m, pragma_table_info(m.name, 'main') c
+            WHERE m.type = 'table' AND m.rootpage > 0 AND m.name GLOB ?
+            """
+        return try Row.fetchAll(db, sql: sql, arguments: [pattern]).reduce(into: [:]) { tables, row in
+            let (table, column): (String, String) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+            tables[table, default: []].insert(column)
+        }
+    }
+
     /// Checks that a database is a store of ours that this version can read.
     static func check(_ db: Database, path: String) throws {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
@@ -50,6 +80,25 @@ enum StoreFormat {
                 .newerFormat,
                 "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"
             )
+        }
+        let there = try Self.columns(db, of: "tide_*")
+        for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
+            guard let found = there[table] else { throw StoreError(.corrupt, "\(path) lacks the table \(table)") }
+            if let missing = columns.subtracting(found).min() {
+                throw StoreError(.corrupt, "\(path) lacks the column \(missing) of the table \(table)")
+            }
+        }
+    }
+}
+
+extension Row {
+    /// A column's value. What has another form than the format says is damage, not a mistake of ours.
+    func stored<Value: DatabaseValueConvertible & StatementColumnConvertible>(_ column: String, of table: String) throws -> Value
+    {
+        do {
+            return try decode(Value.self, forColumn: column)
+        } catch is RowDecodingError {
+            throw StoreError(.corrupt, "the table \(table) has a row whose \(column) has a wrong form")
         }
     }
 }

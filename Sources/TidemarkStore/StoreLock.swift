@@ -25,5 +25,16 @@ package struct StoreLock: ~Copyable {
         try checked { tide_lock_acquire(lock, shared, milliseconds, &$0) }
     }
 
+    /// Takes the lock exclusively if nobody has it; returns whether it did.
+    borrowing func acquireIfFree() throws(StoreError) -> Bool {
+        do {
+            try acquire(shared: false, timeout: .zero)
+            return true
+        } catch {
+            if error.code == .busy { return false }
+            throw error
+        }
+    }
+
     package borrowing func release() { tide_lock_release(lock) }
 }

@@ -14,7 +14,7 @@ public struct StoredAsset: Hashable, Sendable {
 extension StoreReader {
     /// The asset of an identifier, as fields hold it.
     ///
-    /// - Throws: ``StoreError`` `notFound` when no record of the store ever named it.
+    /// - Throws: ``StoreError`` `notFound` when no record of the store ever named it, `corrupt` when it is no identifier.
     public func asset(_ id: String) throws(StoreError) -> StoredAsset {
         do {
             // Within another read as well: an export looks assets up while it goes through records.
@@ -24,14 +24,33 @@ extension StoreReader {
         }
     }
 
+    /// Opens an asset's content for reading: nothing but a file in its place in the container.
+    ///
+    /// - Throws: ``StoreError`` `notFound`, `io`, or `corrupt` when it has not the size that it was taken in with.
+    package func open(_ asset: StoredAsset) throws(StoreError) -> FileHandle {
+        guard AssetFiles.isIdentifier(asset.id) else { throw Self.noIdentifier(asset.id) }
+        let file = try Folder(at: container.assets).folder(String(asset.id.prefix(2))).openFile(asset.id)
+        var status = stat()
+        guard fstat(file.fileDescriptor, &status) == 0, Int64(status.st_size) == asset.size else {
+            throw StoreError(.corrupt, "the asset \(asset.id) is damaged: it has not \(asset.size) bytes")
+        }
+        return file
+    }
+
+    private static func noIdentifier(_ id: String) -> StoreError {
+        StoreError(.corrupt, "'\(id.prefix(100))' is no identifier of an asset")
+    }
+
     private func asset(_ db: Database, id: String) throws -> StoredAsset {
+        guard AssetFiles.isIdentifier(id) else { throw Self.noIdentifier(id) }
         let statement = try db.cachedStatement(sql: "SELECT size, media FROM tide_assets WHERE id = ?")
         guard let row = try Row.fetchOne(statement, arguments: [id]) else {
             throw StoreError(.notFound, "the store knows no asset '\(id)'")
         }
-        let media = tide_media(rawValue: row["media"])
+        let media: UInt32 = try row.stored("media", of: "tide_assets")
         return StoredAsset(
-            id: id, url: container.assets.appendingPathComponent("\(id.prefix(2))/\(id)"), size: row["size"],
-            pathExtension: String(cString: tide_media_extension(media)))
+            id: id, url: container.assets.appendingPathComponent("\(id.prefix(2))/\(id)"),
+            size: try row.stored("size", of: "tide_assets"),
+            pathExtension: String(cString: tide_media_extension(tide_media(rawValue: media))))
     }
 }

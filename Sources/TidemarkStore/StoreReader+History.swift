@@ -52,7 +52,7 @@ extension StoreReader {
         try read("read the history") { db in
             try Row.fetchAll(
                 db, sql: "SELECT * FROM tide_transactions ORDER BY id DESC LIMIT ?", arguments: [limit ?? -1]
-            ).map(HistoryTransaction.init)
+            ).map { row in try HistoryTransaction(row) }
         }
     }
 
@@ -79,12 +79,22 @@ extension StoreReader {
             for row in try Row.fetchAll(
                 db, sql: "SELECT * FROM tide_changes WHERE transaction_id = ? ORDER BY id", arguments: [id])
             {
-                guard let type = types.first(where: { $0.id == row["type_id"] as Int64 }) else { continue }
-                if row["kind"] as Int == HistoryChange.Kind.insert.rawValue {
-                    inserted[type.name, default: 0] += Int(row["last_row"] as Int64 - (row["first_row"] as Int64) + 1)
+                let table = "tide_changes"
+                let (change, typeID): (Int64, Int64) = (try row.stored("id", of: table), try row.stored("type_id", of: table))
+                let (kind, first, last): (Int, Int64, Int64) =
+                    (
+                        try row.stored("kind", of: table), try row.stored("first_row", of: table),
+                        try row.stored("last_row", of: table)
+                    )
+                guard let type = types.first(where: { $0.id == typeID }) else { continue }
+                if kind == HistoryChange.Kind.insert.rawValue {
+                    let (sum, overflows) = inserted[type.name, default: 0].addingReportingOverflow(Int(last &- first &+ 1))
+                    guard first > 0, last >= first, !overflows else {
+                        throw StoreError(.corrupt, "the change \(change) in tide_changes names rows that cannot be")
+                    }
+                    inserted[type.name] = sum
                 } else {
-                    let change: Int64 = row["id"]
-                    updates += try RecordHistory(db, type: type, rowID: row["first_row"]).changes.filter { $0.id == change }
+                    updates += try RecordHistory(db, type: type, rowID: first).changes.filter { $0.id == change }
                 }
             }
             return (updates, inserted)
@@ -93,14 +103,15 @@ extension StoreReader {
 }
 
 extension HistoryTransaction {
-    init(_ row: Row) {
-        id = row["id"]
-        time = row["time"]
-        author = row["author"]
-        origin = row["origin"]
-        inserted = row["inserted"]
-        updated = row["updated"]
-        deleted = row["deleted"]
+    init(_ row: Row) throws {
+        let table = "tide_transactions"
+        id = try row.stored("id", of: table)
+        time = try row.stored("time", of: table)
+        author = try row.stored("author", of: table)
+        origin = try row.stored("origin", of: table)
+        inserted = try row.stored("inserted", of: table)
+        updated = try row.stored("updated", of: table)
+        deleted = try row.stored("deleted", of: table)
     }
 }
 
@@ -120,13 +131,13 @@ private struct RecordHistory {
     let changes: [HistoryChange]
 
     init(_ db: Database, type: StoredType, rowID: Int64) throws {
-        let columns = (["_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
         guard let row = try Row.fetchOne(db, sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?", arguments: [rowID])
         else {
             changes = []
             return
         }
-        let record = StoredRecord(row, fields: type.fields)
+        let record = try StoredRecord(row, type: type)
         var values = Dictionary(uniqueKeysWithValues: zip(type.fields.map(\.name), record.values))
         var next: Int64? = record.version
         var found: [HistoryChange] = []
@@ -136,10 +147,10 @@ private struct RecordHistory {
                 JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
                 """
             guard let change = try Row.fetchOne(db, sql: sql, arguments: [id]),
-                let kind = HistoryChange.Kind(rawValue: change["kind"])
+                let kind = HistoryChange.Kind(rawValue: try change.stored("kind", of: "tide_changes"))
             else { break }
             var fields: [HistoryChange.FieldChange] = []
-            for (name, before) in try Self.before(change["before"]) {
+            for (name, before) in try Self.before(change.stored("before", of: "tide_changes"), change: id) {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
                 let value = FieldValue(noted: before, type: field.type)
                 fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
@@ -147,19 +158,24 @@ private struct RecordHistory {
             }
             found.append(
                 HistoryChange(
-                    id: id, transaction: HistoryTransaction(change), type: type.name, record: record.name, kind: kind,
+                    id: id, transaction: try HistoryTransaction(change), type: type.name, record: record.name, kind: kind,
                     fields: fields))
-            next = change["previous"]
+            next = try change.stored("previous", of: "tide_changes")
+            // Numbers rise; a chain that goes up would have no end.
+            guard next ?? 0 < id else {
+                throw StoreError(.corrupt, "the change \(id) in tide_changes says that it came after the change \(next!)")
+            }
         }
         changes = found
     }
 
     /// The values before a change: a JSON object of the fields as the store held them, bytes in Base64.
-    private static func before(_ text: String?) throws -> [(String, DatabaseValue)] {
+    private static func before(_ text: String?, change: Int64) throws -> [(String, DatabaseValue)] {
         guard let text else { return [] }
-        return try JSONDecoder().decode([String: Stored].self, from: Data(text.utf8))
-            .map { ($0.key, $0.value.value) }
-            .sorted { $0.0 < $1.0 }
+        guard let fields = try? JSONDecoder().decode([String: Stored].self, from: Data(text.utf8)) else {
+            throw StoreError(.corrupt, "the change \(change) in tide_changes has no JSON object in 'before'")
+        }
+        return fields.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
     }
 
     private struct Stored: Decodable {

@@ -52,13 +52,28 @@ extension StoreReader {
             let rows: RowCursor
             do {
                 rows = try Row.fetchCursor(db, sql: sql)
-            } catch let error as DatabaseError where query.condition != nil {
-                throw StoreError(.sql, "the condition '\(query.condition!)' can't be used: \(error.message ?? "\(error)")")
+            } catch {
+                throw Self.failure(error, query)
             }
-            while let row = try rows.next() {
-                try body(StoredRecord(row, fields: type.fields))
-            }
+            while let row = try next(of: rows, query) { try body(StoredRecord(row, type: type)) }
         }
+    }
+
+    private func next(of rows: RowCursor, _ query: RecordQuery) throws(StoreError) -> Row? {
+        do {
+            return try rows.next()
+        } catch {
+            throw Self.failure(error, query)
+        }
+    }
+
+    private static func failure(_ error: any Error, _ query: RecordQuery) -> StoreError {
+        if let condition = query.condition, let error = error as? DatabaseError,
+            ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
+        {
+            return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
+        }
+        return StoreError(error, doing: "read the records")
     }
 
     /// The number of records of a type.
@@ -70,8 +85,9 @@ extension StoreReader {
     }
 
     private func sql(for query: RecordQuery, type: StoredType) throws -> String {
-        let columns = ["_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
-        var sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.viewName)\""
+        let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+        // What the type's view shows; the view itself may say anything in a store that others have made.
+        var sql = "SELECT \(columns.joined(separator: ", ")) FROM (\(type.viewSQL))"
         // On a line of its own, so that a comment in it ends there.
         if let condition = query.condition { sql += " WHERE (\(condition)\n)" }
         if let field = query.sortField {
@@ -95,11 +111,17 @@ extension StoreReader {
 }
 
 extension StoredRecord {
-    /// From a row of key, version, and the fields.
-    init(_ row: Row, fields: [StoredType.Field]) {
-        name = (row[0] as RecordKey).name
-        version = row[1]
-        values = fields.indices.map { FieldValue(row[$0 + 2] as DatabaseValue, type: fields[$0].type) }
+    /// From a row of its number, key, version, and the fields.
+    ///
+    /// - Throws: ``StoreError`` `corrupt` when key or version have a wrong form.
+    init(_ row: Row, type: StoredType) throws(StoreError) {
+        guard let key = RecordKey.fromDatabaseValue(row[1]), let version = Int64.fromDatabaseValue(row[2]) else {
+            throw StoreError(
+                .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key or version that can be one")
+        }
+        name = key.name
+        self.version = version
+        values = type.fields.indices.map { FieldValue(row[$0 + 3] as DatabaseValue, type: type.fields[$0].type) }
     }
 }
 

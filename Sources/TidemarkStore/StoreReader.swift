@@ -15,10 +15,11 @@ public struct StoreReader: Sendable {
     /// GRDB's reader, for any SQL.
     public let database: any DatabaseReader
 
-    /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat` or `io`.
+    /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `corrupt` or `io`.
     public init(container: ContainerDirectory) throws(StoreError) {
         let path = container.privateStore.path
-        guard FileManager.default.fileExists(atPath: path) else {
+        guard container.hasStore else {
+            try container.checkStoreMayBeMade()
             throw StoreError(.notFound, "\(container.url.path) has no private store yet")
         }
         var configuration = Configuration()

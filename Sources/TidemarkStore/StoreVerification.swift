@@ -8,14 +8,14 @@ import TidemarkModel
 public struct VerificationReport: Hashable, Sendable {
     public struct Problem: Hashable, Sendable, Encodable {
         public enum Kind: String, Hashable, Sendable, Encodable {
-            /// SQLite's own check of the file.
+            /// SQLite's own check of the file, and what makes tables of it.
             case database
-            /// A row's values are not what its digest says.
+            /// A row's values are not what its digest says, or its bookkeeping can't be right.
             case record
             case assetMissing, assetDamaged
             /// An asset that a record names and the registry lacks.
             case assetUnregistered
-            /// A file that no record, and no record's history, names.
+            /// A file that no record, and no record's history, names; or what is no asset's file at all.
             case assetStray
         }
 
@@ -54,7 +54,8 @@ extension VerificationReport: Encodable {
 
 /// Examines a container: the database file, every record's digest, every asset's presence and content, and that nothing else lies about.
 ///
-/// What an interrupted import has left is cleaned up first, if the container can be written and no import is going on.
+/// What an interrupted import has left is cleaned up, if the container can be written, its database is sound and no import is going
+/// on.
 public struct StoreVerification: Sendable {
     /// How far it is.
     public struct Progress: Sendable {
@@ -69,18 +70,21 @@ public struct StoreVerification: Sendable {
         self.container = container
     }
 
-    /// - Complexity: Reads the whole database twice and every asset once.
+    /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and those of opening one.
+    /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
-        if FileManager.default.isWritableFile(atPath: container.url.path) {
-            _ = try RecordStore(container: container)
-            let blobs = try BlobStore(container: container)
-            blobs.close()
-        }
         let reader = try StoreReader(container: container)
         var report = VerificationReport()
         do {
             let referenced = try reader.database.read { db in try examine(db, seed: try reader.digestSeed(db), report: &report) }
             try examineAssets(referenced, report: &report, progress: progress)
+            // Nothing is removed because a damaged registry lacks it.
+            if !report.problems.contains(where: { $0.kind == .database || $0.kind == .assetUnregistered }),
+                FileManager.default.isWritableFile(atPath: container.url.path)
+            {
+                try BlobStore.recover(container)
+            }
+            try examineStrays(referenced, report: &report)
         } catch {
             throw StoreError(error, doing: "verify \(container.url.path)")
         }
@@ -94,13 +98,35 @@ public struct StoreVerification: Sendable {
         var referenced: [String: Reference] = [:]
         for id in try String.fetchAll(db, sql: "SELECT id FROM tide_assets") { referenced[id] = Reference() }
         // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
-        for type in try StoredType.fetchAll(db) {
-            try examineRecords(db, type: type, seed: seed, report: &report)
+        try reporting(&report) { _ in _ = (try StoreCounters.change(db), try StoreCounters.transaction(db)) }
+        try reporting(&report) { try examineHistory(db, report: &$0) }
+        let types = try reporting(&report) { _ in try StoredType.fetchAll(db) } ?? []
+        for type in types {
+            try reporting(&report, type: type) { _ in _ = try StoreCounters.row(db, type: type) }
+            try reporting(&report, type: type) { try examineRecords(db, type: type, seed: seed, report: &$0) }
+            try reporting(&report, type: type) { try examineBookkeeping(db, type: type, report: &$0) }
             for field in type.fields where field.type.scalar == .asset {
-                try collectReferences(db, type: type, field: field, into: &referenced)
+                try reporting(&report, type: type) { _ in
+                    try collectReferences(db, type: type, field: field, into: &referenced)
+                }
             }
         }
         return referenced
+    }
+
+    /// Runs a part of the examination; that it finds the store corrupt is a problem, and the rest goes on.
+    private func reporting<Result>(
+        _ report: inout VerificationReport, type: StoredType? = nil, _ body: (inout VerificationReport) throws -> Result
+    ) throws -> Result? {
+        do {
+            return try body(&report)
+        } catch {
+            let error = StoreError(error, doing: type.map { "read the records of \($0.name)" } ?? "read the schema")
+            guard error.code == .corrupt else { throw error }
+            let problem = VerificationReport.Problem(.database, error.message, type: type?.name)
+            if !report.problems.contains(problem) { report.problems.append(problem) }
+            return nil
+        }
     }
 
     /// The record that names an asset; none for assets that only the registry, that is history, still names.
@@ -114,22 +140,19 @@ public struct StoreVerification: Sendable {
         var damaged: [Int64] = []
         var rows: UInt64 = 0
         let handle = try db.handle
-        do {
-            try withUnsafeMutablePointer(to: &damaged) { list in
-                try type.withTable(siblings: []) { table in
-                    try checked {
-                        tide_table_verify(
-                            handle, seed, &table, &rows,
-                            { context, row in context!.assumingMemoryBound(to: [Int64].self).pointee.append(row) }, list, &$0)
-                    }
+        defer { report.records += Int(rows) }
+        try withUnsafeMutablePointer(to: &damaged) { list in
+            try type.withTable(siblings: []) { table in
+                try checked {
+                    tide_table_verify(
+                        handle, seed, &table, &rows,
+                        { context, row in context!.assumingMemoryBound(to: [Int64].self).pointee.append(row) }, list, &$0)
                 }
             }
-        } catch let error as StoreError where error.code == .corrupt {
-            report.problems.append(.init(.database, error.message, type: type.name))
         }
-        report.records += Int(rows)
         for row in damaged {
-            let key = try RecordKey.fetchOne(db, sql: "SELECT _key FROM \"\(type.table)\" WHERE _id = ?", arguments: [row])
+            let key = try DatabaseValue.fetchOne(db, sql: "SELECT _key FROM \"\(type.table)\" WHERE _id = ?", arguments: [row])
+                .flatMap(RecordKey.fromDatabaseValue)
             report.problems.append(
                 .init(
                     .record, "the values of \(type.name) \(key?.name ?? "in row \(row)") are not what its digest says",
@@ -138,20 +161,53 @@ public struct StoreVerification: Sendable {
         }
     }
 
+    /// What every walk through the history relies on.
+    private func examineHistory(_ db: Database, report: inout VerificationReport) throws {
+        let sql = """
+            SELECT id FROM tide_changes
+            WHERE previous >= id OR first_row < 1 OR last_row < first_row OR kind NOT IN (1, 2) LIMIT 20
+            """
+        report.problems += try Int64.fetchAll(db, sql: sql).map {
+            .init(.database, "the change \($0) in tide_changes cannot be: it has a wrong kind, rows or predecessor")
+        }
+    }
+
+    /// What the digest does not stand for.
+    private func examineBookkeeping(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
+        let sql = """
+            SELECT _id, _key FROM "\(type.table)" WHERE \(RecordKey.misshapenSQL)
+            OR typeof(_zone) <> 'integer' OR _zone <> \(StoreFormat.defaultZone)
+            OR typeof(_version) <> 'integer' OR _version < 1
+            """
+        let rows = try Row.fetchCursor(db, sql: sql)
+        while let row = try rows.next() {
+            report.problems.append(
+                .init(
+                    .record, "the row \(row[0] as DatabaseValue) of \(type.name) has a key, zone or version that cannot be one",
+                    type: type.name, record: RecordKey.fromDatabaseValue(row[1])?.name))
+        }
+    }
+
     private func collectReferences(
         _ db: Database, type: StoredType, field: StoredType.Field, into referenced: inout [String: Reference]
     ) throws {
         let source =
             field.type.isList
-            ? "SELECT j.value AS asset, t._key FROM \"\(type.table)\" t, json_each(t.\"\(field.column)\") j"
+            ? """
+            SELECT coalesce(j.value, t."\(field.column)") AS asset, t._key FROM "\(type.table)" t
+            LEFT JOIN json_each(CASE WHEN json_valid(t."\(field.column)") THEN t."\(field.column)" END) j
+            WHERE t."\(field.column)" IS NOT NULL AND t."\(field.column)" <> '[]'
+            """
             : "SELECT \"\(field.column)\" AS asset, _key FROM \"\(type.table)\" WHERE \"\(field.column)\" IS NOT NULL"
         let rows = try Row.fetchCursor(db, sql: source)
         while let row = try rows.next() {
-            guard let id: String = row[0] else { continue }
+            // What is no text is no identifier either, and is missing as such.
+            let value: DatabaseValue = row[0]
+            let id = String.fromDatabaseValue(value) ?? value.description
             var reference = referenced[id] ?? Reference(isRegistered: false)
             guard reference.record == nil else { continue }
             reference.type = type.name
-            reference.record = (row[1] as RecordKey).name
+            reference.record = RecordKey.fromDatabaseValue(row[1])?.name
             referenced[id] = reference
         }
     }
@@ -167,8 +223,12 @@ public struct StoreVerification: Sendable {
             let id = ids[index]
             var problem: VerificationReport.Problem?
             var error = tide_error()
-            if tide_blob_verify(assets, id, &error) != TIDE_OK {
-                let reference = referenced[id]
+            let reference = referenced[id]
+            if !AssetFiles.isIdentifier(id) {
+                problem = .init(
+                    .assetMissing, "'\(id.prefix(100))' is no identifier of an asset", type: reference?.type,
+                    record: reference?.record, asset: id)
+            } else if tide_blob_verify(assets, id, &error) != TIDE_OK {
                 problem = .init(
                     error.reject == TIDE_REJECT_ASSET_MISSING ? .assetMissing : .assetDamaged, error.text, type: reference?.type,
                     record: reference?.record, asset: id)
@@ -187,8 +247,26 @@ public struct StoreVerification: Sendable {
                     .assetUnregistered, "the asset \(id) is in no registry", type: reference.type, record: reference.record,
                     asset: id))
         }
-        for blob in try IntakeRecovery.blobs(in: container.assets) where referenced[blob.id] == nil {
-            report.problems.append(.init(.assetStray, "nothing names the file \(blob.url.path)", asset: blob.id))
+    }
+
+    private func examineStrays(_ referenced: [String: Reference], report: inout VerificationReport) throws {
+        let files = try AssetFiles(in: container.assets)
+        report.problems += files.others.map {
+            .init(.assetStray, "\(container.assets.path)/\($0) is not a file of an asset in its place")
         }
+        let unnamed = files.ids.filter { referenced[$0] == nil }
+        guard !unnamed.isEmpty, try isAtRest() else { return }
+        // Looked up again: what an import took in meanwhile has names by now.
+        report.problems += try IntakeRecovery(container: container).strays(among: unnamed).map {
+            .init(.assetStray, "nothing names the file \(container.assets.path)/\($0.prefix(2))/\($0)", asset: $0)
+        }
+    }
+
+    /// Whether nobody takes files in: files that lie there to be named by the next batch are no strays.
+    private func isAtRest() throws(StoreError) -> Bool {
+        let file = container.staging.appendingPathComponent("lock")
+        // Where that file can't be written, as on a medium for reading only, nobody can have it.
+        guard access(file.path, W_OK) == 0 else { return true }
+        return try StoreLock(at: file).acquireIfFree()
     }
 }

@@ -34,22 +34,70 @@ struct StoredType: Equatable {
         return tide_identifier_is_valid(utf8, utf8.count)
     }
 
+    /// - Throws: ``StoreError`` `corrupt` unless all names are identifiers, and everything that they name is there.
     static func fetchAll(_ db: Database) throws -> [StoredType] {
         let fields = try Dictionary(
-            grouping: Row.fetchAll(db, sql: "SELECT * FROM tide_fields ORDER BY type_id, ordinal"), by: { $0["type_id"] as Int64 }
-        )
-        return try Row.fetchAll(db, sql: "SELECT * FROM tide_types ORDER BY id").map { row in
-            let id: Int64 = row["id"]
-            return try StoredType(
-                id: id, name: row["name"], table: row["table_name"], nameField: row["name_field"],
-                fields: (fields[id] ?? []).map { field in
-                    let code: UInt32 = field["type"]
-                    guard let type = FieldType(code: code) else {
-                        throw StoreError(.corrupt, "field \(field["name"] as String) has the unknown type \(code)")
-                    }
-                    return Field(ordinal: field["ordinal"], name: field["name"], column: field["column_name"], type: type)
-                })
+            grouping: Row.fetchAll(
+                db, sql: "SELECT type_id, ordinal, name, column_name, type FROM tide_fields ORDER BY type_id, ordinal"),
+            by: { row in try row.stored("type_id", of: "tide_fields") as Int64 })
+        let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
+            let id: Int64 = try row.stored("id", of: "tide_types")
+            let fields = try (fields[id] ?? []).map(Field.init)
+            let nameField: String? = try row.stored("name_field", of: "tide_types")
+            let type = StoredType(
+                id: id, name: try row.stored("name", of: "tide_types"), table: try row.stored("table_name", of: "tide_types"),
+                // Where both are there, the field is the one that has values.
+                nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
+                fields: fields)
+            try type.check(db)
+            return type
         }
+        let (names, tables) = (Set(types.map(\.name)), Set(types.map { $0.table.lowercased() }))
+        guard names.count == types.count, tables.count == types.count else {
+            throw StoreError(.corrupt, "two record types have one name or one table in tide_types")
+        }
+        return types
+    }
+
+    private func check(_ db: Database) throws {
+        guard Self.isIdentifier(name), Self.isPlace(table, of: name), nameField.map(Self.isIdentifier) ?? true else {
+            throw StoreError(.corrupt, "tide_types has a name that cannot be one: \(Self.shown(name, table, nameField ?? ""))")
+        }
+        guard fields.count <= Self.fieldLimit else {
+            throw StoreError(
+                .corrupt, "\(name) has \(fields.count) fields in tide_fields; at most \(Self.fieldLimit) are allowed")
+        }
+        for (index, field) in fields.enumerated() {
+            guard Self.isIdentifier(field.name), Self.isPlace(field.column, of: field.name), field.ordinal == index else {
+                throw StoreError(
+                    .corrupt, "tide_fields has a field of \(name) that cannot be one: \(Self.shown(field.name, field.column))")
+            }
+        }
+        let (names, places) = (Set(fields.map(\.name)), Set(fields.map { $0.column.lowercased() }))
+        guard names.count == fields.count, places.count == fields.count else {
+            throw StoreError(.corrupt, "two fields of \(name) have one name or one column in tide_fields")
+        }
+        guard let columns = try StoreFormat.columns(db, of: table)[table] else {
+            throw StoreError(.corrupt, "the store lacks the table \(table) of the record type \(name)")
+        }
+        if let missing = (Self.bookkeeping + fields.map(\.column)).first(where: { !columns.contains($0) }) {
+            throw StoreError(.corrupt, "the table \(table) of the record type \(name) lacks the column \(missing)")
+        }
+    }
+
+    static let bookkeeping = ["_id", "_key", "_zone", "_version", "_tag", "_pending", "_digest"]
+    private static let fieldLimit = Int(TIDE_BATCH_COLUMN_LIMIT)
+
+    /// Whether a table or a column can be that of a name: it is the name itself, or has a number at its end.
+    private static func isPlace(_ place: String, of name: String) -> Bool {
+        guard place.utf8.starts(with: name.utf8) else { return false }
+        let rest = place.utf8.dropFirst(name.utf8.count)
+        return rest.isEmpty
+            || rest.count > 1 && rest.first == UInt8(ascii: "_") && rest.dropFirst().allSatisfy { (0x30...0x39).contains($0) }
+    }
+
+    private static func shown(_ names: String...) -> String {
+        names.map { "'\($0.prefix(100))'" }.joined(separator: ", ")
     }
 
     /// Makes the type's table, without the index on its names, and its view.
@@ -64,49 +112,73 @@ struct StoredType: Equatable {
             isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() } ? name : nil
         }
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
+        let type = StoredType(id: id, name: name, table: table, nameField: nameField, fields: [])
+        let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(
             sql: """
                 CREATE TABLE "\(table)" (
                     _id INTEGER PRIMARY KEY, _key ANY NOT NULL, _zone INTEGER NOT NULL, _version INTEGER NOT NULL, _tag TEXT,
-                    _pending ANY, _digest INTEGER NOT NULL
+                    _pending ANY, _digest INTEGER NOT NULL\(columns)
                 ) STRICT
                 """)
-        try addFields(db, typeID: id, table: table, existing: [], fields: fields)
         try createView(db, table: table, nameField: nameField)
+        try raiseGeneration(db)
     }
 
-    /// Adds columns for fields; bumps the schema's generation, so that other connections take notice.
-    static func addFields(
-        _ db: Database, typeID: Int64, table: String, existing: [Field], fields: [RecordTypeSchema.Field]
-    ) throws {
-        var taken = Set(existing.map { $0.column.lowercased() })
-        var ordinal = (existing.map(\.ordinal).max() ?? -1) + 1
-        for field in fields {
-            try checkIdentifier(field.name, what: "a field")
-            let column = freeName(field.name) { taken.contains($0.lowercased()) }
+    /// Adds columns for fields. Where one has the name of the name field, the type has no name field from then on: a name can't mean
+    /// two columns.
+    ///
+    /// - Throws: ``StoreError`` `schema` when there would be more fields than a table can have.
+    func addFields(_ db: Database, _ new: [RecordTypeSchema.Field]) throws {
+        for column in try noteFields(db, new) { try db.execute(sql: "ALTER TABLE \"\(table)\" ADD COLUMN \(column)") }
+        if let nameField, new.contains(where: { $0.name.lowercased() == nameField.lowercased() }) {
+            try setNameField(db, to: nil)
+        }
+        try Self.raiseGeneration(db)
+    }
+
+    /// Registers fields, and returns the definitions of their columns.
+    private func noteFields(_ db: Database, _ new: [RecordTypeSchema.Field]) throws -> [String] {
+        guard fields.count + new.count <= Self.fieldLimit else {
+            throw StoreError(
+                .schema,
+                "the record type '\(name)' would have \(fields.count + new.count) fields; at most \(Self.fieldLimit) are allowed")
+        }
+        var taken = Set(fields.map { $0.column.lowercased() })
+        return try zip(fields.count..., new).map { ordinal, field in
+            try Self.checkIdentifier(field.name, what: "a field")
+            let column = Self.freeName(field.name) { taken.contains($0.lowercased()) }
             taken.insert(column.lowercased())
             try db.execute(
                 sql: "INSERT INTO tide_fields (type_id, ordinal, name, column_name, type) VALUES (?, ?, ?, ?, ?)",
-                arguments: [typeID, ordinal, field.name, column, field.type.code.rawValue])
-            try db.execute(sql: "ALTER TABLE \"\(table)\" ADD COLUMN \"\(column)\" \(field.type.columnType)")
-            ordinal += 1
+                arguments: [id, ordinal, field.name, column, field.type.code.rawValue])
+            return "\"\(column)\" \(field.type.columnType)"
         }
-        try db.execute(sql: "UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'")
     }
 
     /// Names the field under which a type's names are known outside.
-    static func setNameField(_ db: Database, type: StoredType, to nameField: String) throws {
-        try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, type.id])
-        try db.execute(sql: "DROP VIEW IF EXISTS \"\(type.viewName)\"")
-        try createView(db, table: type.table, nameField: nameField)
+    func setNameField(_ db: Database, to nameField: String?) throws {
+        try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
+        try db.execute(sql: "DROP VIEW IF EXISTS \"\(viewName)\"")
+        try Self.createView(db, table: table, nameField: nameField)
+        try Self.raiseGeneration(db)
+    }
+
+    /// Other connections read the schema anew when it has risen.
+    private static func raiseGeneration(_ db: Database) throws {
         try db.execute(sql: "UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'")
     }
 
-    /// The view shows what the table has, and record names as text.
     private static func createView(_ db: Database, table: String, nameField: String?) throws {
+        try db.execute(sql: "CREATE VIEW \"_\(table)\" AS \(viewSQL(table: table, nameField: nameField))")
+    }
+
+    /// The view shows what the table has, and record names as text.
+    var viewSQL: String { Self.viewSQL(table: table, nameField: nameField) }
+
+    private static func viewSQL(table: String, nameField: String?) -> String {
         let alias = nameField.map { ", \(RecordKey.nameSQL) AS \"\($0)\"" } ?? ""
-        try db.execute(
-            sql: "CREATE VIEW \"_\(table)\" AS SELECT \(RecordKey.nameSQL) AS _name\(alias), * FROM \"\(table)\"")
+        return "SELECT \(RecordKey.nameSQL) AS _name\(alias), * FROM \"\(table)\""
     }
 
     private static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
@@ -121,6 +193,20 @@ struct StoredType: Equatable {
             throw StoreError(
                 .schema, "'\(name.prefix(100))' cannot name \(what): a letter, then letters, digits or '_', at most 255 bytes")
         }
+    }
+}
+
+extension StoredType.Field {
+    init(_ row: Row) throws {
+        let table = "tide_fields"
+        let code: UInt32 = try row.stored("type", of: table)
+        name = try row.stored("name", of: table)
+        guard let type = FieldType(code: code) else {
+            throw StoreError(.corrupt, "the field '\(name.prefix(100))' has the unknown type \(code)")
+        }
+        self.type = type
+        ordinal = try row.stored("ordinal", of: table)
+        column = try row.stored("column_name", of: table)
     }
 }
 

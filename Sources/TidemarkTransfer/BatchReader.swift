@@ -21,12 +21,20 @@ struct FilledBatch: Sendable {
     var blobs: [BlobStore.Blob] = []
 }
 
+/// Names that the options give and that no row has: asset fields, and fields that a mapping renames.
+struct AbsentNames: Sendable {
+    var assetFields: [String] = []
+    var mappings: [String] = []
+}
+
 /// Fills batches from a source, in order.
 protocol BatchReader: Actor {
     /// Fills an empty batch with the next rows.
     func fill(_ batch: RecordBatch) throws -> FilledBatch
     /// Goes to where an earlier run stood, before anything was read.
     func resume(at position: SourcePosition) throws
+    /// What the options name and the source has not had so far.
+    func absent() -> AbsentNames
     /// The length of the source as positions measure it, if it is known.
     nonisolated var total: Int? { get }
 }

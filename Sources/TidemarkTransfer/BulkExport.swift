@@ -45,7 +45,7 @@ public struct BulkExport: Sendable {
     /// Runs the export to its end.
     ///
     /// - Parameter progress: Called now and then with what was done so far, and the number of records in all.
-    /// - Throws: ``ImportError`` `output` or `store`. The file is not there then.
+    /// - Throws: ``ImportError`` `output`, `writing` or `store`. The file is not there then.
     public func run(progress: ((Summary, Int) -> Void)? = nil) throws -> Summary {
         do {
             let reader = try StoreReader(container: container)
@@ -55,10 +55,15 @@ public struct BulkExport: Sendable {
             let output = try OutputFile(target)
             let summary = try write(
                 reader: reader, schema: schema, folder: folder, output: output, progress: { progress?($0, total) })
+            // The copies first: the file names them.
+            try folder?.finish()
             try output.finish()
             return summary
         } catch let error as StoreError {
             throw ImportError(error.code == .schema ? .options : .store, error.message, cause: error)
+        } catch let error as DecodingError {
+            let cause = StoreError(.corrupt, "a list in a record of \(type) is not one: \(error)")
+            throw ImportError(.store, cause.message, cause: cause)
         }
     }
 
@@ -91,9 +96,9 @@ public struct BulkExport: Sendable {
     }
 }
 
-/// Copies of assets, each once, and how a manifest names them.
+/// Copies of assets, each once, and how a manifest names them. A copy gets its name when it is complete and durable.
 private final class AssetFolder {
-    private let folder: URL
+    private let folder: Folder
     private let reader: StoreReader
     /// From the manifest's folder to the copies; empty when the copies are not below it.
     private let prefix: String
@@ -102,12 +107,12 @@ private final class AssetFolder {
     var count: Int { paths.count }
 
     init(_ folder: URL, target: BulkExport.Target, reader: StoreReader) throws(ImportError) {
-        self.folder = folder
         self.reader = reader
         do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Folder.make(folder, mode: 0o777)
+            self.folder = try Folder(at: folder, followsLink: true)
         } catch {
-            throw ImportError(.output, "cannot make the folder \(folder.path): \(error.localizedDescription)")
+            throw ImportError(.output, error.message, cause: error)
         }
         let root =
             switch target {
@@ -120,24 +125,60 @@ private final class AssetFolder {
 
     func path(of id: String) throws -> String {
         if let path = paths[id] { return path }
+        // An identifier, or the reader would not have it: the name leads nowhere else.
         let asset = try reader.asset(id)
         let name = "\(id).\(asset.pathExtension)"
-        let copy = folder.appendingPathComponent(name)
-        do {
-            if try copy.resourceValues(forKeys: [.fileSizeKey]).fileSize.map(Int64.init) != asset.size {
-                try FileManager.default.removeItem(at: copy)
-                try FileManager.default.copyItem(at: asset.url, to: copy)
-            }
-        } catch {
-            do {
-                try FileManager.default.copyItem(at: asset.url, to: copy)
-            } catch {
-                throw ImportError(.output, "cannot copy the asset \(id) to \(copy.path): \(error.localizedDescription)")
-            }
+        let source = try reader.open(asset)
+        try writing("copy the asset \(id)") {
+            if try !isThere(name, like: source) { try copy(source, to: name) }
         }
         paths[id] = prefix + name
         return prefix + name
     }
+
+    /// Makes the copies' names durable.
+    func finish() throws(ImportError) {
+        try writing("copy the assets") { try folder.synchronize() }
+    }
+
+    private func writing(_ what: String, _ body: () throws -> Void) throws(ImportError) {
+        do {
+            try body()
+        } catch {
+            let reason = (error as? StoreError)?.message ?? error.localizedDescription
+            throw ImportError(.writing, "cannot \(what): \(reason)", cause: error as? StoreError)
+        }
+    }
+
+    /// Whether a copy of an earlier export is there. One that was broken off, or changed since, has other bytes.
+    private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
+        // What can't be read as a file is replaced.
+        guard let copy = try? folder.openFile(name) else { return false }
+        defer { _ = try? source.seek(toOffset: 0) }
+        while true {
+            let expected = try source.read(upToCount: Self.chunk) ?? Data()
+            guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }
+            if expected.isEmpty { break }
+        }
+        try copy.synchronize()
+        return true
+    }
+
+    private func copy(_ source: FileHandle, to name: String) throws {
+        let temporary = ".\(name).\(UUID().uuidString).tmp"
+        do {
+            let copy = try folder.makeFile(temporary, mode: 0o644)
+            while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
+            try copy.synchronize()
+            try copy.close()
+            try folder.rename(temporary, to: name)
+        } catch {
+            try? folder.remove(temporary)
+            throw error
+        }
+    }
+
+    private static let chunk = 1 << 20
 
     private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }
 }
@@ -156,8 +197,8 @@ private final class OutputFile {
             return
         }
         let temporary = url.deletingLastPathComponent()
-            .appendingPathComponent(".\(url.lastPathComponent).\(ProcessInfo.processInfo.processIdentifier).tmp")
-        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString).tmp")
+        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
             throw ImportError(.output, "cannot write \(url.path): \(String(cString: strerror(errno)))")
         }
@@ -170,18 +211,19 @@ private final class OutputFile {
     }
 
     func write(_ bytes: [UInt8]) throws(ImportError) {
-        do {
-            try handle.write(contentsOf: bytes)
-        } catch {
-            throw ImportError(.output, "cannot write \(url?.path ?? "to standard output"): \(error.localizedDescription)")
-        }
+        try handle.write(all: bytes, "write \(url?.path ?? "to standard output")")
     }
 
     func finish() throws(ImportError) {
         guard let temporary, let url else { return }
         guard fsync(handle.fileDescriptor) == 0, rename(temporary.path, url.path) == 0 else {
-            throw ImportError(.output, "cannot write \(url.path): \(String(cString: strerror(errno)))")
+            throw ImportError(.writing, "cannot write \(url.path): \(String(cString: strerror(errno)))")
         }
         isFinished = true
+        do {
+            try Folder(at: url.deletingLastPathComponent(), followsLink: true).synchronize()
+        } catch {
+            throw ImportError(.writing, error.message, cause: error)
+        }
     }
 }

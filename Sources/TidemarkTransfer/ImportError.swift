@@ -16,8 +16,12 @@ public struct ImportError: Error, Sendable {
         public static let manifest = Code(rawValue: "manifest")
         /// The schema file is wrong.
         public static let schemaFile = Code(rawValue: "schemaFile")
-        /// The rejects file, or the file to export to, can't be made or written.
+        /// The rejects file, or the file to export to, can't be made.
         public static let output = Code(rawValue: "output")
+        /// What was made can't be written to its end: the disk is full, or fails.
+        public static let writing = Code(rawValue: "writing")
+        /// Nobody reads any more what is written to a pipe.
+        public static let closed = Code(rawValue: "closed")
         /// The store refused; `cause` says why. What was committed before stays.
         public static let store = Code(rawValue: "store")
     }

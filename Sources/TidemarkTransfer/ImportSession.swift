@@ -14,6 +14,8 @@ actor ImportSession {
     private let rejects: RejectsLog
     private let sourceKey: String
     private let isFolder: Bool
+    /// The types that the store had.
+    private let typesBefore: [RecordTypeSchema]
     /// The directory of a dry run's scratch store.
     private let scratch: URL?
     private let start = ContinuousClock.now
@@ -28,51 +30,76 @@ actor ImportSession {
         options.format = try Self.format(of: source, options: given)
         try Self.check(options)
         isFolder = options.format == .photos
-        // Before anything is made: a mistyped path must not leave an empty container.
+        // Before anything is made: a mistyped path, or a source that can't be used, must not leave an empty container.
         try Self.checkReadable(source)
+        if let rejects = options.rejects { try RejectsFile.check(rejects, source: source, container: url) }
+        let early =
+            !isFolder && ImportTarget.isNew(url) ? try Self.manifest(source, options: options, existing: nil) : nil
+        let rejectsFile = try options.rejects.map { url throws(ImportError) in try RejectsFile(at: url) }
 
         let setting = try await ImportTarget.open(url, options: options)
-        let types = try await setting.store.types()
-        let existing = types.first { $0.name == options.type }
-        let declared = options.schema.first { $0.name == options.type }
-        nameField = options.nameField ?? declared?.nameField ?? existing?.nameField
-        environment = setting.environment
-        store = setting.store
-        blobs = setting.blobs
-        scratch = setting.scratch
-        self.options = options
+        do {
+            typesBefore = try await setting.store.types()
+            let existing = typesBefore.first { $0.name == options.type }
+            if early != nil, existing != nil {
+                let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
+                throw ImportError(.store, cause.message, cause: cause)
+            }
+            nameField = Self.nameField(options: options, existing: existing)
+            environment = setting.environment
+            store = setting.store
+            blobs = setting.blobs
+            scratch = setting.scratch
+            self.options = options
 
-        try await store.declare(options.schema, environment: environment)
-        let known = Self.knownFields(options: options, existing: existing, declared: declared)
-        for schema in [existing, declared] { try Self.checkAssets(options.assetFields, against: schema) }
-        if isFolder, let existing { try Self.checkPhotos(against: existing) }
+            try await store.declare(options.schema, environment: environment)
+            if isFolder, let existing { try Self.checkPhotos(against: existing) }
 
-        sourceKey = Self.key(source: source, options: options)
-        let root = Self.assetsRoot(source: source, options: options)
-        if isFolder, case .folder(let folder) = source {
-            let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
-            reader = try PhotoFolder(root: folder, type: options.type, workers: workers)
-            intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.digestSeed)
-        } else {
-            reader = try ManifestReader(source: source, options: options, nameField: nameField, knownFields: known)
-            let takesAssets = known.contains { $0.type.scalar == .asset }
-            let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
-            intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.digestSeed)
+            sourceKey = Self.key(source: source, options: options)
+            let root = Self.assetsRoot(source: source, options: options)
+            if isFolder, case .folder(let folder) = source {
+                let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
+                reader = try PhotoFolder(root: folder, type: options.type, workers: workers)
+                intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.digestSeed)
+            } else {
+                reader = try early ?? Self.manifest(source, options: options, existing: existing)
+                let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
+                let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
+                intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.digestSeed)
+            }
+            let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
+            if let checkpoint {
+                try await reader.resume(
+                    at: SourcePosition(
+                        offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
+            }
+            rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: checkpoint)
+        } catch {
+            setting.abandon()
+            throw error
         }
-        let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
-        if let checkpoint {
-            try await reader.resume(
-                at: SourcePosition(
-                    offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
-        }
-        rejects = try RejectsLog(url: options.rejects, source: sourceKey, resuming: checkpoint)
     }
 
     /// Runs the import to its end.
     func run(report: @Sendable (ImportProgress) -> Void) async throws -> ImportSummary {
         try await runStages(report: report)
         try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
-        return summary()
+        var summary = summary()
+        if summary.resumedAfter == nil, summary.read > 0 {
+            let absent = await reader.absent()
+            (summary.absentAssetFields, summary.absentMappings) = (absent.assetFields, absent.mappings)
+        }
+        let concerned = Set([options.type] + options.schema.map(\.name))
+        for type in try await store.types() where concerned.contains(type.name) {
+            guard let before = typesBefore.first(where: { $0.name == type.name }) else {
+                summary.newTypes.append(type)
+                continue
+            }
+            var added = type
+            added.fields.removeAll { before.field(named: $0.name) != nil }
+            if !added.fields.isEmpty { summary.newFields.append(added) }
+        }
+        return summary
     }
 
     /// Runs the stages: while one batch is written, the next is completed and the one after it is read.
@@ -120,12 +147,16 @@ actor ImportSession {
     private func write(_ completed: FilledBatch?) async throws {
         guard let completed else { return }
         let rejects = rejects
-        _ = try await store.write(
-            completed.batch,
-            BatchWrite(
-                type: options.type, nameField: nameField, environment: environment, author: options.author, origin: "import",
-                moreToCome: !completed.isLast, blobs: completed.blobs
-            ) { counts in try rejects.note(completed, counts: counts) })
+        do {
+            _ = try await store.write(
+                completed.batch,
+                BatchWrite(
+                    type: options.type, nameField: nameField, environment: environment, author: options.author, origin: "import",
+                    moreToCome: !completed.isLast, blobs: completed.blobs
+                ) { counts in try rejects.note(completed, counts: counts) })
+        } catch {
+            throw rejects.failure ?? error
+        }
     }
 
     private func summary() -> ImportSummary {
@@ -133,7 +164,7 @@ actor ImportSession {
         return ImportSummary(
             read: state.read, changes: state.counts, rejected: state.rejected, assets: state.assets, isDryRun: options.isDryRun,
             duration: ContinuousClock.now - start, resumedAfter: rejects.resumedAfter,
-            firstRejections: rejects.shown)
+            rejectedElsewhere: rejects.rejectedElsewhere, firstRejections: rejects.shown)
     }
 
     private func progress() -> ImportProgress {
@@ -177,14 +208,10 @@ extension ImportSession {
 
     private static func check(_ options: ImportOptions) throws(ImportError) {
         guard options.batchSize > 0 else { throw ImportError(.options, "a batch has at least one row") }
-        do {
-            try RecordStore.checkIdentifier(options.type, what: "a record type")
-            for field in options.assetFields { try RecordStore.checkIdentifier(field, what: "a field") }
-            for mapping in options.mappings where mapping.to != options.nameField && mapping.to != "_name" {
-                try RecordStore.checkIdentifier(mapping.to, what: "a field")
-            }
-        } catch {
-            throw ImportError(.options, error.message)
+        try Identifier.check(options.type, names: "a record type")
+        for field in options.assetFields { try Identifier.check(field, names: "a field") }
+        for mapping in options.mappings where mapping.to != options.nameField && mapping.to != "_name" {
+            try Identifier.check(mapping.to, names: "a field")
         }
         var seen: Set<String> = []
         for mapping in options.mappings where !seen.insert(mapping.from).inserted {
@@ -192,16 +219,44 @@ extension ImportSession {
         }
     }
 
+    /// Opens a manifest, and reads what it begins with.
+    private static func manifest(
+        _ source: ImportSource, options: ImportOptions, existing: RecordTypeSchema?
+    ) throws(ImportError) -> ManifestReader {
+        let nameField = nameField(options: options, existing: existing)
+        if let nameField, options.assetFields.contains(nameField) {
+            throw ImportError(.options, "the field '\(nameField)' holds the record names; it can't be an asset")
+        }
+        for schema in [existing, declared(options)] { try checkAssets(options.assetFields, against: schema) }
+        let known = knownFields(options: options, existing: existing)
+        if let root = options.assetsRoot, known.contains(where: { $0.type.scalar == .asset }) { try checkFolder(root) }
+        return try ManifestReader(source: source, options: options, nameField: nameField, knownFields: known)
+    }
+
+    private static func declared(_ options: ImportOptions) -> RecordTypeSchema? {
+        options.schema.first { $0.name == options.type }
+    }
+
+    private static func nameField(options: ImportOptions, existing: RecordTypeSchema?) -> String? {
+        options.nameField ?? declared(options)?.nameField ?? existing?.nameField
+    }
+
     /// The fields whose types the reader need not infer: those of the store first, so that its columns come in that order.
-    private static func knownFields(
-        options: ImportOptions, existing: RecordTypeSchema?, declared: RecordTypeSchema?
-    ) -> [RecordTypeSchema.Field] {
-        var known = existing?.fields ?? []
-        for field in declared?.fields ?? [] where !known.contains(where: { $0.name == field.name }) { known.append(field) }
+    private static func knownFields(options: ImportOptions, existing: RecordTypeSchema?) -> [ManifestReader.KnownField] {
+        var known = (existing?.fields ?? []).map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
+        for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
+            known.append(.init(name: field.name, type: field.type))
+        }
         for name in options.assetFields where !known.contains(where: { $0.name == name }) {
-            known.append(.init(name: name, type: .asset))
+            known.append(.init(name: name, type: .asset, mayBeList: true))
         }
         return known
+    }
+
+    private static func checkFolder(_ url: URL) throws(ImportError) {
+        let folder = opendir(url.path)
+        guard let folder else { throw ImportError(.source, "cannot read \(url.path): \(String(cString: strerror(errno)))") }
+        closedir(folder)
     }
 
     private static func checkAssets(_ fields: [String], against schema: RecordTypeSchema?) throws(ImportError) {

@@ -10,6 +10,16 @@ public struct ImportSummary: Hashable, Sendable {
     public var duration: Duration = .zero
     /// Rows that an interrupted import had done before, counted in the above; `nil` when this is no continuation.
     public var resumedAfter: Int?
+    /// Of `rejected`, those that an interrupted import has described elsewhere, if at all: the rejects file lacks them.
+    public var rejectedElsewhere = 0
+    /// Record types that the import has made, with their fields.
+    public var newTypes: [RecordTypeSchema] = []
+    /// Of types that were there, the fields that the import has added.
+    public var newFields: [RecordTypeSchema] = []
+    /// Asset fields of the options that no row has; empty for a continuation, which does not know of the rows before.
+    public var absentAssetFields: [String] = []
+    /// What mappings of the options rename and no row has; likewise.
+    public var absentMappings: [String] = []
     /// The first few refusals of this run.
     public var firstRejections: [Rejection] = []
 

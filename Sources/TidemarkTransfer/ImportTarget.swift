@@ -24,9 +24,21 @@ struct ImportTarget {
             .appendingPathComponent("tidemark-dry-run-\(UUID().uuidString)", isDirectory: true)
         let environment =
             try container.map { try Self.environment(of: $0, options: options) } ?? options.environment ?? .development
-        return try ImportTarget(
-            store: RecordStore.dryRun(of: container, in: scratch), blobs: BlobStore(lookingInto: url), environment: environment,
-            scratch: scratch)
+        do {
+            return try ImportTarget(
+                store: RecordStore.dryRun(of: container, in: scratch), blobs: BlobStore(lookingInto: url),
+                environment: environment,
+                scratch: scratch)
+        } catch {
+            try? FileManager.default.removeItem(at: scratch)
+            throw error
+        }
+    }
+
+    /// Lets go of it before anything was taken in: nothing is left to clean up.
+    func abandon() {
+        blobs.close()
+        if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
 
     /// A new production container gets its schema from a file, or it could never get one.
@@ -36,6 +48,11 @@ struct ImportTarget {
             throw ImportError(
                 .options, "a new production container needs its schema from a file: add --schema with the type '\(options.type)'")
         }
+    }
+
+    /// Whether the container is still to be made.
+    static func isNew(_ url: URL) -> Bool {
+        !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
     }
 
     private static func existingContainer(at url: URL) throws(StoreError) -> ContainerDirectory? {

@@ -10,11 +10,20 @@ actor ManifestReader: BatchReader {
 
     nonisolated let total: Int?
     private let manifest: Manifest
+    private let options: ImportOptions
+    private let knownFields: [KnownField]
 
-    /// - Parameter knownFields: Fields whose types are not to be inferred.
-    init(
-        source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [RecordTypeSchema.Field]
-    ) throws(ImportError) {
+    /// A field whose type is not to be inferred.
+    struct KnownField {
+        let name: String
+        let type: FieldType
+        /// It is a list of that type where its first value is a list.
+        var mayBeList = false
+    }
+
+    init(source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [KnownField]) throws(ImportError) {
+        self.options = options
+        self.knownFields = knownFields
         let file = try SourceFile(source)
         total = file.size
         manifest = try Manifest(file: file, options: options, nameField: nameField, knownFields: knownFields)
@@ -26,6 +35,14 @@ actor ManifestReader: BatchReader {
     }
 
     func resume(at position: SourcePosition) throws { try manifest.resume(at: position) }
+
+    func absent() -> AbsentNames {
+        AbsentNames(
+            assetFields: options.assetFields.filter { name in
+                knownFields.firstIndex { $0.name == name }.map { !manifest.hasHadField(at: $0) } ?? false
+            },
+            mappings: options.mappings.indices.filter { !manifest.hasHadMapping(at: $0) }.map { options.mappings[$0].from })
+    }
 }
 
 /// An open source and its size.
@@ -63,7 +80,7 @@ private final class Manifest {
     private let pointer: OpaquePointer
 
     init(
-        file: consuming SourceFile, options: ImportOptions, nameField: String?, knownFields: [RecordTypeSchema.Field]
+        file: consuming SourceFile, options: ImportOptions, nameField: String?, knownFields: [ManifestReader.KnownField]
     ) throws(ImportError) {
         var created: OpaquePointer?
         var error = tide_error()
@@ -84,6 +101,9 @@ private final class Manifest {
         guard status == TIDE_OK || status == TIDE_END else { throw Self.failure(error, reading: file.name) }
         return status == TIDE_END
     }
+
+    func hasHadField(at index: Int) -> Bool { tide_manifest_field_occurred(pointer, UInt32(index)) }
+    func hasHadMapping(at index: Int) -> Bool { tide_manifest_mapping_occurred(pointer, UInt32(index)) }
 
     var position: SourcePosition {
         let position = tide_manifest_position(pointer)
@@ -109,7 +129,7 @@ private final class Manifest {
 
     /// Lends the core the options for the length of a call.
     private static func withOptions(
-        _ options: ImportOptions, nameField: String?, knownFields: [RecordTypeSchema.Field],
+        _ options: ImportOptions, nameField: String?, knownFields: [ManifestReader.KnownField],
         _ body: (inout tide_manifest_options) -> tide_status
     ) -> tide_status {
         var strings: [UnsafeMutablePointer<CChar>] = []
@@ -119,7 +139,7 @@ private final class Manifest {
             return UnsafePointer(strings[strings.count - 1])
         }
         let mappings = options.mappings.map { tide_mapping(from: lend($0.from), to: lend($0.to)) }
-        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code) }
+        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code, may_be_list: $0.mayBeList) }
         return mappings.withUnsafeBufferPointer { mappings in
             fields.withUnsafeBufferPointer { fields in
                 var lent = tide_manifest_options(

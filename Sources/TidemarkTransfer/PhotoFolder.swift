@@ -5,7 +5,7 @@ import TidemarkStore
 
 /// Reads a folder of photos, subfolders included, in the order of their names; see `tide_photo.h`.
 ///
-/// Names that begin with a dot are passed over, symbolic links are not followed.
+/// Names that begin with a dot are passed over, as are containers; symbolic links are not followed.
 actor PhotoFolder: BatchReader {
     private nonisolated let executor = StoreExecutor(label: "tidemark.photos")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -34,27 +34,30 @@ actor PhotoFolder: BatchReader {
         walk = try FolderWalk(root: root)
         var counting = walk
         var count = 0
-        while try counting.next() != nil { count += 1 }
+        while counting.next() != nil { count += 1 }
         total = count
     }
 
     func fill(_ batch: RecordBatch) throws -> FilledBatch {
-        var paths: [FolderWalk.Path] = []
-        while paths.count < Self.filesPerBatch, let path = try walk.next() {
-            paths.append(path)
-            digest.add(path)
+        var entries: [FolderWalk.Entry] = []
+        while entries.count < Self.filesPerBatch, let entry = walk.next() {
+            entries.append(entry)
+            digest.add(entry.path)
         }
         let first = position.offset + 1
-        position.offset += UInt64(paths.count)
+        position.offset += UInt64(entries.count)
         position.line = position.offset
         position.digest = digest.bytes
-        let blobs = try takeIn(paths, first: first, batch: batch)
-        return FilledBatch(batch: batch, isLast: paths.count < Self.filesPerBatch, position: position, blobs: blobs)
+        let blobs = try takeIn(entries, first: first, batch: batch)
+        return FilledBatch(batch: batch, isLast: entries.count < Self.filesPerBatch, position: position, blobs: blobs)
     }
 
+    /// Nothing of a folder is named in the options.
+    func absent() -> AbsentNames { AbsentNames() }
+
     func resume(at position: SourcePosition) throws {
-        while self.position.offset < position.offset, let path = try walk.next() {
-            digest.add(path)
+        while self.position.offset < position.offset, let entry = walk.next() {
+            digest.add(entry.path)
             self.position.offset += 1
         }
         guard self.position.offset == position.offset, digest.bytes == position.digest else {
@@ -63,6 +66,31 @@ actor PhotoFolder: BatchReader {
                 "\(root.path) no longer holds the files that the interrupted import has seen; import it without --resume")
         }
         self.position = position
+    }
+
+    /// Takes the files in, in runs between what can't be read.
+    private func takeIn(_ entries: [FolderWalk.Entry], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
+        var blobs: [BlobStore.Blob] = []
+        var rest = entries[...]
+        while !rest.isEmpty {
+            let files = rest.prefix { $0.failure == nil }
+            blobs += try takeIn(files.map(\.path), first: first + UInt64(rest.startIndex), batch: batch)
+            rest = rest.dropFirst(files.count)
+            guard let unreadable = rest.popFirst() else { break }
+            try refuse(unreadable, line: first + UInt64(files.endIndex), batch: batch)
+        }
+        return blobs
+    }
+
+    private func refuse(_ entry: FolderWalk.Entry, line: UInt64, batch: RecordBatch) throws {
+        try checked { error in
+            var source = tide_span()
+            var status = tide_batch_text_add(batch.pointer, entry.path, entry.path.count - 1, &source)
+            if status == TIDE_OK {
+                status = tide_batch_reject(batch.pointer, line, source, false, TIDE_REJECT_ASSET_UNREADABLE, entry.failure ?? "")
+            }
+            return status
+        }
     }
 
     private func takeIn(_ paths: [FolderWalk.Path], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
@@ -98,17 +126,36 @@ private struct FolderWalk {
     /// A path below the root, with its NUL.
     typealias Path = [CChar]
 
+    /// A file; or a file or folder that can't be read, which would silently be left out.
+    struct Entry {
+        let path: Path
+        var failure: String?
+    }
+
+    /// A system call's number of an error.
+    private struct Failure: Error {
+        let number: Int32
+        var reason: String { String(cString: strerror(number)) }
+    }
+
     private let root: URL
     /// Names still to visit, last first, per level; the path of each level.
     private var levels: [(path: Path, names: [Path])] = []
 
     init(root: URL) throws(ImportError) {
         self.root = root
-        levels = [([], try names(in: []))]
+        do throws(Failure) {
+            levels = [([], try names(in: []))]
+        } catch {
+            throw ImportError(.source, "cannot read the folder \(root.path): \(error.reason)")
+        }
+        guard (try? ContainerDirectory(openingAt: root)) == nil else {
+            throw ImportError(.source, "\(root.path) is a container, not a folder of photos; `tidemark export` reads it")
+        }
     }
 
-    /// The next file's path below the root. A folder that can't be read is an error: it would silently be left out.
-    mutating func next() throws(ImportError) -> Path? {
+    /// The next file below the root, and what can't be read.
+    mutating func next() -> Entry? {
         while let level = levels.last {
             guard let name = level.names.last else {
                 levels.removeLast()
@@ -116,12 +163,51 @@ private struct FolderWalk {
             }
             levels[levels.count - 1].names.removeLast()
             let path = level.path.isEmpty ? name : level.path.dropLast() + [CChar(UInt8(ascii: "/"))] + name
-            var status = stat()
-            guard lstat(absolute(path), &status) == 0 else { continue }
-            guard status.st_mode & S_IFMT == S_IFDIR else { return path }
-            levels.append((path, try names(in: path)))
+            switch look(at: path) {
+            case nil: continue
+            case .file: return Entry(path: path)
+            case .unreadable(let reason): return Entry(path: path, failure: reason)
+            case .folder(let names): levels.append((path, names))
+            }
         }
         return nil
+    }
+
+    private enum Found {
+        case file
+        case folder([Path])
+        case unreadable(String)
+    }
+
+    /// `nil` when it is to be passed over: a container, whose assets would be taken for photos; or what is gone since its folder was
+    /// read.
+    private func look(at path: Path) -> Found? {
+        do throws(Failure) {
+            guard try isFolder(path) else { return .file }
+            let names = try names(in: path)
+            guard names.contains(Self.containerFile) else { return .folder(names) }
+            return lookInto(path, names: names)
+        } catch {
+            let shown = String(decoding: path.dropLast().prefix(300).map(UInt8.init(bitPattern:)), as: UTF8.self)
+            return error.number == ENOENT ? nil : .unreadable("'\(shown)' cannot be read: \(error.reason)")
+        }
+    }
+
+    private static let containerFile = Array("container.json".utf8CString)
+
+    /// Others call files `container.json`, too.
+    private func lookInto(_ path: Path, names: [Path]) -> Found? {
+        let folder = URL(fileURLWithFileSystemRepresentation: absolute(path), isDirectory: true, relativeTo: nil)
+        do throws(StoreError) {
+            _ = try ContainerDirectory(openingAt: folder)
+            return nil
+        } catch {
+            switch error.code {
+            case .notAStore: return .folder(names)
+            case .newerFormat, .notFound: return nil
+            default: return .unreadable(error.message)
+            }
+        }
     }
 
     private func absolute(_ path: Path) -> Path {
@@ -129,19 +215,25 @@ private struct FolderWalk {
         return path.isEmpty ? start + [0] : start + [CChar(UInt8(ascii: "/"))] + path
     }
 
-    private func names(in path: Path) throws(ImportError) -> [Path] {
-        guard let folder = opendir(absolute(path)) else {
-            let shown = String(decoding: absolute(path).dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-            throw ImportError(.source, "cannot read the folder \(shown): \(String(cString: strerror(errno)))")
-        }
+    private func isFolder(_ path: Path) throws(Failure) -> Bool {
+        var status = stat()
+        guard lstat(absolute(path), &status) == 0 else { throw Failure(number: errno) }
+        return status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    private func names(in path: Path) throws(Failure) -> [Path] {
+        guard let folder = opendir(absolute(path)) else { throw Failure(number: errno) }
         defer { closedir(folder) }
         var names: [Path] = []
+        errno = 0
         while let entry = readdir(folder) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 1) { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }
             }
             if name[0] != CChar(UInt8(ascii: ".")) { names.append(name) }
+            errno = 0
         }
+        guard errno == 0 else { throw Failure(number: errno) }
         // Last first, because they are taken from the end.
         return names.sorted {
             $1.lexicographicallyPrecedes($0) { UInt8(bitPattern: $0) < UInt8(bitPattern: $1) }

@@ -5,41 +5,63 @@ import TidemarkStore
 final class RejectsFile {
     private let handle: FileHandle
     private let path: String
-    private(set) var length: UInt64
+    /// Bytes in the file; of a pipe or a device, bytes written.
+    private(set) var length: UInt64 = 0
 
-    /// - Parameter keeping: Bytes of an interrupted import's file that stay.
-    init(at url: URL, keeping: UInt64) throws(ImportError) {
+    /// Opens the file, or makes it; what is in it stays until `begin`.
+    init(at url: URL) throws(ImportError) {
         path = url.path
         let descriptor = open(url.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw ImportError(.output, "cannot write the rejects to \(url.path): \(String(cString: strerror(errno)))")
-        }
+        guard descriptor >= 0 else { throw Self.failure(.output, path: url.path, errno) }
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        do {
-            let existing = try handle.seekToEnd()
-            // A pipe or a device has no length to cut.
-            if existing > 0 || keeping > 0 { try handle.truncate(atOffset: min(keeping, existing)) }
-            length = try handle.seekToEnd()
-        } catch {
-            length = 0
+    }
+
+    /// Empties the file.
+    ///
+    /// - Parameter keeping: Bytes of an interrupted import that stay. A file that has fewer is not that import's, and is emptied.
+    func begin(keeping: UInt64) throws(ImportError) {
+        let descriptor = handle.fileDescriptor
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure(.output, path: path, errno) }
+        // A pipe or a device has nothing to cut.
+        guard status.st_mode & S_IFMT == S_IFREG else { return }
+        length = UInt64(status.st_size) >= keeping ? keeping : 0
+        guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
+            throw Self.failure(.output, path: path, errno)
+        }
+    }
+
+    /// Refuses a path at which the rejects would overwrite what is imported, or lie in the container.
+    static func check(_ url: URL, source: ImportSource, container: URL) throws(ImportError) {
+        let imported =
+            switch source {
+            case .file(let file), .folder(let file): FileIdentity(file)
+            case .standardInput: FileIdentity(descriptor: STDIN_FILENO)
+            }
+        if let imported, imported.isFile, imported == FileIdentity(url) {
+            throw ImportError(.options, "the rejects cannot go to \(url.path): that is the source, which they would overwrite")
+        }
+        guard !FileIdentity.lies(url, within: container) else {
+            throw ImportError(
+                .options, "the rejects cannot go to \(url.path): that is in the container, which holds the store's files only")
         }
     }
 
     /// Appends the refusals of a batch, and sees to it that they are on disk.
     func append(_ rejections: [RecordBatch.Rejection]) throws(ImportError) {
         guard !rejections.isEmpty else { return }
-        var lines = Data()
-        for rejection in rejections {
-            lines.append(RejectsFile.line(rejection))
-            lines.append(0x0a)
+        var lines: [UInt8] = []
+        for rejection in rejections { lines += RejectsFile.line(rejection) + [0x0a] }
+        try handle.write(all: lines, "write the rejects to \(path)")
+        length += UInt64(lines.count)
+        // A pipe or a device cannot be synchronised.
+        guard fsync(handle.fileDescriptor) == 0 || errno == EINVAL || errno == ENOTSUP else {
+            throw Self.failure(.writing, path: path, errno)
         }
-        do {
-            try handle.write(contentsOf: lines)
-            length += UInt64(lines.count)
-            fsync(handle.fileDescriptor)
-        } catch {
-            throw ImportError(.output, "cannot write the rejects to \(path): \(error.localizedDescription)")
-        }
+    }
+
+    private static func failure(_ code: ImportError.Code, path: String, _ number: Int32) -> ImportError {
+        ImportError(code, "cannot write the rejects to \(path): \(String(cString: strerror(number)))")
     }
 
     private struct Line: Encodable {

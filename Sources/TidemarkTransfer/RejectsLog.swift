@@ -10,24 +10,37 @@ final class RejectsLog: @unchecked Sendable {
     private let file: RejectsFile?
     private let account: Mutex<ImportCheckpoint>
     private let firstRejections = Mutex<[ImportSummary.Rejection]>([])
+    private let failed = Mutex<ImportError?>(nil)
     private static let shownRejections = 10
     /// Rows that an interrupted run had read.
     let resumedAfter: Int?
+    /// Rows that an interrupted run had refused, and that are not in the file.
+    let rejectedElsewhere: Int
 
-    init(url: URL?, source: String, resuming checkpoint: ImportCheckpoint?) throws(ImportError) {
-        file = try url.map { url throws(ImportError) in try RejectsFile(at: url, keeping: checkpoint?.rejectsLength ?? 0) }
+    init(file: RejectsFile?, source: String, resuming checkpoint: ImportCheckpoint?) throws(ImportError) {
+        self.file = file
+        try file?.begin(keeping: checkpoint?.rejectsLength ?? 0)
+        let hasAll = checkpoint.map { $0.rejectsLength > 0 && $0.rejectsLength == file?.length } ?? true
+        rejectedElsewhere = hasAll ? 0 : checkpoint?.rejected ?? 0
         account = Mutex(checkpoint ?? ImportCheckpoint(source: source))
         resumedAfter = checkpoint?.read
     }
 
     var shown: [ImportSummary.Rejection] { firstRejections.withLock { $0 } }
     var state: ImportCheckpoint { account.withLock { $0 } }
+    /// Why the file could not be written. The store, in whose transaction that was, takes it for a fault of its own.
+    var failure: ImportError? { failed.withLock { $0 } }
 
     /// Enters a batch that was just written; the refusals are on disk when this returns.
     func note(_ filled: FilledBatch, counts: ChangeCounts) throws -> ImportCheckpoint {
         let batch = filled.batch
         let rejections = batch.rejections
-        try file?.append(rejections)
+        do {
+            try file?.append(rejections)
+        } catch {
+            failed.withLock { $0 = error }
+            throw error
+        }
         firstRejections.withLock { first in
             first += rejections.prefix(Self.shownRejections - first.count).map {
                 .init(line: $0.line, field: $0.field, reason: $0.message)

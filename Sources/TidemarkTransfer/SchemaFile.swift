@@ -40,7 +40,9 @@ public enum SchemaFile {
         var types: [RecordTypeSchema] = []
         for (i, type) in file.types.enumerated() {
             var fields: [RecordTypeSchema.Field] = []
+            try check(type.name, names: "a record type", at: "\(url.path): types[\(i)].name")
             for (j, field) in type.fields.enumerated() {
+                try check(field.name, names: "a field", at: "\(url.path): types[\(i)].fields[\(j)].name")
                 guard let fieldType = FieldType(field.type) else {
                     let known = FieldType.Scalar.allCases.map(\.name).joined(separator: ", ")
                     throw ImportError(
@@ -56,6 +58,14 @@ public enum SchemaFile {
             types.append(RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields))
         }
         return types
+    }
+
+    private static func check(_ name: String, names what: String, at place: String) throws(ImportError) {
+        do {
+            try Identifier.check(name, names: what)
+        } catch {
+            throw ImportError(.schemaFile, "\(place): \(error.message)")
+        }
     }
 
     private static func describe(_ error: DecodingError) -> String {

@@ -15,7 +15,7 @@ public struct Tool: Sendable {
         }
     }
 
-    private let executable: URL
+    public let executable: URL
 
     /// The tool that was built with the tests, or the one that `TIDEMARK_TOOL` names.
     public init() throws {

@@ -38,6 +38,10 @@ import Testing
         let result = try await tool.run(importing(scratch, file, ["--rejects", scratch["rejects.jsonl"].path]))
         #expect(result.status == 65)
         #expect(result.errors.contains("line 2: the row is not a JSON object"))
+        #expect(result.output.hasPrefix("Read 2 records in "))
+        #expect(result.output.hasSuffix(" s: 1 new, 0 updated, 0 unchanged, 1 refused.\n"))
+        let rehearsal = try await tool.run(importing(scratch, file, ["--dry-run"]))
+        #expect(rehearsal.output.hasSuffix(" s: would be 0 new, 0 updated, 1 unchanged, 1 refused.\n"))
         #expect(try scratch.records("Destination").count == 1)
         #expect(try scratch.rejects().count == 1)
     }
@@ -52,6 +56,9 @@ import Testing
         (["import", "SOURCE", "--into", "CONTAINER", "--schema", "/nowhere"], 66),
         (["import", "SOURCE", "--into", "CONTAINER", "--schema", "SOURCE"], 65),
         (["import", "SOURCE", "--into", "CONTAINER", "--rejects", "/nowhere/rejects"], 73),
+        (["import", "SOURCE", "--into", "CONTAINER", "--rejects", "SOURCE"], 64),
+        (["import", "SOURCE", "--into", "CONTAINER", "--rejects", "CONTAINER/rejects"], 64),
+        (["import", "SOURCE", "--into", "CONTAINER", "--schema", "SCHEMA", "--rejects", "SCHEMA"], 64),
         (["verify", "CONTAINER"], 66), (["records", "CONTAINER", "--type", "T"], 66), (["--help"], 0), (["import", "--help"], 0),
     ]
 
@@ -59,9 +66,12 @@ import Testing
     func `exit codes are those of sysexits`(arguments: [String], status: Int32) async throws {
         let scratch = try Scratch()
         let source = try journal(scratch)
+        let schema = try scratch.write(#"{"types": []}"#, to: "schema.json")
+        let places = ["SOURCE": source.path, "CONTAINER": scratch.container.path, "SCHEMA": schema.path]
         let result = try await tool.run(
-            arguments.map { $0 == "SOURCE" ? source.path : $0 == "CONTAINER" ? scratch.container.path : $0 })
+            arguments.map { places.reduce($0) { $0.replacingOccurrences(of: $1.key, with: $1.value) } })
         #expect(result.status == status, "\(result.errors)")
+        #expect(try String(contentsOf: schema, encoding: .utf8) == #"{"types": []}"#)
         #expect(result.errors.isEmpty == (status == 0))
     }
 
@@ -90,13 +100,97 @@ import Testing
         #expect(try verify.json()["ok"] as? Bool == false)
     }
 
-    @Test(arguments: ["1) UNION SELECT 1, 2 --", "nonsense(", "1; DROP TABLE Destination", "zzz = 1"])
+    @Test(
+        arguments: [
+            "1) UNION SELECT 1, 2 --", "nonsense(", "1; DROP TABLE Destination", "zzz = 1",
+            // No fault of the expression's form: it fails with the first record.
+            "abs(-9223372036854775807 - 1) = 1",
+        ])
     func `a condition that is no expression is an error and harmless`(condition: String) async throws {
         let scratch = try Scratch()
         _ = try await tool.run(importing(scratch, try journal(scratch)))
         let result = try await tool.run(["records", scratch.container.path, "--type", "Destination", "--where", condition])
         #expect(result.status == 64, "\(result.errors)")
+        #expect(result.errors.hasPrefix("tidemark: the condition '\(condition)' can't be used: "))
         #expect(try scratch.records("Destination").count == 2)
+    }
+
+    /// Runs a line of shell, in which $0 is the tool and $1 the container, and returns its status and what it says on standard error.
+    private func shell(_ line: String, _ scratch: Scratch) throws -> (Int32, String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", line, tool.executable.path, scratch.container.path]
+        try Data().write(to: scratch["errors"])
+        process.standardError = try FileHandle(forWritingTo: scratch["errors"])
+        try process.run()
+        process.waitUntilExit()
+        return (process.terminationStatus, try String(contentsOf: scratch["errors"], encoding: .utf8))
+    }
+
+    @Test(
+        .enabled(if: FileManager.default.fileExists(atPath: "/dev/full")),
+        arguments: [
+            "records $1 --type Destination", "records $1 --type Destination --json", "history $1", "history $1 --json",
+            "history $1 --record a", "verify $1", "verify $1 --json", "export $1 --type Destination --to $1.jsonl",
+            "export $1 --type Destination --to -",
+        ])
+    func `output that is lost is an error`(command: String) async throws {
+        let scratch = try Scratch()
+        _ = try await tool.run(importing(scratch, try journal(scratch)))
+        let (status, errors) = try shell("$0 \(command) > /dev/full", scratch)
+        #expect(status == 74)
+        #expect(errors == "tidemark: cannot write to standard output: No space left on device\n")
+    }
+
+    @Test(
+        arguments: [
+            "records $1 --type Destination", "records $1 --type Destination --json", "export $1 --type Destination --to -",
+        ], ["", "trap '' PIPE; "])
+    func `where nobody reads on, it ends without a word`(command: String, trap: String) async throws {
+        let scratch = try Scratch()
+        let caption = String(repeating: "x", count: 1000)
+        try await scratch.importing(
+            lines: (0..<4000).map { #"{"id": "r\#($0)", "caption": "\#(caption)"}"# }, .destination())
+        let (status, errors) = try shell("(\(trap)$0 \(command); echo $? > $1.status) | true; exit $(cat $1.status)", scratch)
+        #expect(status == 141)
+        #expect(errors.isEmpty)
+    }
+
+    @Test func `nothing that is stored or refused reaches the terminal as a command`() async throws {
+        let scratch = try Scratch()
+        // ESC, C1's CSI, a line end, an override of the direction, DEL.
+        let hostile = "a\u{1b}[31mb\u{9b}31mc\nd\u{202e}e\u{2066}f\u{7f}g"
+        let escaped = #"a\u001b[31mb\u009b31mc\nd\u202ee\u2066f\u007fg"#
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "x"}"#], .destination())
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "\#(escaped)"}"#], .destination())
+        try scratch.write("x", to: "Test.tidemark/assets/\(hostile)")
+        let refused = try scratch.writeLines([#"{"id": "b", "\#(escaped)": 1}"#], to: "refused.jsonl")
+        let container = scratch.container.path
+        for arguments in [
+            ["records", container, "--type", "Destination"], ["history", container, "--record", "a"], ["verify", container],
+            ["records", container, "--type", hostile], importing(scratch, refused), ["history", container, "--record", hostile],
+            importing(scratch, scratch[hostile]),
+        ] {
+            let result = try await tool.run(arguments)
+            let text = result.output + result.errors
+            #expect(text.contains("a [31mb 31mc d e f g"), "\(arguments) \(text)")
+            #expect(!text.unicodeScalars.contains { "\u{1b}\u{9b}\u{202e}\u{2066}\u{7f}".unicodeScalars.contains($0) })
+        }
+    }
+
+    @Test(arguments: [true, false]) func `an import that fails at its beginning leaves nothing lying about`(
+        isDryRun: Bool
+    ) async throws {
+        let scratch = try Scratch()
+        _ = try await tool.run(importing(scratch, try journal(scratch)))
+        try FileManager.default.createDirectory(at: scratch["tmp"], withIntermediateDirectories: true)
+        let bad = try scratch.write("id,a b\n", to: "bad.csv")
+        let result = try await tool.run(
+            importing(scratch, bad, isDryRun ? ["--dry-run"] : []), environment: ["TMPDIR": scratch["tmp"].path])
+        #expect(result.status == 65)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["tmp"].path) == [])
+        let staging = try FileManager.default.contentsOfDirectory(atPath: scratch["Test.tidemark/staging"].path)
+        #expect(staging.filter { $0.hasSuffix(".open") } == [])
     }
 
     @Test func `standard input is read`() async throws {

@@ -57,6 +57,17 @@ import TidemarkTransfer
         #expect(openingError(scratch.container)?.code == .cannotCreate)
     }
 
+    @Test func `a container is made below folders that are missing, for its owner alone`() throws {
+        let scratch = try Scratch()
+        _ = try ContainerDirectory(openingOrCreatingAt: scratch["new/./folders/Test.tidemark"])
+        let attributes = try FileManager.default.attributesOfItem(atPath: scratch["new/folders/Test.tidemark"].path)
+        #expect(attributes[.posixPermissions] as? Int == 0o700)
+        try scratch.write("mine", to: "file")
+        #expect(throws: StoreError(.cannotCreate, "")) {
+            _ = try ContainerDirectory(openingOrCreatingAt: scratch["file/Test.tidemark"])
+        }
+    }
+
     @Test func `a description that is no JSON is named`() throws {
         let scratch = try Scratch()
         try scratch.write("not json", to: "Test.tidemark/container.json")

@@ -74,6 +74,87 @@ import TidemarkTransfer
         #expect(error?.code == .options)
     }
 
+    @Test func `a container in the folder is passed over, and a folder with some other container.json is not`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "in/a.png")
+        try scratch.write(Picture.png(2), to: "in/app/b.png")
+        try scratch.write("{\"services\": []}", to: "in/app/container.json")
+        func importing() async throws -> ImportSummary {
+            try await BulkImport(
+                source: .folder(scratch["in"]), into: scratch["in/all.tidemark"], options: ImportOptions(type: "Photo")
+            ).run()
+        }
+        let first = try await importing()
+        #expect(first.changes == ChangeCounts(inserted: 2))
+        let second = try await importing()
+        #expect(second.read == 2)
+        #expect(second.changes == ChangeCounts(unchanged: 2))
+        // Another's container in the folder.
+        try await scratch.importing(lines: [#"{"id": "x"}"#], .destination())
+        let other = try await BulkImport(
+            source: .folder(scratch["in"]), into: scratch.container, options: ImportOptions(type: "Photo")
+        ).run()
+        #expect(other.changes == ChangeCounts(inserted: 2))
+        let error = await #expect(throws: ImportError.self) {
+            try await scratch.importing(scratch["in/all.tidemark"], ImportOptions(type: "Photo"))
+        }
+        #expect(error?.code == .source)
+    }
+
+    /// Makes a chain of folders that is longer than a path may be, with a picture at its end.
+    private func makeChain(in folder: URL) throws {
+        let picture = Picture.png(9)
+        var at = open(folder.path, O_RDONLY | O_DIRECTORY)
+        for _ in 0..<20 {
+            let name = String(repeating: "n", count: 250)
+            try #require(mkdirat(at, name, 0o755) == 0)
+            let next = openat(at, name, O_RDONLY | O_DIRECTORY)
+            close(at)
+            at = next
+        }
+        let file = openat(at, "deep.png", O_WRONLY | O_CREAT, 0o644)
+        #expect(picture.withUnsafeBytes { write(file, $0.baseAddress!, $0.count) } == picture.count)
+        close(file)
+        close(at)
+    }
+
+    @Test func `a folder that cannot be reached is refused, and the rest goes in`() async throws {
+        let scratch = try Scratch()
+        for name in ["a", "z"] { try scratch.write(Picture.png(1), to: "in/\(name).png") }
+        try makeChain(in: scratch["in"])
+        defer {
+            // FileManager cannot remove such a chain.
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/bin/rm")
+            process.arguments = ["-rf", scratch["in"].path]
+            try? process.run()
+            process.waitUntilExit()
+        }
+        let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
+        let summary = try await scratch.importing(scratch["in"], options)
+        #expect(summary.changes == ChangeCounts(inserted: 2))
+        #expect(summary.read == 3)
+        let rejects = try scratch.rejects()
+        #expect(rejects.map { "\($0.line) \($0.code)" } == ["2 assetUnreadable"])
+        #expect(rejects.first?.row?.hasPrefix("nnn") == true)
+        #expect(rejects.first?.reason.hasSuffix("cannot be read: File name too long") == true)
+    }
+
+    // Root may read everything.
+    @Test(.enabled(if: geteuid() != 0), arguments: [0o300, 0o600] as [mode_t])
+    func `a subfolder that may not be read is refused, and the rest goes in`(mode: mode_t) async throws {
+        let scratch = try Scratch()
+        for name in ["a", "closed/b", "d"] { try scratch.write(Picture.png(1), to: "in/\(name).png") }
+        chmod(scratch["in/closed"].path, mode)
+        defer { chmod(scratch["in/closed"].path, 0o700) }
+        let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
+        #expect(try await scratch.importing(scratch["in"], options).changes == ChangeCounts(inserted: 2))
+        let refused = mode == 0o300 ? "closed" : "closed/b.png"
+        #expect(
+            try scratch.rejects().map { "\($0.line) \($0.row ?? "") \($0.code) \($0.reason)" }
+                == ["2 \(refused) assetUnreadable '\(refused)' cannot be read: Permission denied"])
+    }
+
     @Test func `an empty folder is no error`() async throws {
         let scratch = try Scratch()
         try FileManager.default.createDirectory(at: scratch["in"], withIntermediateDirectories: true)

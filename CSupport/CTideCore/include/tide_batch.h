@@ -167,11 +167,13 @@ tide_rejection tide_batch_rejection(const tide_batch *batch, uint32_t index);
 
 // Digests
 
-/// Sets each live row's digest: the sum over its values of XXH3-64(value), seeded with `seed` and the field's name, so that the order
-/// of fields does not matter and NULL counts nothing. It detects change and accident, not malice; the seed is secret to the store.
+/// Sets each live row's digest: the sum over its key and its values of XXH3-64(value), seeded with `seed` and the field's name, so that
+/// the order of fields does not matter and NULL counts nothing. It detects change and accident, not malice; the seed is secret to the store.
 void tide_batch_digest(tide_batch *batch, uint64_t seed);
 uint64_t tide_batch_row_digest(const tide_batch *batch, uint32_t row);
 
+/// The digest of a row's key.
+uint64_t tide_key_digest(uint64_t seed, const void *TIDE_NULLABLE key, size_t length, bool is_blob);
 /// The seed of one field's values.
 uint64_t tide_field_seed(uint64_t seed, const char *name, size_t length);
 /// The digest of one value, as stored.

@@ -38,6 +38,8 @@ typedef struct tide_mapping {
 typedef struct tide_known_field {
     const char *name;
     tide_type type;
+    /// Only what it holds is known: it is a list of `type` where its first value is a list.
+    bool may_be_list;
 } tide_known_field;
 
 /// Only read during the call that takes it.
@@ -85,8 +87,16 @@ tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_
 
 tide_position tide_manifest_position(const tide_manifest *manifest);
 
+/// Whether a row, or a CSV's header, had the mapping or the known field of that place in the options so far. A run that went on
+/// behind others' rows does not know of these.
+bool tide_manifest_mapping_occurred(const tide_manifest *manifest, uint32_t mapping);
+bool tide_manifest_field_occurred(const tide_manifest *manifest, uint32_t field);
+
 /// Goes to a position of an earlier run, before anything was read. TIDE_REJECTED when what lies before it is not what it was.
 tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *position, tide_error *TIDE_NULLABLE error);
+
+/// Why a text that is no identifier is none, in a few words; static.
+const char *tide_identifier_fault(const char *name, size_t length);
 
 /// Derives a record name from content: a UUID (version 8) of the first bits of its SHA-256, in lower case, 36 bytes without NUL.
 tide_status tide_name_derive(const void *content, size_t length, char name[_Nonnull 36]);

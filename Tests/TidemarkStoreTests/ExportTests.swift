@@ -1,0 +1,94 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+/// Goal: the copies of an export are what the store has, whatever lay in their place before. Method: folders prepared, then compared
+/// byte by byte.
+@Suite struct ExportTests {
+    private func container() async throws -> Scratch {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "1.png")
+        try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#], .destination { $0.assetFields = ["image"] })
+        return scratch
+    }
+
+    private func export(_ scratch: Scratch) throws -> URL {
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        _ = try BulkExport(
+            from: container, type: "Destination", format: .jsonl, to: .file(scratch["export.jsonl"]),
+            assets: scratch["new/files"]
+        ).run()
+        let names = try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path)
+        try #require(names.count == 1)
+        return scratch["new/files/\(names[0])"]
+    }
+
+    @Test func `a copy that is not the asset is replaced, whatever it is`() async throws {
+        let scratch = try await container()
+        let copy = try export(scratch)
+        #expect(try Data(contentsOf: copy) == Picture.png(1))
+        let identity = try FileManager.default.attributesOfItem(atPath: copy.path)[.systemFileNumber] as? Int
+        // One that is good stays.
+        #expect(try export(scratch) == copy)
+        #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.systemFileNumber] as? Int == identity)
+
+        // Of the same size.
+        var other = Picture.png(1)
+        other[40] ^= 1
+        try other.write(to: copy)
+        #expect(try Data(contentsOf: export(scratch)) == Picture.png(1))
+        try (Picture.png(1) + [0]).write(to: copy)
+        #expect(try Data(contentsOf: export(scratch)) == Picture.png(1))
+
+        // A link to a file of somebody's.
+        let precious = try scratch.write("precious", to: "precious")
+        try FileManager.default.removeItem(at: copy)
+        try FileManager.default.createSymbolicLink(at: copy, withDestinationURL: precious)
+        #expect(try Data(contentsOf: export(scratch)) == Picture.png(1))
+        #expect(try String(contentsOf: precious, encoding: .utf8) == "precious")
+    }
+
+    @Test func `only the file in its place in the container is copied`() async throws {
+        let scratch = try await container()
+        let id = try #require(
+            try await scratch.reader().database.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
+        let asset = scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"]
+        let secret = try scratch.write(Data(count: Picture.png(1).count), to: "secret")
+        try FileManager.default.removeItem(at: asset)
+        try FileManager.default.createSymbolicLink(at: asset, withDestinationURL: secret)
+        #expect(throws: ImportError.self) { _ = try export(scratch) }
+        try FileManager.default.removeItem(at: asset)
+        try FileManager.default.removeItem(at: asset.deletingLastPathComponent())
+        try scratch.write(Data(count: Picture.png(1).count), to: "elsewhere/\(id)")
+        try FileManager.default.createSymbolicLink(
+            at: asset.deletingLastPathComponent(), withDestinationURL: scratch["elsewhere"])
+        #expect(throws: ImportError.self) { _ = try export(scratch) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
+    }
+
+    @Test func `an export that fails leaves no half of a copy`() async throws {
+        let scratch = try await container()
+        let copy = try export(scratch)
+        try FileManager.default.removeItem(at: copy)
+        try FileManager.default.removeItem(at: scratch["export.jsonl"])
+        // Nothing can be put in the place of a folder.
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+        let error = #expect(throws: ImportError.self) { _ = try export(scratch) }
+        #expect(error?.code == .writing)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [copy.lastPathComponent])
+        #expect(!FileManager.default.fileExists(atPath: scratch["export.jsonl"].path))
+    }
+
+    @Test func `a damaged asset is no copy`() async throws {
+        let scratch = try await container()
+        let id = try #require(
+            try await scratch.reader().database.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
+        try Picture.png(1).dropLast().write(to: scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"])
+        let error = #expect(throws: ImportError.self) { _ = try export(scratch) }
+        #expect(error?.cause?.code == .corrupt)
+    }
+}
