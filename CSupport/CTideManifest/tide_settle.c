@@ -242,7 +242,8 @@ static tide_status to_asset(const tide_batch *batch, tide_cell *cell, tide_error
     if (!cell_is_text(*cell)) return refuse_kind("an asset, given as the path of a file", *cell, error);
     const char *text = tide_batch_text(batch, cell->offset);
     if (cell->length == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the path of the asset is empty");
-    if (cell->kind == TIDE_KIND_RAW_TEXT && cell->length > 3 && memcmp(text, "[\"", 2) == 0 && text[cell->length - 1] == ']') {
+    bool begins_list = cell->kind == TIDE_KIND_RAW_TEXT && cell->length > 1 && text[0] == '[' && text[cell->length - 1] == ']';
+    if (begins_list && (cell->length == 2 || text[1] == '"')) {
         return tide_error_reject(
             error, TIDE_REJECT_WRONG_TYPE,
             "the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say that the field "

@@ -60,13 +60,21 @@ struct Export: AsyncParsableCommand {
                     total: total)
             }
             bar.finish()
-            guard to != "-" else { return }
-            if json {
+            for problem in summary.problems.prefix(10) { Output.error("tidemark: \(problem)") }
+            if to == "-" {
+                // The records are all that may stand there.
+            } else if json {
                 try Output.json(summary)
             } else {
                 let files = assets == nil ? "" : " and \(Wording.count(summary.assets, "asset"))"
                 try Output.line(
                     "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
+            }
+            guard summary.problems.isEmpty else {
+                let assets = Wording.count(summary.problems.count, "asset")
+                throw ending(
+                    "\(assets) could not be copied; the records that name them are exported. `tidemark verify` tells more",
+                    .dataError)
             }
         }
     }

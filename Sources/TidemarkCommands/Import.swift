@@ -100,7 +100,9 @@ struct Import: AsyncParsableCommand {
             let summary = try await importing()
             if json {
                 try Output.json(summary)
-                if let note = resumption(summary), summary.resumedAfter == nil { Output.error("note: \(note)") }
+                if let note = resumption(summary), summary.resumedAfter == nil {
+                    Output.error("note: \(note.prefix(1).lowercased() + note.dropFirst())")
+                }
             } else {
                 try tell(summary)
             }

@@ -8,7 +8,7 @@ struct Verify: AsyncParsableCommand {
         abstract: "Examines a container: database, records, assets.",
         discussion: """
             Checks SQLite's own integrity, every record against its digest, that every asset is there and has the content that its name \
-            says, and that nothing else lies about. Exits with 1 when it finds a problem.
+            says, and that nothing else lies about in assets/ and staging/. Exits with 1 when it finds a problem.
 
             Examples:
               tidemark verify MyJournal.tidemark

@@ -72,6 +72,9 @@ enum StoreFormat {
     static func check(_ db: Database, path: String) throws {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard try application != 0 || Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 else {
+            throw StoreError(.notFound, "\(path) has nothing in it yet")
+        }
         guard application == applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
         }

@@ -105,6 +105,7 @@ public struct StoreVerification: Sendable {
             try reporting(&report, type: type) { _ in _ = try StoreCounters.row(db, type: type) }
             try reporting(&report, type: type) { try examineRecords(db, type: type, seed: seed, report: &$0) }
             try reporting(&report, type: type) { try examineBookkeeping(db, type: type, report: &$0) }
+            try reporting(&report, type: type) { try examineCompleteness(db, type: type, report: &$0) }
             for field in type.fields where field.type.scalar == .asset {
                 try reporting(&report, type: type) { _ in
                     try collectReferences(db, type: type, field: field, into: &referenced)
@@ -169,6 +170,35 @@ public struct StoreVerification: Sendable {
             """
         report.problems += try Int64.fetchAll(db, sql: sql).map {
             .init(.database, "the change \($0) in tide_changes cannot be: it has a wrong kind, rows or predecessor")
+        }
+    }
+
+    /// Whether the rows are those that history tells of, and the view shows them.
+    private func examineCompleteness(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
+        let table = "\"\(type.table)\""
+        let gone = try StoreCounters.row(db, type: type) - 1 - (Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
+        if gone > 0 {
+            report.problems.append(
+                .init(.database, "\(gone) records of \(type.name) are gone, and history does not tell of it", type: type.name))
+        }
+        let sql = """
+            SELECT _key FROM \(table) r WHERE NOT EXISTS (
+                SELECT 1 FROM tide_changes c
+                WHERE c.id = r._version AND c.type_id = ? AND r._id BETWEEN c.first_row AND c.last_row
+            ) LIMIT 20
+            """
+        for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
+            let name = RecordKey.fromDatabaseValue(row[0])?.name
+            report.problems.append(
+                .init(
+                    .record, "history does not tell how \(type.name) \(name ?? "") came to be as it is", type: type.name,
+                    record: name))
+        }
+        let view = try String.fetchOne(
+            db, sql: "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", arguments: [type.viewName])
+        if view != type.viewDefinition {
+            report.problems.append(
+                .init(.database, "the view \(type.viewName) is missing, or another than the store's", type: type.name))
         }
     }
 

@@ -170,8 +170,15 @@ struct StoredType: Equatable {
     }
 
     private static func createView(_ db: Database, table: String, nameField: String?) throws {
-        try db.execute(sql: "CREATE VIEW \"_\(table)\" AS \(viewSQL(table: table, nameField: nameField))")
+        try db.execute(sql: viewDefinition(table: table, nameField: nameField))
     }
+
+    private static func viewDefinition(table: String, nameField: String?) -> String {
+        "CREATE VIEW \"_\(table)\" AS \(viewSQL(table: table, nameField: nameField))"
+    }
+
+    /// What SQLite's schema says of the view.
+    var viewDefinition: String { Self.viewDefinition(table: table, nameField: nameField) }
 
     /// The view shows what the table has, and record names as text.
     var viewSQL: String { Self.viewSQL(table: table, nameField: nameField) }

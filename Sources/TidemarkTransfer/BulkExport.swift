@@ -24,6 +24,8 @@ public struct BulkExport: Sendable {
         public var records = 0
         public var assets = 0
         public var bytes = 0
+        /// What is wrong with assets that could not be copied: they are missing, or damaged. Their records name them by identifier.
+        public var problems: [String] = []
     }
 
     private let container: ContainerDirectory
@@ -45,9 +47,11 @@ public struct BulkExport: Sendable {
     /// Runs the export to its end.
     ///
     /// - Parameter progress: Called now and then with what was done so far, and the number of records in all.
-    /// - Throws: ``ImportError`` `output`, `writing` or `store`. The file is not there then.
+    /// - Throws: ``ImportError`` `options` when the target lies in the container; `output`, `writing` or `store`. The file is not there
+    ///   then.
     public func run(progress: ((Summary, Int) -> Void)? = nil) throws -> Summary {
         do {
+            try checkTargets()
             let reader = try StoreReader(container: container)
             let schema = try reader.type(named: type)
             let total = try reader.count(type: type)
@@ -64,6 +68,14 @@ public struct BulkExport: Sendable {
         } catch let error as DecodingError {
             let cause = StoreError(.corrupt, "a list in a record of \(type) is not one: \(error)")
             throw ImportError(.store, cause.message, cause: cause)
+        }
+    }
+
+    private func checkTargets() throws(ImportError) {
+        var targets = [assets].compactMap { $0 }
+        if case .file(let url) = target { targets.append(url) }
+        for url in targets where FileIdentity.lies(url, within: container.url) {
+            throw ImportError(.options, "\(url.path) lies in the container; export to another place")
         }
     }
 
@@ -92,138 +104,7 @@ public struct BulkExport: Sendable {
         try output.write(buffer)
         summary.bytes += buffer.count
         summary.assets = folder?.count ?? 0
+        summary.problems = folder?.problems ?? []
         return summary
-    }
-}
-
-/// Copies of assets, each once, and how a manifest names them. A copy gets its name when it is complete and durable.
-private final class AssetFolder {
-    private let folder: Folder
-    private let reader: StoreReader
-    /// From the manifest's folder to the copies; empty when the copies are not below it.
-    private let prefix: String
-    private var paths: [String: String] = [:]
-
-    var count: Int { paths.count }
-
-    init(_ folder: URL, target: BulkExport.Target, reader: StoreReader) throws(ImportError) {
-        self.reader = reader
-        do {
-            try Folder.make(folder, mode: 0o777)
-            self.folder = try Folder(at: folder, followsLink: true)
-        } catch {
-            throw ImportError(.output, error.message, cause: error)
-        }
-        let root =
-            switch target {
-            case .file(let url): url.deletingLastPathComponent()
-            case .standardOutput: URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
-            }
-        let (rootPath, path) = (Self.real(root) + "/", Self.real(folder) + "/")
-        prefix = path.hasPrefix(rootPath) ? String(path.dropFirst(rootPath.count)) : ""
-    }
-
-    func path(of id: String) throws -> String {
-        if let path = paths[id] { return path }
-        // An identifier, or the reader would not have it: the name leads nowhere else.
-        let asset = try reader.asset(id)
-        let name = "\(id).\(asset.pathExtension)"
-        let source = try reader.open(asset)
-        try writing("copy the asset \(id)") {
-            if try !isThere(name, like: source) { try copy(source, to: name) }
-        }
-        paths[id] = prefix + name
-        return prefix + name
-    }
-
-    /// Makes the copies' names durable.
-    func finish() throws(ImportError) {
-        try writing("copy the assets") { try folder.synchronize() }
-    }
-
-    private func writing(_ what: String, _ body: () throws -> Void) throws(ImportError) {
-        do {
-            try body()
-        } catch {
-            let reason = (error as? StoreError)?.message ?? error.localizedDescription
-            throw ImportError(.writing, "cannot \(what): \(reason)", cause: error as? StoreError)
-        }
-    }
-
-    /// Whether a copy of an earlier export is there. One that was broken off, or changed since, has other bytes.
-    private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
-        // What can't be read as a file is replaced.
-        guard let copy = try? folder.openFile(name) else { return false }
-        defer { _ = try? source.seek(toOffset: 0) }
-        while true {
-            let expected = try source.read(upToCount: Self.chunk) ?? Data()
-            guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }
-            if expected.isEmpty { break }
-        }
-        try copy.synchronize()
-        return true
-    }
-
-    private func copy(_ source: FileHandle, to name: String) throws {
-        let temporary = ".\(name).\(UUID().uuidString).tmp"
-        do {
-            let copy = try folder.makeFile(temporary, mode: 0o644)
-            while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
-            try copy.synchronize()
-            try copy.close()
-            try folder.rename(temporary, to: name)
-        } catch {
-            try? folder.remove(temporary)
-            throw error
-        }
-    }
-
-    private static let chunk = 1 << 20
-
-    private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }
-}
-
-/// A file that gets its name when it is complete; or standard output.
-private final class OutputFile {
-    private let handle: FileHandle
-    private let temporary: URL?
-    private let url: URL?
-    private var isFinished = false
-
-    init(_ target: BulkExport.Target) throws(ImportError) {
-        guard case .file(let url) = target else {
-            handle = .standardOutput
-            (temporary, self.url) = (nil, nil)
-            return
-        }
-        let temporary = url.deletingLastPathComponent()
-            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString).tmp")
-        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw ImportError(.output, "cannot write \(url.path): \(String(cString: strerror(errno)))")
-        }
-        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        (self.temporary, self.url) = (temporary, url)
-    }
-
-    deinit {
-        if let temporary, !isFinished { unlink(temporary.path) }
-    }
-
-    func write(_ bytes: [UInt8]) throws(ImportError) {
-        try handle.write(all: bytes, "write \(url?.path ?? "to standard output")")
-    }
-
-    func finish() throws(ImportError) {
-        guard let temporary, let url else { return }
-        guard fsync(handle.fileDescriptor) == 0, rename(temporary.path, url.path) == 0 else {
-            throw ImportError(.writing, "cannot write \(url.path): \(String(cString: strerror(errno)))")
-        }
-        isFinished = true
-        do {
-            try Folder(at: url.deletingLastPathComponent(), followsLink: true).synchronize()
-        } catch {
-            throw ImportError(.writing, error.message, cause: error)
-        }
     }
 }

@@ -11,7 +11,7 @@ public struct RecordText {
     private let nameKey: [UInt8]
 
     public init(
-        schema: RecordTypeSchema, assetText: @escaping (String) throws -> String = { "asset:\($0)" }
+        schema: RecordTypeSchema, assetText: @escaping (String) throws -> String = Self.assetClaim
     ) {
         self.schema = schema
         self.assetText = assetText
@@ -24,6 +24,9 @@ public struct RecordText {
             return key + [UInt8(ascii: ":")]
         }
     }
+
+    /// How a manifest names an asset that the record holds already.
+    public static func assetClaim(_ id: String) -> String { "asset:\(id)" }
 
     /// Appends a JSON object on one line, without fields that have no value.
     public func appendJSON(_ record: StoredRecord, to out: inout [UInt8]) throws {

@@ -164,7 +164,7 @@ import TidemarkTransfer
             sql: """
                 DROP VIEW _Destination;
                 CREATE VIEW _Destination AS WITH RECURSIVE e (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT i AS _name FROM e
-                """, saying: [], words: ""),
+                """, saying: ["verify"], words: "the view _Destination"),
     ]
 
     @Test(.timeLimit(.minutes(1)), arguments: damages)

@@ -82,6 +82,18 @@ import TidemarkTransfer
         #expect(try Data(contentsOf: scratch["Test.tidemark/private.sqlite-wal"]) == log)
     }
 
+    @Test func `a store whose making was broken off is made by the next import`() async throws {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        // What is there when a process dies before its first transaction.
+        let store = try DatabaseQueue(path: container.privateStore.path)
+        _ = try await store.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
+        try store.close()
+        #expect(throws: StoreError(.notFound, "")) { try scratch.verification() }
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], options)
+        #expect(try scratch.verification().isOK)
+    }
+
     @Test func `verify makes no store`() throws {
         let scratch = try Scratch()
         _ = try ContainerDirectory(openingOrCreatingAt: scratch.container)

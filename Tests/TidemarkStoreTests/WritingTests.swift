@@ -129,6 +129,22 @@ import TidemarkStore
         #expect(report.problems[0].record == "b")
     }
 
+    @Test(arguments: [
+        ("DELETE FROM Destination WHERE caption = 'two'", VerificationReport.Problem.Kind.database),
+        ("UPDATE Destination SET _key = 'c' WHERE _key = 'b'", .record),
+        ("DELETE FROM tide_changes", .record),
+        ("DROP VIEW _Destination", .database),
+    ])
+    func `what plain SQL takes away or renames is found`(sql: String, kind: VerificationReport.Problem.Kind) async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
+        let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try await store.write { db in try db.execute(sql: sql) }
+        let problems = try scratch.verification().problems
+        #expect(Set(problems.map(\.kind)) == [kind])
+        #expect(!problems.isEmpty)
+    }
+
     @Test func `a source that names a record twice changes nothing when it comes again`() async throws {
         let scratch = try Scratch()
         let lines = [

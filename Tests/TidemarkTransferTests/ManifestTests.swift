@@ -86,6 +86,12 @@ import TidemarkTransfer
         ("id,a b\n1,2\n", "line 1: column 2, 'a b', cannot name a field"),
         ("id,a,a\n1,2,3\n", "line 1: columns 2 and 3 have the same name"),
         ("x,y\n1,2\n", "line 1: there is no column 'id'"), ("", "the source is empty"),
+        ("id,sqlite_a\n1,2\n", "it begins with 'sqlite_', which SQLite keeps for itself"),
+        ("id,Tide_a\n1,2\n", "it begins with 'tide_', which the store keeps for itself"),
+        ("id,\(String(repeating: "n", count: 256))\n1,2\n", "it is longer than 255 bytes"),
+        ("id,,b\n1,2,3\n", "line 1: column 2 has no name; give it one in the file"),
+        ("id;a;b\n1;2;3\n", "Only commas separate columns, no semicolons"),
+        ("id\ta\n1\t2\n", "Only commas separate columns, no tabs"),
     ])
     func `a CSV whose header cannot be used is an error that names the column`(csv: String, message: String) async throws {
         let scratch = try Scratch()
@@ -93,6 +99,104 @@ import TidemarkTransfer
         let error = await #expect(throws: ImportError.self) { try await scratch.importing(file, .destination()) }
         #expect(error?.code == .manifest)
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+        #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
+    }
+
+    @Test func `a field of a row that can be none says why`() async throws {
+        let scratch = try Scratch()
+        let names = ["sqlite_a", "TIDE_a", String(repeating: "n", count: 256), "a b", ""]
+        try await scratch.importing(
+            lines: names.map { #"{"id": "a", "\#($0)": 1}"# }, .destination { $0.rejects = scratch["rejects.jsonl"] })
+        let reasons = [
+            "begins with 'sqlite_'", "begins with 'tide_'", "longer than 255 bytes", "a letter, then letters, digits or '_'",
+            "an empty name",
+        ]
+        let rejects = try scratch.rejects()
+        #expect(rejects.map(\.code) == Array(repeating: "badIdentifier", count: 5))
+        for (reject, reason) in zip(rejects, reasons) { #expect(reject.reason.contains(reason), "\(reject.reason)") }
+    }
+
+    @Test func `what the options name and no row has is told, and what the schema has gained`() async throws {
+        let scratch = try Scratch()
+        try scratch.write(Picture.png(1), to: "1.png")
+        let options = ImportOptions.destination {
+            $0.assetFields = ["image", "nope"]
+            $0.mappings = [("text", "caption"), ("txt", "details")]
+        }
+        let first = try await scratch.importing(
+            lines: [#"{"id": "a", "text": "one"}"#, #"{"id": "b", "image": null}"#, #"{"id": "c", "image": "1.png"}"#], options)
+        #expect(first.absentAssetFields == ["nope"])
+        #expect(first.absentMappings == ["txt"])
+        #expect(
+            first.newTypes == [
+                RecordTypeSchema(
+                    name: "Destination", nameField: "id",
+                    fields: [.init(name: "image", type: .asset), .init(name: "caption", type: .string)])
+            ])
+        #expect(first.newFields.isEmpty)
+        let csv = try scratch.write("id,image,txt,n\na,1.png,x,1\n", to: "more.csv")
+        let second = try await scratch.importing(csv, options)
+        #expect(second.absentAssetFields == ["nope"])
+        #expect(second.absentMappings == ["text"])
+        #expect(second.newTypes.isEmpty)
+        #expect(second.newFields.map { $0.fields.map(\.name) } == [["details", "n"]])
+        #expect(try await scratch.importing(csv, options).newFields.isEmpty)
+    }
+
+    @Test func `an asset field whose first value is a list holds lists`() async throws {
+        let scratch = try Scratch()
+        for number in 1...2 { try scratch.write(Picture.png(number), to: "\(number).png") }
+        let rows = [
+            #"{"id": "a", "n": 1}"#, #"{"id": "b", "pics": null}"#, #"{"id": "c", "pics": []}"#,
+            #"{"id": "d", "pics": ["1.png", "2.png"]}"#, #"{"id": "e", "pics": "1.png"}"#, #"{"id": "f", "pics": [1]}"#,
+        ]
+        let options = ImportOptions.destination {
+            $0.assetFields = ["pics"]
+            $0.batchSize = 2
+            $0.rejects = scratch["rejects.jsonl"]
+        }
+        let summary = try await scratch.importing(lines: rows, options)
+        #expect(try scratch.rejects().map { "\($0.line) \($0.code)" } == ["5 wrongType", "6 wrongType"])
+        #expect(summary.assets.stored == 2)
+        #expect(try scratch.reader().type(named: "Destination").field(named: "pics")?.type == .list(of: .asset))
+        // Another store takes the export without a schema.
+        let (file, copy) = (scratch["export.jsonl"], try Scratch())
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        _ = try BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(file), assets: scratch["files"]).run()
+        try await copy.importing(file, .destination { $0.assetFields = ["pics"] })
+        #expect(try copy.records("Destination") == scratch.records("Destination"))
+        #expect(try copy.verification().assets == 2)
+    }
+
+    @Test func `a list of assets in a CSV asks for a schema`() async throws {
+        let scratch = try Scratch()
+        let file = try scratch.write("id,pics\na,\"[\"\"1.png\"\"]\"\nb,[]\n", to: "in.csv")
+        try await scratch.importing(
+            file,
+            .destination {
+                $0.assetFields = ["pics"]
+                $0.rejects = scratch["rejects.jsonl"]
+            })
+        #expect(try scratch.rejects().map(\.code) == ["wrongType", "wrongType"])
+        #expect(try scratch.rejects()[0].reason.hasSuffix("list<asset> (--schema)"))
+    }
+
+    @Test(arguments: ["source", "format", "rejects", "assets", "name"])
+    func `what cannot be used is told before a container is made`(what: String) async throws {
+        let scratch = try Scratch()
+        var options = ImportOptions.destination { $0.assetFields = ["image"] }
+        switch what {
+        case "format": options.format = .json
+        case "rejects": options.rejects = scratch["nowhere/rejects.jsonl"]
+        case "assets": options.assetsRoot = scratch["nowhere"]
+        case "name": options.assetFields = ["id"]
+        default: break
+        }
+        let file = try scratch.writeLines([#"{"id": "a"}"#], to: "in.jsonl")
+        await #expect(throws: ImportError.self) {
+            try await scratch.importing(what == "source" ? scratch["nowhere.jsonl"] : file, options)
+        }
+        #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
     }
 
     @Test(arguments: ["[]", " [ ] ", "[{\"id\": \"a\"}]", "[\n{\"id\": \"a\"}\n,\n{\"id\": \"b\", \"c\": \"},]{\\\"[\"}\n]\n"])
@@ -244,6 +348,11 @@ import TidemarkTransfer
             "types[0].fields[0].type: 'strng' is no type"
         ),
         (#"{"types": [{"name": "T", "fields": [{"name": "a"}]}]}"#, "types[0].fields[0] lacks 'type'"),
+        (#"{"types": [{"name": "sqlite_t", "fields": []}]}"#, "types[0].name: 'sqlite_t' cannot name a record type"),
+        (
+            #"{"types": [{"name": "T", "fields": [{"name": "a b", "type": "int64"}]}]}"#,
+            "types[0].fields[0].name: 'a b' cannot name a field"
+        ),
         (#"{"types": {}}"#, "types: "), ("nonsense", "the file: "),
         (
             #"{"types": [{"name": "T", "fields": [{"name": "a", "type": "int64"}, {"name": "a", "type": "int64"}]}]}"#,

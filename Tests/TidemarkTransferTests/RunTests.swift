@@ -111,6 +111,30 @@ import TidemarkStore
         #expect(try await scratch.importing(file, resuming).resumedAfter == nil)
     }
 
+    @Test(arguments: ["rejects.jsonl", "other.jsonl", "old.jsonl", nil])
+    func `a continuation tells of refusals that its rejects file lacks`(rejects: String?) async throws {
+        let scratch = try Scratch()
+        let rows = (0..<40).map { $0 % 10 == 3 ? "nonsense \($0)" : #"{"id":"r\#($0)"}"# }
+        let file = try scratch.writeLines(rows, to: "in.jsonl")
+        func options(_ rejects: String?) -> ImportOptions {
+            .destination {
+                $0.batchSize = 10
+                $0.rejects = rejects.map { scratch[$0] }
+            }
+        }
+        try await interrupt(scratch, file, options("rejects.jsonl"), after: 2)
+        try scratch.write("of another import\n", to: "old.jsonl")
+        let before = try scratch.rejects().count
+        #expect(before >= 2)
+        var resuming = options(rejects)
+        resuming.resumes = true
+        let summary = try await scratch.importing(file, resuming)
+        #expect(summary.rejected == 4)
+        let isSame = rejects == "rejects.jsonl"
+        #expect(summary.rejectedElsewhere == (isSame ? 0 : before))
+        if let rejects { #expect(try scratch.rejects(rejects).map(\.line) == [4, 14, 24, 34].suffix(isSame ? 4 : 4 - before)) }
+    }
+
     @Test(arguments: [ImportFormat.jsonl, .json, .csv])
     func `an import that was interrupted after its last row goes on to its end`(format: ImportFormat) async throws {
         let scratch = try Scratch()

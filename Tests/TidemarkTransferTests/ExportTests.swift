@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: the copies of an export are what the store has, whatever lay in their place before. Method: folders prepared, then compared
-/// byte by byte.
+/// Goal: the copies of an export are what the store has, whatever lay in their place before; what can be rescued is. Method: folders,
+/// links and damage prepared, then compared byte by byte.
 @Suite struct ExportTests {
     private func container() async throws -> Scratch {
         let scratch = try Scratch()
@@ -16,12 +16,16 @@ import TidemarkTransfer
         return scratch
     }
 
-    private func export(_ scratch: Scratch) throws -> URL {
+    private func export(_ scratch: Scratch, to path: String, assets: String? = nil) throws -> BulkExport.Summary {
         let container = try ContainerDirectory(openingAt: scratch.container)
-        _ = try BulkExport(
-            from: container, type: "Destination", format: .jsonl, to: .file(scratch["export.jsonl"]),
-            assets: scratch["new/files"]
+        return try BulkExport(
+            from: container, type: "Destination", format: .jsonl, to: .file(scratch[path]), assets: assets.map { scratch[$0] }
         ).run()
+    }
+
+    /// The copy of the only asset.
+    private func export(_ scratch: Scratch) throws -> URL {
+        #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems == [])
         let names = try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path)
         try #require(names.count == 1)
         return scratch["new/files/\(names[0])"]
@@ -60,13 +64,13 @@ import TidemarkTransfer
         let secret = try scratch.write(Data(count: Picture.png(1).count), to: "secret")
         try FileManager.default.removeItem(at: asset)
         try FileManager.default.createSymbolicLink(at: asset, withDestinationURL: secret)
-        #expect(throws: ImportError.self) { _ = try export(scratch) }
+        #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems.count == 1)
         try FileManager.default.removeItem(at: asset)
         try FileManager.default.removeItem(at: asset.deletingLastPathComponent())
         try scratch.write(Data(count: Picture.png(1).count), to: "elsewhere/\(id)")
         try FileManager.default.createSymbolicLink(
             at: asset.deletingLastPathComponent(), withDestinationURL: scratch["elsewhere"])
-        #expect(throws: ImportError.self) { _ = try export(scratch) }
+        #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems.count == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
     }
 
@@ -88,7 +92,45 @@ import TidemarkTransfer
         let id = try #require(
             try await scratch.reader().database.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
         try Picture.png(1).dropLast().write(to: scratch["Test.tidemark/assets/\(id.prefix(2))/\(id)"])
-        let error = #expect(throws: ImportError.self) { _ = try export(scratch) }
-        #expect(error?.cause?.code == .corrupt)
+        #expect(try export(scratch, to: "export.jsonl", assets: "new/files").problems.count == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
+    }
+
+    @Test func `an asset that is lost is told of, and the rest is exported`() async throws {
+        let scratch = try await container()
+        try scratch.write(Picture.png(2), to: "2.png")
+        try await scratch.importing(lines: [#"{"id": "b", "image": "2.png"}"#], .destination { $0.assetFields = ["image"] })
+        let ids = try scratch.records("Destination").map { try #require($0.split(separator: "asset:").last?.dropLast(2)) }
+        try FileManager.default.removeItem(at: scratch["Test.tidemark/assets/\(ids[0].prefix(2))/\(ids[0])"])
+        let summary = try export(scratch, to: "out.jsonl", assets: "pictures")
+        #expect(summary.records == 2)
+        #expect(summary.assets == 1)
+        #expect(summary.problems.count == 1)
+        let lines = try String(contentsOf: scratch["out.jsonl"], encoding: .utf8).split(separator: "\n")
+        #expect(lines[0].contains("\"asset:\(ids[0])\""))
+        #expect(lines[1].contains("\"pictures/\(ids[1]).png\""))
+    }
+
+    @Test func `a link is written through and stays`() async throws {
+        let scratch = try await container()
+        try scratch.write("old", to: "real.jsonl")
+        try FileManager.default.createSymbolicLink(at: scratch["link.jsonl"], withDestinationURL: scratch["real.jsonl"])
+        _ = try export(scratch, to: "link.jsonl")
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch["link.jsonl"].path) == scratch["real.jsonl"].path)
+        #expect(try String(contentsOf: scratch["real.jsonl"], encoding: .utf8).split(separator: "\n").count == 1)
+    }
+
+    @Test func `a device is written to and not replaced`() async throws {
+        let scratch = try await container()
+        try FileManager.default.createSymbolicLink(at: scratch["null"], withDestinationURL: URL(fileURLWithPath: "/dev/null"))
+        #expect(try export(scratch, to: "null").records == 1)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch["null"].path) == "/dev/null")
+    }
+
+    @Test(arguments: [("Test.tidemark/private.sqlite", nil), ("out.jsonl", "Test.tidemark/assets" as String?)])
+    func `nothing is exported into the container`(path: String, assets: String?) async throws {
+        let scratch = try await container()
+        #expect(throws: ImportError(.options, "")) { _ = try export(scratch, to: path, assets: assets) }
+        #expect(try scratch.verification().isOK)
     }
 }

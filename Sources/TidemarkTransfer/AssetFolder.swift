@@ -1,0 +1,100 @@
+import Foundation
+import TidemarkStore
+
+/// Copies of assets, each once, and how a manifest names them. A copy gets its name when it is complete and durable.
+final class AssetFolder {
+    private let folder: Folder
+    private let reader: StoreReader
+    /// From the manifest's folder to the copies; empty when the copies are not below it.
+    private let prefix: String
+    private var paths: [String: String] = [:]
+
+    var count: Int { paths.count - problems.count }
+    /// Why assets could not be copied, in the order in which records name them.
+    private(set) var problems: [String] = []
+
+    init(_ folder: URL, target: BulkExport.Target, reader: StoreReader) throws(ImportError) {
+        self.reader = reader
+        do {
+            try Folder.make(folder, mode: 0o777)
+            self.folder = try Folder(at: folder, followsLink: true)
+        } catch {
+            throw ImportError(.output, error.message, cause: error)
+        }
+        let root =
+            switch target {
+            case .file(let url): url.deletingLastPathComponent()
+            case .standardOutput: URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
+            }
+        let (rootPath, path) = (Self.real(root) + "/", Self.real(folder) + "/")
+        prefix = path.hasPrefix(rootPath) ? String(path.dropFirst(rootPath.count)) : ""
+    }
+
+    func path(of id: String) throws -> String {
+        if let path = paths[id] { return path }
+        // An identifier, or the reader would not have it: the name leads nowhere else.
+        let asset = try reader.asset(id)
+        let name = "\(id).\(asset.pathExtension)"
+        let source: FileHandle
+        do {
+            source = try reader.open(asset)
+        } catch {
+            // One picture that is lost must not keep the others from being rescued.
+            problems.append(error.message)
+            let claim = RecordText.assetClaim(id)
+            paths[id] = claim
+            return claim
+        }
+        try writing("copy the asset \(id)") {
+            if try !isThere(name, like: source) { try copy(source, to: name) }
+        }
+        paths[id] = prefix + name
+        return prefix + name
+    }
+
+    /// Makes the copies' names durable.
+    func finish() throws(ImportError) {
+        try writing("copy the assets") { try folder.synchronize() }
+    }
+
+    private func writing(_ what: String, _ body: () throws -> Void) throws(ImportError) {
+        do {
+            try body()
+        } catch {
+            let reason = (error as? StoreError)?.message ?? error.localizedDescription
+            throw ImportError(.writing, "cannot \(what): \(reason)", cause: error as? StoreError)
+        }
+    }
+
+    /// Whether a copy of an earlier export is there. One that was broken off, or changed since, has other bytes.
+    private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
+        // What can't be read as a file is replaced.
+        guard let copy = try? folder.openFile(name) else { return false }
+        defer { _ = try? source.seek(toOffset: 0) }
+        while true {
+            let expected = try source.read(upToCount: Self.chunk) ?? Data()
+            guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }
+            if expected.isEmpty { break }
+        }
+        try copy.synchronize()
+        return true
+    }
+
+    private func copy(_ source: FileHandle, to name: String) throws {
+        let temporary = ".\(name).\(UUID().uuidString).tmp"
+        do {
+            let copy = try folder.makeFile(temporary, mode: 0o644)
+            while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
+            try copy.synchronize()
+            try copy.close()
+            try folder.rename(temporary, to: name)
+        } catch {
+            try? folder.remove(temporary)
+            throw error
+        }
+    }
+
+    private static let chunk = 1 << 20
+
+    private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import TidemarkStore
+
+/// What an export writes to: a file that gets its name when it is complete; or standard output, a pipe, a device, as it is.
+final class OutputFile {
+    private let handle: FileHandle
+    private let shown: String
+    /// Of a file: where it is written, and where it goes.
+    private let place: (temporary: URL, final: URL)?
+    private var isFinished = false
+
+    init(_ target: BulkExport.Target) throws(ImportError) {
+        guard case .file(let url) = target else {
+            (handle, shown, place) = (.standardOutput, "to standard output", nil)
+            return
+        }
+        shown = url.path
+        if let there = FileIdentity(url), !there.isFile {
+            let descriptor = open(url.path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
+            guard descriptor >= 0 else { throw Self.cannotMake(url) }
+            (handle, place) = (FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), nil)
+            return
+        }
+        // Through a link, so that what it leads to is written and the link stays.
+        let final = url.resolvingSymlinksInPath()
+        let temporary = final.deletingLastPathComponent()
+            .appendingPathComponent(".\(final.lastPathComponent).\(UUID().uuidString).tmp")
+        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw Self.cannotMake(url) }
+        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        place = (temporary, final)
+    }
+
+    deinit {
+        if let place, !isFinished { unlink(place.temporary.path) }
+    }
+
+    func write(_ bytes: [UInt8]) throws(ImportError) {
+        try handle.write(all: bytes, "write \(shown)")
+    }
+
+    func finish() throws(ImportError) {
+        guard let place else { return }
+        guard fsync(handle.fileDescriptor) == 0, rename(place.temporary.path, place.final.path) == 0 else {
+            throw ImportError(.writing, "cannot write \(shown): \(String(cString: strerror(errno)))")
+        }
+        isFinished = true
+        do {
+            try Folder(at: place.final.deletingLastPathComponent(), followsLink: true).synchronize()
+        } catch {
+            throw ImportError(.writing, error.message, cause: error)
+        }
+    }
+
+    private static func cannotMake(_ url: URL) -> ImportError {
+        ImportError(.output, "cannot write \(url.path): \(String(cString: strerror(errno)))")
+    }
+}
