@@ -95,7 +95,8 @@ static tide_status options_copy(tide_manifest *manifest, const tide_manifest_opt
         const tide_known_field *field = &options->fields[i];
         tide_shape_field *it = &manifest->shape[manifest->shape_count++];
         *it = (tide_shape_field){
-            .name = strdup(field->name), .length = strlen(field->name), .type = field->type, .may_be_list = field->may_be_list};
+            .name = strdup(field->name), .length = strlen(field->name), .type = field->type,
+            .may_be_list = options->field_count - i <= options->open_field_count};
         if (!it->name) return TIDE_NO_MEMORY;
     }
     return TIDE_OK;

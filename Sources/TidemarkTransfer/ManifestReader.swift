@@ -13,7 +13,7 @@ actor ManifestReader: BatchReader {
     private let options: ImportOptions
     private let knownFields: [KnownField]
 
-    /// A field whose type is not to be inferred.
+    /// A field whose type is not to be inferred. Those that may be lists come last.
     struct KnownField {
         let name: String
         let type: FieldType
@@ -139,14 +139,14 @@ private final class Manifest {
             return UnsafePointer(strings[strings.count - 1])
         }
         let mappings = options.mappings.map { tide_mapping(from: lend($0.from), to: lend($0.to)) }
-        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code, may_be_list: $0.mayBeList) }
+        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code) }
         return mappings.withUnsafeBufferPointer { mappings in
             fields.withUnsafeBufferPointer { fields in
                 var lent = tide_manifest_options(
                     format: format(of: options), type_name: lend(options.type), name_field: nameField.map(lend),
                     name_is_required: options.nameField != nil, mappings: mappings.baseAddress,
                     mapping_count: UInt32(mappings.count), fields: fields.baseAddress, field_count: UInt32(fields.count),
-                    row_limit: 0)
+                    open_field_count: UInt32(knownFields.count { $0.mayBeList }), row_limit: 0)
                 return body(&lent)
             }
         }

@@ -137,7 +137,8 @@ import TidemarkStore
     ])
     func `what plain SQL takes away or renames is found`(sql: String, kind: VerificationReport.Problem.Kind) async throws {
         let scratch = try Scratch()
-        try await scratch.importing(lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
+        try await scratch.importing(
+            lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "two"}"#], .destination())
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         try await store.write { db in try db.execute(sql: sql) }
         let problems = try scratch.verification().problems

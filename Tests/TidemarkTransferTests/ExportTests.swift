@@ -116,7 +116,8 @@ import TidemarkTransfer
         try scratch.write("old", to: "real.jsonl")
         try FileManager.default.createSymbolicLink(at: scratch["link.jsonl"], withDestinationURL: scratch["real.jsonl"])
         _ = try export(scratch, to: "link.jsonl")
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch["link.jsonl"].path) == scratch["real.jsonl"].path)
+        #expect(
+            try FileManager.default.destinationOfSymbolicLink(atPath: scratch["link.jsonl"].path) == scratch["real.jsonl"].path)
         #expect(try String(contentsOf: scratch["real.jsonl"], encoding: .utf8).split(separator: "\n").count == 1)
     }
 

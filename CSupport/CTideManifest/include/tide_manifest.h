@@ -38,8 +38,6 @@ typedef struct tide_mapping {
 typedef struct tide_known_field {
     const char *name;
     tide_type type;
-    /// Only what it holds is known: it is a list of `type` where its first value is a list.
-    bool may_be_list;
 } tide_known_field;
 
 /// Only read during the call that takes it.
@@ -55,6 +53,8 @@ typedef struct tide_manifest_options {
     uint32_t mapping_count;
     const tide_known_field *TIDE_NULLABLE fields;
     uint32_t field_count;
+    /// Of these the last, of which only what they hold is known: one is a list of its type where its first value is a list.
+    uint32_t open_field_count;
     /// A row longer than this is refused; 0 stands for 16 MiB.
     uint32_t row_limit;
 } tide_manifest_options;
