@@ -43,34 +43,23 @@ public struct Tool: Sendable {
         let scratch = try Scratch()
         let (output, errors) = (scratch["output"], scratch["errors"])
         for file in [output, errors] { try Data().write(to: file) }
-        let process = Process()
-        process.executableURL = executable
-        process.arguments = arguments
-        // A hung backtrace of a killed process would keep it from ending.
-        process.environment = ProcessInfo.processInfo.environment
+        let variables = ProcessInfo.processInfo.environment
+            // A hung backtrace of a killed process would keep it from ending.
             .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }.merging(environment) { $1 }
-        process.standardInput = try input.map { try FileHandle(forReadingFrom: $0) } ?? FileHandle.nullDevice
-        process.standardOutput = try FileHandle(forWritingTo: output)
-        process.standardError = try FileHandle(forWritingTo: errors)
+        let process = try ChildProcess(
+            executable, arguments, environment: variables, input: input?.path ?? "/dev/null", output: output.path,
+            errors: errors.path)
         async let killing: Void = kill(process, after: delay)
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            process.terminationHandler = { _ in continuation.resume() }
-            do {
-                try process.run()
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
+        let (status, signal) = await process.end()
         await killing
         return Result(
-            status: process.terminationStatus,
-            signal: process.terminationReason == .uncaughtSignal ? process.terminationStatus : nil,
-            output: try String(contentsOf: output, encoding: .utf8), errors: try String(contentsOf: errors, encoding: .utf8))
+            status: status, signal: signal, output: try String(contentsOf: output, encoding: .utf8),
+            errors: try String(contentsOf: errors, encoding: .utf8))
     }
 
-    private func kill(_ process: Process, after delay: Duration?) async {
+    private func kill(_ process: ChildProcess, after delay: Duration?) async {
         guard let delay else { return }
         try? await Task.sleep(for: delay)
-        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+        process.kill()
     }
 }

@@ -160,14 +160,10 @@ import Testing
 
     /// Runs a line of shell, in which $0 is the tool and $1 the container, and returns its status and what it says on standard error.
     private func shell(_ line: String, _ scratch: Scratch) throws -> (Int32, String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", line, tool.executable.path, scratch.container.path]
         try Data().write(to: scratch["errors"])
-        process.standardError = try FileHandle(forWritingTo: scratch["errors"])
-        try process.run()
-        process.waitUntilExit()
-        return (process.terminationStatus, try String(contentsOf: scratch["errors"], encoding: .utf8))
+        let status = try ChildProcess.run(
+            "/bin/sh", ["-c", line, tool.executable.path, scratch.container.path], errors: scratch["errors"])
+        return (status, try String(contentsOf: scratch["errors"], encoding: .utf8))
     }
 
     @Test(
@@ -248,17 +244,11 @@ import Testing
     func `a full disk keeps what was committed, and resume finishes elsewhere`() async throws {
         let scratch = try Scratch()
         try FileManager.default.createDirectory(at: scratch["disk"], withIntermediateDirectories: true)
-        func system(_ command: [String]) throws -> Int32 {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: command[0])
-            process.arguments = Array(command.dropFirst())
-            try process.run()
-            process.waitUntilExit()
-            return process.terminationStatus
-        }
         // Not every root may mount.
-        guard try system(["/bin/mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", scratch["disk"].path]) == 0 else { return }
-        defer { _ = try? system(["/bin/umount", "-l", scratch["disk"].path]) }
+        guard try ChildProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=12m", "tmpfs", scratch["disk"].path]) == 0 else {
+            return
+        }
+        defer { _ = try? ChildProcess.run("/bin/umount", ["-l", scratch["disk"].path]) }
         let text = String(repeating: "x", count: 1000)
         let file = try scratch.writeLines((0..<12_000).map { #"{"id": "r\#($0)", "caption": "\#(text)"}"# }, to: "journal.jsonl")
         let container = scratch["disk/Test.tidemark"].path
@@ -273,7 +263,7 @@ import Testing
         #expect(try verify.json()["ok"] as? Bool == true, "\(verify.output)\(verify.errors)")
         let kept = try verify.json()["records"] as? Int ?? 0
         #expect(kept > 0 && kept < 12_000)
-        #expect(try system(["/bin/mount", "-o", "remount,size=64m", scratch["disk"].path]) == 0)
+        #expect(try ChildProcess.run("/bin/mount", ["-o", "remount,size=64m", scratch["disk"].path]) == 0)
         let resumed = try await tool.run(arguments + ["--resume"])
         #expect(resumed.status == 0, "\(resumed.errors)")
         #expect(try resumed.json()["inserted"] as? Int == 12_000)

@@ -10,12 +10,8 @@
     @Suite struct LocaleTests {
         /// Makes a locale in a folder of its own.
         private static func makeLocale(in scratch: Scratch) -> Bool {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/localedef")
-            process.arguments = ["-i", "de_DE", "-f", "UTF-8", scratch["de_DE.UTF-8"].path]
-            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-            guard (try? process.run()) != nil else { return false }
-            process.waitUntilExit()
+            let arguments = ["-i", "de_DE", "-f", "UTF-8", scratch["de_DE.UTF-8"].path]
+            guard (try? ChildProcess.run("/usr/bin/localedef", arguments)) != nil else { return false }
             return FileManager.default.fileExists(atPath: scratch["de_DE.UTF-8/LC_NUMERIC"].path)
         }
 

@@ -124,11 +124,7 @@ import TidemarkTransfer
         try makeChain(in: scratch["in"])
         defer {
             // FileManager cannot remove such a chain.
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/bin/rm")
-            process.arguments = ["-rf", scratch["in"].path]
-            try? process.run()
-            process.waitUntilExit()
+            _ = try? ChildProcess.run("/bin/rm", ["-rf", scratch["in"].path])
         }
         let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
         let summary = try await scratch.importing(scratch["in"], options)
