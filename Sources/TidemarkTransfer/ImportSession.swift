@@ -23,7 +23,7 @@ actor ImportSession {
     /// Bytes of rows in one batch, whatever their number.
     private static let batchBytes = 12 << 20
     /// Threads that take files in.
-    private static let workerCount = 2
+    private static let workerCount = 4
 
     init(source: ImportSource, container url: URL, options given: ImportOptions) async throws {
         var options = given
