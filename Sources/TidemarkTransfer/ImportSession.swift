@@ -22,7 +22,7 @@ actor ImportSession {
 
     /// Bytes of rows in one batch, whatever their number.
     private static let batchBytes = 12 << 20
-    /// Threads that take files in.
+    /// Threads that take files in: more than a small machine has cores, as each waits for the disk most of its time.
     private static let workerCount = 4
 
     init(source: ImportSource, container url: URL, options given: ImportOptions) async throws {
