@@ -1,0 +1,28 @@
+/// When a field was edited: a moment of a hybrid logical clock, and the device that edited it.
+///
+/// A store's clock never runs backwards and never stands still between two transactions: it is the wall clock, or, where that is not
+/// past the last transaction, one microsecond after it. Of two edits in one moment that of the greater device identifier is the later.
+public struct EditTime: Codable, Hashable, Sendable {
+    /// Microseconds since 1970 UTC.
+    public var microseconds: Int64
+    public var device: String
+
+    public init(microseconds: Int64, device: String) {
+        self.microseconds = microseconds
+        self.device = device
+    }
+
+    /// How far ahead of one's own clock another's is believed.
+    public static let greatestLead: Int64 = 5 * 60 * 1_000_000
+
+    /// The time as it counts where the clock shows `now`: at most five minutes later.
+    public func clamped(to now: Int64) -> EditTime {
+        EditTime(microseconds: min(microseconds, now + Self.greatestLead), device: device)
+    }
+}
+
+extension EditTime: Comparable {
+    public static func < (left: EditTime, right: EditTime) -> Bool {
+        (left.microseconds, left.device) < (right.microseconds, right.device)
+    }
+}

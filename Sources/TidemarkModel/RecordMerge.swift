@@ -1,0 +1,135 @@
+/// Merges an edit with what the store has by then: three versions in, one out, and the conflicts between.
+///
+/// Pure, and the same on all devices.
+///
+/// ```swift
+/// let merge = RecordMerge(type: "Destination", record: "senja", ancestor: loaded, local: edited, store: saved)
+/// let (result, conflicts) = try merge.run(.mergeByPropertyObjectTrump)
+/// ```
+public struct RecordMerge: Sendable {
+    public let type: String
+    public let record: String
+    /// What both sides began with; `nil` when each made the record by itself.
+    public let ancestor: RecordVersion?
+    /// `nil` when the local side deletes the record.
+    public let local: RecordVersion?
+    /// `nil` when the record is gone from the store.
+    public let store: RecordVersion?
+
+    public init(type: String, record: String, ancestor: RecordVersion?, local: RecordVersion?, store: RecordVersion?) {
+        self.type = type
+        self.record = record
+        self.ancestor = ancestor
+        self.local = local
+        self.store = store
+    }
+
+    /// Under ``MergePolicy/error``: the record with its three versions.
+    public struct Unresolved: Error, Hashable, Sendable {
+        public let type: String
+        public let record: String
+        public let ancestor: RecordVersion?
+        public let local: RecordVersion?
+        public let store: RecordVersion?
+        /// The fields that both sides changed; none when one side deleted the record.
+        public let fields: [String]
+    }
+
+    /// The values that the record gets, `nil` for its deletion; and the conflicts there were.
+    ///
+    /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and what a rule of one's own throws.
+    public func run(_ policy: MergePolicy) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
+        switch (local, store) {
+        case (nil, nil):
+            return (nil, [])
+        case (let local?, let store?):
+            return try mergeFields(local: local, store: store, policy)
+        case (let local?, nil):
+            // Never saved before, or not edited since the other side deleted it.
+            guard let ancestor else { return (local.values, []) }
+            guard local.values != ancestor.values else { return (nil, []) }
+            return try settleDeletion(kept: local.values, keeper: .local, policy)
+        case (nil, let store?):
+            guard let ancestor, store.values != ancestor.values else { return (nil, []) }
+            return try settleDeletion(kept: store.values, keeper: .store, policy)
+        }
+    }
+
+    private func mergeFields(
+        local: RecordVersion, store: RecordVersion, _ policy: MergePolicy
+    ) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
+        let before = ancestor?.values ?? [:]
+        var merged = store.values
+        var conflicts: [FieldConflict] = []
+        for field in Set(local.values.keys).union(store.values.keys).union(before.keys).sorted() {
+            let (mine, theirs) = (local.values[field], store.values[field])
+            guard mine != theirs else { continue }
+            let (isMine, isTheirs) = (mine != before[field], theirs != before[field])
+            let isConflict =
+                switch policy {
+                case .overwrite: isTheirs
+                // Where the store has not changed there is nothing to go back to.
+                case .rollback: isMine && store.values != before
+                default: isMine && isTheirs
+                }
+            if isConflict {
+                conflicts.append(
+                    FieldConflict(
+                        type: type, record: record, field: field, ancestor: before[field], local: mine, store: theirs,
+                        localTime: local.times[field], storeTime: store.times[field]))
+            } else if isMine {
+                merged[field] = mine
+            }
+        }
+        if case .error = policy, !conflicts.isEmpty {
+            throw Unresolved(
+                type: type, record: record, ancestor: ancestor, local: local, store: store, fields: conflicts.map(\.field))
+        }
+        var log: [MergeConflict] = []
+        for conflict in conflicts {
+            let value = try conflict.value(under: policy)
+            merged[conflict.field] = value
+            log.append(
+                MergeConflict(
+                    type: type, record: record, field: conflict.field, ancestor: conflict.ancestor, local: conflict.local,
+                    store: conflict.store,
+                    winner: value == conflict.local ? .local : value == conflict.store ? .store : .merged, policy: policy.name))
+        }
+        return (merged, log)
+    }
+
+    private func settleDeletion(
+        kept: [String: FieldValue], keeper: MergeConflict.Winner, _ policy: MergePolicy
+    ) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
+        let isKept: Bool
+        switch policy {
+        case .error:
+            throw Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: [])
+        case .mergeByPropertyObjectTrump, .latestEdit, .overwrite: isKept = true
+        case .mergeByPropertyStoreTrump, .rollback: isKept = false
+        case .custom(let rule):
+            isKept = try rule.deletion(
+                DeletionConflict(type: type, record: record, ancestor: ancestor, local: local, store: store))
+        }
+        let other: MergeConflict.Winner = keeper == .local ? .store : .local
+        let conflict = MergeConflict(
+            type: type, record: record, field: nil, ancestor: nil, local: nil, store: nil, winner: isKept ? keeper : other,
+            policy: policy.name)
+        return (isKept ? kept : nil, [conflict])
+    }
+}
+
+extension FieldConflict {
+    /// The value that the field gets. `error` counts as the default here: nobody would hear of it.
+    func value(under policy: MergePolicy) throws -> FieldValue? {
+        switch policy {
+        case .mergeByPropertyObjectTrump, .overwrite, .error: return local
+        case .mergeByPropertyStoreTrump, .rollback: return store
+        case .latestEdit:
+            guard let storeTime else { return local }
+            guard let localTime else { return store }
+            return localTime > storeTime ? local : store
+        case .custom(let rule): return try rule.field(self)
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import Testing
+import TidemarkModel
+
+/// Goal: the table of merge policies, and what must hold for any of them. Method: one conflict under each; then all small cases.
+@Suite struct MergeTests {
+    private static let ancestor: [String: FieldValue] = ["caption": .string("a"), "rating": .int64(1), "details": .string("d")]
+    private static let local: [String: FieldValue] = ["caption": .string("mine"), "rating": .int64(2), "details": .string("d")]
+    private static let store: [String: FieldValue] = [
+        "caption": .string("theirs"), "rating": .int64(1), "details": .string("new"),
+    ]
+
+    private func merge(_ policy: MergePolicy, localTime: Int64 = 2, storeTime: Int64 = 1) throws -> [String: FieldValue]? {
+        let merge = RecordMerge(
+            type: "Destination", record: "senja", ancestor: RecordVersion(Self.ancestor),
+            local: RecordVersion(Self.local, times: ["caption": EditTime(microseconds: localTime, device: "a")]),
+            store: RecordVersion(Self.store, times: ["caption": EditTime(microseconds: storeTime, device: "b")]))
+        return try merge.run(policy).values
+    }
+
+    private func caption(_ caption: String) -> [String: FieldValue] {
+        ["caption": .string(caption), "rating": .int64(2), "details": .string("new")]
+    }
+
+    @Test func `error reports the record with its three versions`() {
+        let error = #expect(throws: RecordMerge.Unresolved.self) { _ = try merge(.error) }
+        #expect(error?.fields == ["caption"])
+        #expect(error?.ancestor?.values == Self.ancestor)
+        #expect(error?.local?.values == Self.local)
+        #expect(error?.store?.values == Self.store)
+    }
+
+    @Test func `store trump takes the store's value of the field, and one-sided changes of both`() throws {
+        #expect(try merge(.mergeByPropertyStoreTrump) == caption("theirs"))
+    }
+
+    @Test func `object trump takes the local value of the field, and one-sided changes of both`() throws {
+        #expect(try merge(.mergeByPropertyObjectTrump) == caption("mine"))
+    }
+
+    @Test func `overwrite takes the whole local record`() throws {
+        #expect(try merge(.overwrite) == Self.local)
+    }
+
+    @Test func `rollback takes the whole record of the store`() throws {
+        #expect(try merge(.rollback) == Self.store)
+    }
+
+    @Test func `latest edit takes the later edit of the field, ties by device`() throws {
+        #expect(try merge(.latestEdit, localTime: 2, storeTime: 1) == caption("mine"))
+        #expect(try merge(.latestEdit, localTime: 1, storeTime: 2) == caption("theirs"))
+        #expect(try merge(.latestEdit, localTime: 1, storeTime: 1) == caption("theirs"))
+    }
+
+    @Test func `a rule of one's own decides, for all fields or for some`() throws {
+        let rule = MergeRule { conflict in
+            guard case .string(let mine) = conflict.local, case .string(let theirs) = conflict.store else { return nil }
+            return .string("\(mine)+\(theirs)")
+        }
+        #expect(try merge(.custom(rule)) == caption("mine+theirs"))
+        #expect(try merge(.custom(.byField(["caption": .mergeByPropertyStoreTrump]))) == caption("theirs"))
+        #expect(try merge(.custom(.byField(["details": .mergeByPropertyStoreTrump]))) == caption("mine"))
+    }
+
+    @Test func `a clock that runs more than five minutes ahead counts as five minutes ahead`() {
+        let now: Int64 = 1_000_000_000
+        let ahead = EditTime(microseconds: now + 3_600_000_000, device: "a")
+        #expect(ahead.clamped(to: now).microseconds == now + 300_000_000)
+        #expect(EditTime(microseconds: 5, device: "a").clamped(to: now).microseconds == 5)
+    }
+
+    @Test(arguments: [
+        ("mergeByPropertyObjectTrump", true), ("latestEdit", true), ("overwrite", true), ("mergeByPropertyStoreTrump", false),
+        ("rollback", false),
+    ])
+    func `an edit the deleter has not seen brings the record back, or the delete wins, by policy`(
+        name: String, stays: Bool
+    ) throws {
+        let policy = try #require(MergePolicy(name: name))
+        let ancestor = RecordVersion(Self.ancestor)
+        let edited = RecordVersion(Self.local)
+        let atTheEditor = RecordMerge(type: "D", record: "r", ancestor: ancestor, local: edited, store: nil)
+        let atTheDeleter = RecordMerge(type: "D", record: "r", ancestor: ancestor, local: nil, store: edited)
+        for merge in [atTheEditor, atTheDeleter] {
+            let (values, conflicts) = try merge.run(policy)
+            #expect(values == (stays ? edited.values : nil))
+            #expect(conflicts.count == 1)
+            #expect(throws: RecordMerge.Unresolved.self) { _ = try merge.run(.error) }
+        }
+    }
+
+    /// A record of two fields, each without a value or with one of two.
+    private static let versions: [[String: FieldValue]] = [nil, 1, 2].flatMap { (a: Int64?) in
+        [nil, 1, 2].map { (b: Int64?) in
+            var values: [String: FieldValue] = [:]
+            if let a { values["a"] = .int64(a) }
+            if let b { values["b"] = .int64(b) }
+            return values
+        }
+    }
+
+    private func everyCase(
+        _ body: (_ ancestor: RecordVersion, _ one: RecordVersion, _ other: RecordVersion) throws -> Void
+    ) rethrows {
+        for ancestor in Self.versions {
+            for one in Self.versions {
+                for other in Self.versions {
+                    try body(
+                        RecordVersion(ancestor),
+                        RecordVersion(
+                            one,
+                            times: Dictionary(uniqueKeysWithValues: ["a", "b"].map { ($0, .init(microseconds: 1, device: "x")) })),
+                        RecordVersion(
+                            other,
+                            times: Dictionary(uniqueKeysWithValues: ["a", "b"].map { ($0, .init(microseconds: 1, device: "y")) }))
+                    )
+                }
+            }
+        }
+    }
+
+    @Test func `the latest edit is the same from both sides`() throws {
+        try everyCase { ancestor, one, other in
+            let here = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other).run(.latestEdit)
+            let there = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: other, store: one).run(.latestEdit)
+            #expect(here.values == there.values)
+        }
+    }
+
+    @Test func `object trump on one side is store trump on the other`() throws {
+        try everyCase { ancestor, one, other in
+            let here = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other)
+                .run(.mergeByPropertyObjectTrump)
+            let there = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: other, store: one)
+                .run(.mergeByPropertyStoreTrump)
+            #expect(here.values == there.values)
+        }
+    }
+
+    @Test func `a field changed on one side only takes that side, under every policy that merges by field`() throws {
+        let policies: [MergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit]
+        try everyCase { ancestor, one, other in
+            for policy in policies {
+                let merge = RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other)
+                guard let values = try? merge.run(policy).values else { continue }
+                for field in ["a", "b"] where one.values[field] == ancestor.values[field] {
+                    #expect(values[field] == other.values[field])
+                }
+                for field in ["a", "b"] where other.values[field] == ancestor.values[field] {
+                    #expect(values[field] == one.values[field])
+                }
+            }
+        }
+    }
+
+    @Test func `every value that is dropped is in the log`() throws {
+        let policies: [MergePolicy] = [
+            .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit, .overwrite, .rollback,
+        ]
+        try everyCase { ancestor, one, other in
+            for policy in policies {
+                let (values, log) = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other).run(
+                    policy)
+                for field in ["a", "b"] {
+                    let result = values?[field]
+                    for side in [one, other] where side.values[field] != ancestor.values[field] && side.values[field] != result {
+                        #expect(log.contains { $0.field == field })
+                    }
+                }
+            }
+        }
+    }
+}
