@@ -117,7 +117,14 @@ private struct HistoryReport: Encodable {
             self.value = value
         }
 
-        var text: String { (try? RecordText(schema: RecordTypeSchema(name: "")).plain(value)) ?? "" }
+        /// A list that is none, in a damaged store, is shown as it stands there.
+        var text: String {
+            do {
+                return try RecordText(schema: RecordTypeSchema(name: "")).plain(value)
+            } catch {
+                return "\(value)"
+            }
+        }
 
         func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()

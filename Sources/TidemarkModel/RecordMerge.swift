@@ -87,7 +87,13 @@ public struct RecordMerge: Sendable {
         }
         var log: [MergeConflict] = []
         for conflict in conflicts {
-            let value = try conflict.value(under: policy)
+            let value: FieldValue?
+            do {
+                value = try conflict.value(under: policy)
+            } catch is FieldConflict.IsError {
+                throw Unresolved(
+                    type: type, record: record, ancestor: ancestor, local: local, store: store, fields: [conflict.field])
+            }
             merged[conflict.field] = value
             log.append(
                 MergeConflict(
@@ -120,10 +126,14 @@ public struct RecordMerge: Sendable {
 }
 
 extension FieldConflict {
-    /// The value that the field gets. `error` counts as the default here: nobody would hear of it.
+    /// The policy of this field is to fail.
+    struct IsError: Error {}
+
+    /// The value that the field gets.
     func value(under policy: MergePolicy) throws -> FieldValue? {
         switch policy {
-        case .mergeByPropertyObjectTrump, .overwrite, .error: return local
+        case .error: throw IsError()
+        case .mergeByPropertyObjectTrump, .overwrite: return local
         case .mergeByPropertyStoreTrump, .rollback: return store
         case .latestEdit:
             guard let storeTime else { return local }

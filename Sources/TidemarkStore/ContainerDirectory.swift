@@ -59,10 +59,11 @@ public struct ContainerDirectory: Hashable, Sendable {
         do {
             data = try Data(contentsOf: file)
         } catch {
-            guard FileManager.default.fileExists(atPath: url.path) else {
+            // Only what is certainly not there is missing: what may not be looked at is unreadable.
+            if access(url.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
                 throw StoreError(.notFound, "there is no container at \(url.path)")
             }
-            guard FileManager.default.fileExists(atPath: file.path) else {
+            if access(file.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
                 throw StoreError(.notAStore, "\(url.path) is no Tidemark container: it has no container.json")
             }
             throw StoreError(.io, "cannot read \(file.path): \(error.localizedDescription)")

@@ -132,8 +132,9 @@ public actor RecordStore {
             // Emptying the log waits for readers; it is not worth waiting for.
             let connection = try db.handle
             try db.execute(sql: "PRAGMA busy_timeout = 0")
-            defer { try? db.execute(sql: "PRAGMA busy_timeout = 10000") }
-            try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) }
+            let outcome = Result { try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) } }
+            try db.execute(sql: "PRAGMA busy_timeout = 10000")
+            try outcome.get()
         }
     }
 

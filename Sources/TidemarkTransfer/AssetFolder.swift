@@ -70,7 +70,6 @@ final class AssetFolder {
     private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
         // What can't be read as a file is replaced.
         guard let copy = try? folder.openFile(name) else { return false }
-        defer { _ = try? source.seek(toOffset: 0) }
         while true {
             let expected = try source.read(upToCount: Self.chunk) ?? Data()
             guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }
@@ -83,12 +82,15 @@ final class AssetFolder {
     private func copy(_ source: FileHandle, to name: String) throws {
         let temporary = ".\(name).\(UUID().uuidString).tmp"
         do {
+            // A comparison may have read it.
+            try source.seek(toOffset: 0)
             let copy = try folder.makeFile(temporary, mode: 0o644)
             while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
             try copy.synchronize()
             try copy.close()
             try folder.rename(temporary, to: name)
         } catch {
+            // What went wrong first is what is told; a temporary file that stays has a name of its own.
             try? folder.remove(temporary)
             throw error
         }

@@ -131,6 +131,7 @@ actor ImportSession {
     /// Lets go of everything; with `isWhole`, nothing is left to clean up.
     func end(isWhole: Bool) {
         if isWhole { blobs.close() }
+        // What can't be removed lies in the folder for temporary files, and is nothing that the import is about.
         if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
 

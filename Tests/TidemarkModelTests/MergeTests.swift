@@ -59,6 +59,9 @@ import TidemarkModel
         #expect(try merge(.custom(rule)) == caption("mine+theirs"))
         #expect(try merge(.custom(.byField(["caption": .mergeByPropertyStoreTrump]))) == caption("theirs"))
         #expect(try merge(.custom(.byField(["details": .mergeByPropertyStoreTrump]))) == caption("mine"))
+        let error = #expect(throws: RecordMerge.Unresolved.self) { _ = try merge(.custom(.byField(["caption": .error]))) }
+        #expect(error?.fields == ["caption"])
+        #expect(error?.store?.values == Self.store)
     }
 
     @Test func `a clock that runs more than five minutes ahead counts as five minutes ahead`() {
