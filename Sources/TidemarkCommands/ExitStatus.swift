@@ -18,7 +18,7 @@ enum ExitStatus: Int32 {
 
     init(_ error: StoreError) {
         switch error.code {
-        case .notFound: self = .noInput
+        case .notFound, .unreadable: self = .noInput
         case .notAStore, .newerFormat, .cannotCreate: self = .cannotCreate
         case .schema, .sql: self = .usage
         case .busy: self = .temporaryFailure

@@ -52,7 +52,7 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Opens the container at `url`.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat` or `io`.
+    /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat` or `io`.
     public init(openingAt url: URL) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
         let data: Data
@@ -66,7 +66,8 @@ public struct ContainerDirectory: Hashable, Sendable {
             if access(file.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
                 throw StoreError(.notAStore, "\(url.path) is no Tidemark container: it has no container.json")
             }
-            throw StoreError(.io, "cannot read \(file.path): \(error.localizedDescription)")
+            let code: StoreError.Code = errno == EACCES || errno == EPERM ? .unreadable : .io
+            throw StoreError(code, "cannot read \(file.path): \(error.localizedDescription)")
         }
         struct Version: Codable { var format: Int }
         let decoder = JSONDecoder()

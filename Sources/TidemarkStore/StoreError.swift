@@ -10,6 +10,8 @@ public struct StoreError: Error, Sendable {
 
         /// There is no container or store at that place.
         public static let notFound = Code(rawValue: "notFound")
+        /// The container is there and may not be read.
+        public static let unreadable = Code(rawValue: "unreadable")
         /// What is there is no Tidemark store.
         public static let notAStore = Code(rawValue: "notAStore")
         /// The store was written by a newer version.

@@ -90,4 +90,13 @@ import TidemarkTransfer
             #expect(error.code == .busy)
         }
     }
+
+    // Root may look at everything.
+    @Test(.enabled(if: geteuid() != 0)) func `a container that may not be looked at is not taken for none`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a"}"#], .destination())
+        chmod(scratch.container.path, 0)
+        defer { chmod(scratch.container.path, 0o700) }
+        #expect(throws: StoreError(.unreadable, "")) { _ = try ContainerDirectory(openingAt: scratch.container) }
+    }
 }
