@@ -68,8 +68,7 @@ struct DryRunBase {
             let fields = source.type.fields.compactMap { field in
                 type.fields.first { $0.name == field.name }.map { (from: field.column, to: $0.column) }
             }
-            let own = ["_id", "_key", "_zone", "_version", "_tag", "_pending", "_digest"]
-            let (from, to) = (own + fields.map(\.from), own + fields.map(\.to))
+            let (from, to) = (StoredType.bookkeeping + fields.map(\.from), StoredType.bookkeeping + fields.map(\.to))
             let found =
                 try db.tableExists(names(source), in: "temp")
                 ? "JOIN temp.\"\(names(source))\" n ON n.key = w.key CROSS JOIN base.\"\(source.type.table)\" b ON b._id = n.id"

@@ -36,5 +36,5 @@ protocol BatchReader: Actor {
     /// What the options name and the source has not had so far.
     func absent() -> AbsentNames
     /// The length of the source as positions measure it, if it is known.
-    nonisolated var total: Int? { get }
+    var total: Int? { get }
 }

@@ -122,7 +122,7 @@ actor ImportSession {
             if let written {
                 written.reset()
                 free.append(written)
-                report(progress())
+                report(await progress())
             }
             isAtEnd = isAtEnd || filled?.isLast == true
         }
@@ -168,8 +168,8 @@ actor ImportSession {
             rejectedElsewhere: rejects.rejectedElsewhere, firstRejections: rejects.shown)
     }
 
-    private func progress() -> ImportProgress {
-        ImportProgress(summary: summary(), done: Int(rejects.state.offset), total: reader.total, isFolder: isFolder)
+    private func progress() async -> ImportProgress {
+        ImportProgress(summary: summary(), done: Int(rejects.state.offset), total: await reader.total, isFolder: isFolder)
     }
 }
 

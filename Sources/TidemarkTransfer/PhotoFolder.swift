@@ -10,10 +10,12 @@ actor PhotoFolder: BatchReader {
     private nonisolated let executor = StoreExecutor(label: "tidemark.photos")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    nonisolated let total: Int?
+    /// Files in the folder, counted when the first batch is read: a large folder takes a while, and this is the place to wait.
+    private(set) var total: Int?
     private let root: URL
     private let type: String
     private let workers: IntakeWorkers
+    private let start: FolderWalk
     private var walk: FolderWalk
     private var position = SourcePosition()
     private var digest = PathDigest()
@@ -31,14 +33,19 @@ actor PhotoFolder: BatchReader {
         self.root = root
         self.type = type
         self.workers = workers
-        walk = try FolderWalk(root: root)
-        var counting = walk
+        start = try FolderWalk(root: root)
+        walk = start
+    }
+
+    private func count() -> Int {
+        var walk = start
         var count = 0
-        while counting.next() != nil { count += 1 }
-        total = count
+        while walk.next() != nil { count += 1 }
+        return count
     }
 
     func fill(_ batch: RecordBatch) throws -> FilledBatch {
+        total = total ?? count()
         var entries: [FolderWalk.Entry] = []
         while entries.count < Self.filesPerBatch, let entry = walk.next() {
             entries.append(entry)
