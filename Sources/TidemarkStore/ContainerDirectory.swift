@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkModel
 
-/// A container's directory: `container.json`, `private.sqlite` and its files, `assets/`, `staging/`.
+/// A container's directory: `container.json`, `private.sqlite`, `shared.sqlite` and their files, `assets/`, `staging/`.
 ///
 /// The format is specified in Documentation/Formats/store.md.
 public struct ContainerDirectory: Hashable, Sendable {
@@ -19,30 +19,39 @@ public struct ContainerDirectory: Hashable, Sendable {
     public let url: URL
     public let description: Description
 
-    public var privateStore: URL { url.appendingPathComponent("private.sqlite") }
-    /// Every database file that a container may have; they share the assets.
-    var stores: [URL] { [privateStore, url.appendingPathComponent("shared.sqlite")] }
+    /// The database file of a scope.
+    public func store(_ scope: DatabaseScope) -> URL { url.appendingPathComponent("\(scope.name).sqlite") }
+    /// The scopes that have a database file in a container; these share the assets.
+    public static let scopes: [DatabaseScope] = [.private, .shared]
+    /// Every database file that a container may have.
+    var stores: [URL] { Self.scopes.map(store) }
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
 
-    /// Whether the private store's file is there, and has anything in it.
-    var hasStore: Bool { Self.size(privateStore) > 0 }
+    /// Whether a scope's database file is there, and has anything in it.
+    func hasStore(_ scope: DatabaseScope) -> Bool { Self.size(store(scope)) > 0 }
 
     /// Says that a store that has been there is gone.
-    var storeIsMissing: StoreError {
+    func storeIsMissing(_ scope: DatabaseScope) -> StoreError {
         StoreError(
             .notFound,
             """
-            \(privateStore.path) is missing or empty, and the container still has what belongs to it. Put it back, with \
-            private.sqlite-wal if you have that. To begin anew, choose another container
+            \(store(scope).path) is missing or empty, and the container still has what belongs to it. Put it back, with \
+            \(scope.name).sqlite-wal if you have that. To begin anew, choose another container
             """)
     }
 
-    /// Makes sure that a store which is not there may be made: one that had named assets, or whose log is left, is missing instead.
-    func checkStoreMayBeMade() throws(StoreError) {
-        guard Self.size(URL(fileURLWithPath: privateStore.path + "-wal")) <= 0, try AssetFiles.isEmpty(assets) else {
-            throw storeIsMissing
-        }
+    /// Makes sure that a store which is not there may be made: one whose log is left is missing instead, and so is the private one where
+    /// assets are left that no other store can have named.
+    func checkStoreMayBeMade(_ scope: DatabaseScope) throws(StoreError) {
+        guard Self.size(URL(fileURLWithPath: store(scope).path + "-wal")) <= 0 else { throw storeIsMissing(scope) }
+        try checkAssetsBelongToOthers(scope)
+    }
+
+    /// Makes sure that the assets there are, if any, can be those of another store.
+    func checkAssetsBelongToOthers(_ scope: DatabaseScope) throws(StoreError) {
+        if Self.scopes.contains(where: { $0 != scope && hasStore($0) }) { return }
+        guard try AssetFiles.isEmpty(assets) else { throw storeIsMissing(scope) }
     }
 
     private static func size(_ url: URL) -> Int64 {
@@ -139,6 +148,6 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
     private static func isOurs(_ name: String) -> Bool {
-        name.hasPrefix("private.sqlite") || name == "assets" || name == "staging" || name.hasPrefix(".")
+        scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging" || name.hasPrefix(".")
     }
 }

@@ -100,8 +100,8 @@ extension RecordStore {
     package static func dryRun(of container: ContainerDirectory?, in directory: URL) throws(StoreError) -> RecordStore {
         let scratch = try ContainerDirectory(
             openingOrCreatingAt: directory, environment: container?.description.environment ?? .development)
-        guard let container, container.hasStore else {
-            try container?.checkStoreMayBeMade()
+        guard let container, container.hasStore(.private) else {
+            try container?.checkStoreMayBeMade(.private)
             return try RecordStore(container: scratch)
         }
         do {
@@ -115,9 +115,9 @@ extension RecordStore {
         let reader = try StoreReader(container: container)
         let seed = try reader.database.read(reader.digestSeed)
         let base = try DryRunBase(reader.database, digestSeed: seed)
-        let store = try RecordStore(container: scratch, lockTimeout: .seconds(30), base: base)
+        let store = try RecordStore(container: scratch, scope: .private, lockTimeout: .seconds(30), base: base)
         try store.queue.inDatabase { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [container.privateStore.path])
+            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [container.store(.private).path])
             try db.inTransaction(.deferred) {
                 try base.prepare(db)
                 return .commit

@@ -22,7 +22,7 @@ struct IntakeRecovery {
     func strays(among ids: [String]) throws -> [String] {
         guard !ids.isEmpty else { return [] }
         // Without a registry everything would look like a stray.
-        guard container.hasStore else { throw container.storeIsMissing }
+        guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }
         let there = container.stores.filter { FileManager.default.fileExists(atPath: $0.path) }
         let registries = try there.map { try Registry(at: $0) }
         return try ids.filter { id in try !registries.contains { try $0.has(id) } }

@@ -61,7 +61,7 @@ extension RecordStore {
     /// - Complexity: O(n log n) in the batch's rows.
     package func write(_ batch: RecordBatch, _ write: BatchWrite) throws(StoreError) -> ChangeCounts {
         do {
-            return try locked("write to \(container.privateStore.path)") {
+            return try locked("write to \(container.store(scope).path)") {
                 let counts = try queue.inDatabase { db in
                     var counts = ChangeCounts()
                     try db.inTransaction(base == nil ? .immediate : .deferred) {

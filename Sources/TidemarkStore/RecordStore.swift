@@ -17,6 +17,7 @@ public actor RecordStore {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     public nonisolated let container: ContainerDirectory
+    public nonisolated let scope: DatabaseScope
     /// Seeds the digests of rows; secret to the store.
     package nonisolated let digestSeed: UInt64
     let queue: DatabaseQueue
@@ -34,23 +35,25 @@ public actor RecordStore {
     /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
     private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
 
-    /// Opens the private store of a container, making it if the container has neither assets nor a log that one must have left.
+    /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left.
     ///
     /// - Parameter lockTimeout: How long a write waits for other processes' writes.
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`, `corrupt` or `io`.
-    public init(container: ContainerDirectory, lockTimeout: Duration = .seconds(30)) throws(StoreError) {
-        try self.init(container: container, lockTimeout: lockTimeout, base: nil)
+    public init(
+        container: ContainerDirectory, scope: DatabaseScope = .private, lockTimeout: Duration = .seconds(30)
+    ) throws(StoreError) {
+        try self.init(container: container, scope: scope, lockTimeout: lockTimeout, base: nil)
     }
 
-    init(container: ContainerDirectory, lockTimeout: Duration, base: DryRunBase?) throws(StoreError) {
-        let path = container.privateStore.path
+    init(container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, base: DryRunBase?) throws(StoreError) {
+        let path = container.store(scope).path
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
         do {
             let seed = base?.digestSeed ?? UInt64.random(in: 1...UInt64.max)
             (queue, digestSeed) = try lock.withLock(timeout: lockTimeout) {
                 // Before SQLite makes the file, and removes a log that belonged to another.
-                if !container.hasStore { try container.checkStoreMayBeMade() }
-                return try Self.open(container, seed: seed)
+                if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
+                return try Self.open(container, scope: scope, seed: seed)
             }
         } catch {
             throw StoreError(error, doing: "open \(path)")
@@ -63,13 +66,16 @@ public actor RecordStore {
         }
         self.log = log
         self.container = container
+        self.scope = scope
         self.lock = lock
         self.lockTimeout = lockTimeout
         self.base = base
     }
 
-    private static func open(_ container: ContainerDirectory, seed: UInt64) throws -> (DatabaseQueue, UInt64) {
-        let path = container.privateStore.path
+    private static func open(
+        _ container: ContainerDirectory, scope: DatabaseScope, seed: UInt64
+    ) throws -> (DatabaseQueue, UInt64) {
+        let path = container.store(scope).path
         var configuration = Configuration()
         configuration.label = "tidemark"
         configuration.busyMode = .timeout(10)
@@ -84,7 +90,7 @@ public actor RecordStore {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let stored = try queue.inDatabase { db in
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
-                guard try AssetFiles.isEmpty(container.assets) else { throw container.storeIsMissing }
+                try container.checkAssetsBelongToOthers(scope)
                 try db.inTransaction(.immediate) {
                     try db.execute(sql: StoreFormat.tables)
                     try db.execute(

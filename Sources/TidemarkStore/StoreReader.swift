@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TidemarkModel
 
-/// A container's private store, open for reading only: queries, exports, history.
+/// A store of a container, open for reading only: queries, exports, history.
 ///
 /// ```swift
 /// let reader = try StoreReader(container: container)
@@ -12,21 +12,23 @@ import TidemarkModel
 /// ```
 public struct StoreReader: Sendable {
     public let container: ContainerDirectory
+    public let scope: DatabaseScope
     /// GRDB's reader, for any SQL.
     public let database: any DatabaseReader
 
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `corrupt` or `io`.
-    public init(container: ContainerDirectory) throws(StoreError) {
-        let path = container.privateStore.path
-        guard container.hasStore else {
-            try container.checkStoreMayBeMade()
-            throw StoreError(.notFound, "\(container.url.path) has no private store yet")
+    public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {
+        let path = container.store(scope).path
+        guard container.hasStore(scope) else {
+            try container.checkStoreMayBeMade(scope)
+            throw StoreError(.notFound, "\(container.url.path) has no \(scope.name) store yet")
         }
         var configuration = Configuration()
         configuration.readonly = true
         configuration.label = "tidemark.reader"
         configuration.busyMode = .timeout(10)
         self.container = container
+        self.scope = scope
         do {
             database = try DatabaseQueue(path: path, configuration: configuration)
             try database.read { db in try StoreFormat.check(db, path: path) }
@@ -42,7 +44,7 @@ public struct StoreReader: Sendable {
 
     func digestSeed(_ db: Database) throws -> UInt64 {
         guard let seed = try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'digest_seed'") else {
-            throw StoreError(.corrupt, "\(container.privateStore.path) lacks its digest seed")
+            throw StoreError(.corrupt, "\(container.store(scope).path) lacks its digest seed")
         }
         return UInt64(bitPattern: seed)
     }

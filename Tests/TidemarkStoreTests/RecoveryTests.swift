@@ -86,7 +86,7 @@ import TidemarkTransfer
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         // What is there when a process dies before its first transaction.
-        let store = try DatabaseQueue(path: container.privateStore.path)
+        let store = try DatabaseQueue(path: container.store(.private).path)
         _ = try await store.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
         try store.close()
         #expect(throws: StoreError(.notFound, "")) { try scratch.verification() }
