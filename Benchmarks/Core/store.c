@@ -19,7 +19,7 @@ static const char tables[] =
     " inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL) STRICT;"
     "CREATE TABLE tide_changes ("
     " id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,"
-    " first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT) STRICT;"
+    " first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY) STRICT;"
     "CREATE TABLE tide_outbox ("
     " id INTEGER PRIMARY KEY, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,"
     " last_row INTEGER NOT NULL, change_id INTEGER NOT NULL) STRICT;"

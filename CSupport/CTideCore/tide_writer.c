@@ -51,6 +51,7 @@ static void table_clear(tide_writer *writer) {
     finalize(&writer->scan);
     finalize(&writer->load);
     finalize(&writer->insert);
+    finalize(&writer->erase);
     finalize(&writer->note_change);
     finalize(&writer->note_pending);
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
@@ -126,7 +127,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison of digests", &writer->scan, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "SELECT _version, _pending");
+    tide_text_format(&sql, "SELECT _version, _pending, _key");
     for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
     tide_text_format(&sql, " FROM \"%s\" WHERE _id = ?1", writer->table);
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison", &writer->load, error);
@@ -140,9 +141,13 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the insert", &writer->insert, error);
 
     tide_text_clear(&sql);
+    tide_text_format(&sql, "DELETE FROM \"%s\" WHERE _id = ?1", writer->table);
+    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the deletion", &writer->erase, error);
+
+    tide_text_clear(&sql);
     tide_text_format(
-        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the history", &writer->note_change, error);
 
     tide_text_clear(&sql);

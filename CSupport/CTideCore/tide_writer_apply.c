@@ -257,3 +257,13 @@ tide_status tide_writer_apply(
     status = tide_change_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last, NULL, NULL);
     return status ? status : tide_pending_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last);
 }
+
+tide_status tide_writer_delete(
+    tide_writer *writer, const int64_t *ids, size_t count, int64_t transaction, tide_counters *counters, tide_counts *counts,
+    tide_error *error
+) {
+    tide_apply it = {.writer = writer, .transaction = transaction, .counters = counters, .counts = counts, .error = error};
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; i < count && !status; i++) status = tide_row_delete(&it, ids[i]);
+    return status;
+}

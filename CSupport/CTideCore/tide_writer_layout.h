@@ -16,10 +16,10 @@ enum {
     tide_insert_first_field,
 };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
-enum { tide_load_version = 0, tide_load_pending, tide_load_first_field };
+enum { tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_first_field };
 enum { tide_update_cache_size = 16 };
 // tide_changes.kind and tide_outbox.kind
-enum { tide_change_insert = 1, tide_change_update = 2 };
+enum { tide_change_insert = 1, tide_change_update = 2, tide_change_delete = 3 };
 
 typedef struct tide_stored_field {
     char *name;
@@ -54,7 +54,7 @@ struct tide_writer {
     char **siblings;
     uint32_t sibling_count;
 
-    sqlite3_stmt *find, *scan, *load, *insert, *note_change, *note_pending;
+    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change, *note_pending;
     sqlite3_stmt **find_in_sibling;
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
@@ -71,9 +71,10 @@ struct tide_writer {
     tide_text before;
 };
 
-/// A batch on its way into the table.
+/// A batch on its way into the table, or records on their way out of it.
 typedef struct tide_apply {
     tide_writer *writer;
+    /// NULL where records are deleted.
     tide_batch *batch;
     int64_t zone, transaction;
     tide_counters *counters;
@@ -101,6 +102,8 @@ tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id);
 tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index);
 /// Compares a row with the record, and writes what differs.
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
+/// Deletes a record, if it is there.
+tide_status tide_row_delete(tide_apply *it, int64_t id);
 /// Notes a change of some rows in history.
 tide_status tide_change_note(
     tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous,

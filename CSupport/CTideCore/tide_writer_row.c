@@ -132,7 +132,10 @@ tide_status tide_change_note(
     } else {
         sqlite3_bind_null(note, 8);
     }
-    return tide_writer_run(it->writer, note, "write history", it->error);
+    tide_status status = tide_writer_run(it->writer, note, "write history", it->error);
+    // The key belongs to deletions, which bind it.
+    sqlite3_bind_null(note, 9);
+    return status;
 }
 
 tide_status tide_pending_note(tide_apply *it, int64_t change, int kind, int64_t first, int64_t last) {
@@ -257,6 +260,38 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
         it->counts->unchanged++;
     }
     sqlite3_reset(stored);
+    return status;
+}
+
+tide_status tide_row_delete(tide_apply *it, int64_t id) {
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *stored = writer->load;
+    sqlite3_bind_int64(stored, 1, id);
+    int code = sqlite3_step(stored);
+    if (code != SQLITE_ROW) {
+        tide_status status = code == SQLITE_DONE ? TIDE_OK : tide_sqlite_error(writer->connection, "read a record", it->error);
+        sqlite3_reset(stored);
+        return status;
+    }
+    int64_t previous = sqlite3_column_int64(stored, tide_load_version);
+    tide_text_clear(&writer->before);
+    tide_text_append(&writer->before, "{", 1);
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        int column = (int)(tide_load_first_field + i);
+        if (sqlite3_column_type(stored, column) == SQLITE_NULL) continue;
+        before_append(&writer->before, &writer->fields[i], stored, column);
+    }
+    tide_text_append(&writer->before, "}", 1);
+    sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key));
+    sqlite3_reset(stored);
+    if (writer->before.failed) return tide_out_of_memory(it->error);
+
+    sqlite3_bind_int64(writer->erase, 1, id);
+    tide_status status = tide_writer_run(writer, writer->erase, "delete a record", it->error);
+    int64_t change = it->counters->next_change++;
+    if (!status) status = tide_change_note(it, change, tide_change_delete, id, id, &previous, &writer->before);
+    if (!status) status = tide_pending_note(it, change, tide_change_delete, id, id);
+    if (!status) it->counts->deleted++;
     return status;
 }
 

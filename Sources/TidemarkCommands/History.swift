@@ -42,11 +42,11 @@ struct History: AsyncParsableCommand {
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
                 try show(HistoryReport(changes: changes.map(HistoryReport.Change.init)))
             } else if let transaction {
-                let (updates, inserted) = try reader.changes(ofTransaction: transaction)
+                let (changes, inserted) = try reader.changes(ofTransaction: transaction)
                 // The list is only looked through for a transaction that shows nothing.
-                guard try !updates.isEmpty || !inserted.isEmpty || reader.transactions().contains(where: { $0.id == transaction })
+                guard try !changes.isEmpty || !inserted.isEmpty || reader.transactions().contains(where: { $0.id == transaction })
                 else { throw StoreError(.notFound, "there is no transaction \(transaction)") }
-                try show(HistoryReport(changes: updates.map(HistoryReport.Change.init), inserted: inserted))
+                try show(HistoryReport(changes: changes.map(HistoryReport.Change.init), inserted: inserted))
             } else {
                 try show(HistoryReport(transactions: try reader.transactions(limit: limit).map(HistoryReport.Transaction.init)))
             }
@@ -86,7 +86,7 @@ private struct HistoryReport: Encodable {
         let inserted, updated, deleted: Int
 
         init(_ it: HistoryTransaction) {
-            (id, time, author, origin) = (it.id, Timestamp.text(microseconds: it.time), it.author, it.origin)
+            (id, time, author, origin) = (it.id, Timestamp.text(microseconds: it.time), it.author, it.origin.rawValue)
             (inserted, updated, deleted) = (it.inserted, it.updated, it.deleted)
         }
     }
@@ -101,8 +101,8 @@ private struct HistoryReport: Encodable {
 
         init(_ it: HistoryChange) {
             (transaction, time) = (it.transaction.id, Timestamp.text(microseconds: it.transaction.time))
-            (author, origin, type, record) = (it.transaction.author, it.transaction.origin, it.type, it.record)
-            kind = it.kind == .insert ? "insert" : "update"
+            (author, origin, type, record) = (it.transaction.author, it.transaction.origin.rawValue, it.type, it.record)
+            kind = "\(it.kind)"
             fields = Dictionary(
                 it.fields.map { ($0.field, Values(before: Value($0.before), after: Value($0.after))) }, uniquingKeysWith: { $1 })
         }

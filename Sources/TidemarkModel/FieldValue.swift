@@ -15,3 +15,20 @@ public enum FieldValue: Hashable, Sendable {
     /// A JSON array of scalars as they are stored.
     case list(String, of: FieldType.Scalar)
 }
+
+extension FieldValue {
+    /// The type of field that holds it.
+    public var type: FieldType {
+        switch self {
+        case .string: .string
+        case .int64: .int64
+        case .double: .double
+        case .timestamp: .timestamp
+        case .bytes: .bytes
+        case .location: .location
+        case .reference: .reference
+        case .asset: .asset
+        case .list(_, let scalar): .list(of: scalar)
+        }
+    }
+}

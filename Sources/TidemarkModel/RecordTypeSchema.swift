@@ -14,11 +14,14 @@ public struct RecordTypeSchema: Hashable, Sendable {
     /// The field of the source that holds the record name, and under which exports show it; `nil` when there is none.
     public var nameField: String?
     public var fields: [Field]
+    /// Sets of fields of which no two records may agree: those that do become one.
+    public var uniqueKeys: [[String]]
 
-    public init(name: String, nameField: String? = nil, fields: [Field] = []) {
+    public init(name: String, nameField: String? = nil, fields: [Field] = [], uniqueKeys: [[String]] = []) {
         self.name = name
         self.nameField = nameField
         self.fields = fields
+        self.uniqueKeys = uniqueKeys
     }
 
     public func field(named name: String) -> Field? { fields.first { $0.name == name } }

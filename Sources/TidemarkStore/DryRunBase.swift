@@ -8,6 +8,7 @@ import TidemarkModel
 /// Nothing but values is taken from the other store: its SQL may be anybody's.
 struct DryRunBase {
     let digestSeed: UInt64
+    private let path: String
     private let sources: [Source]
     private let nextChange: Int64
     private let nextTransaction: Int64
@@ -18,20 +19,31 @@ struct DryRunBase {
         let nextRow: Int64
     }
 
-    /// - Parameter database: The store that the scratch store is to behave like.
-    init(_ database: any DatabaseReader, digestSeed: UInt64) throws {
-        self.digestSeed = digestSeed
-        (sources, nextChange, nextTransaction) = try database.read { db in
+    /// - Parameter reader: The store that the scratch store is to behave like.
+    init(_ reader: StoreReader) throws {
+        path = reader.container.store(reader.scope).path
+        (digestSeed, sources, nextChange, nextTransaction) = try reader.database.read { db in
             let types = try StoredType.fetchAll(db)
             return (
-                try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
+                try reader.digestSeed(db), try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
                 try StoreCounters.change(db), try StoreCounters.transaction(db)
             )
         }
     }
 
+    /// Attaches the other store to the scratch store's writing connection.
+    func attach(to connection: StoreConnection) throws {
+        try connection.database.writeWithoutTransaction { db in
+            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [path])
+            try db.inTransaction(.deferred) {
+                try prepare(db)
+                return .commit
+            }
+        }
+    }
+
     /// Gives the scratch store the types and the numbers of the other, which is attached to its connection as `base`.
-    func prepare(_ db: Database) throws {
+    private func prepare(_ db: Database) throws {
         for source in sources {
             try StoredType.create(
                 db, name: source.type.name, nameField: source.type.nameField, fields: source.type.schema.fields)
@@ -113,16 +125,7 @@ extension RecordStore {
 
     private static func openOverlay(scratch: ContainerDirectory, base container: ContainerDirectory) throws -> RecordStore {
         let reader = try StoreReader(container: container)
-        let seed = try reader.database.read(reader.digestSeed)
-        let base = try DryRunBase(reader.database, digestSeed: seed)
-        let store = try RecordStore(container: scratch, scope: .private, lockTimeout: .seconds(30), base: base)
-        try store.queue.inDatabase { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [container.store(.private).path])
-            try db.inTransaction(.deferred) {
-                try base.prepare(db)
-                return .commit
-            }
-        }
-        return store
+        let base = try DryRunBase(reader)
+        return try RecordStore(container: scratch, scope: .private, lockTimeout: .seconds(30), base: base)
     }
 }

@@ -64,10 +64,3 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
         try db.execute(sql: "DELETE FROM tide_imports WHERE source = ?", arguments: [source])
     }
 }
-
-extension RecordStore {
-    /// The checkpoint that an interrupted import of `source` has left.
-    package func importCheckpoint(source: String) throws(StoreError) -> ImportCheckpoint? {
-        try read("look for an interrupted import") { db in try ImportCheckpoint.fetch(db, source: source) }
-    }
-}

@@ -26,8 +26,8 @@ enum StoreCounters {
     private static let limit = Int64.max - (1 << 40)
 
     private static func number(_ db: Database, _ sql: String, after: String, what: String) throws -> Int64 {
-        let last = try Int64.fromDatabaseValue(DatabaseValue.fetchOne(db, sql: after) ?? .null) ?? 0
-        guard let number = try DatabaseValue.fetchOne(db, sql: sql).flatMap(Int64.fromDatabaseValue) else {
+        let last = try Int64.fromDatabaseValue(DatabaseValue.fetchOne(db.cachedStatement(sql: after)) ?? .null) ?? 0
+        guard let number = try DatabaseValue.fetchOne(db.cachedStatement(sql: sql)).flatMap(Int64.fromDatabaseValue) else {
             throw StoreError(.corrupt, "the store has no number for \(what)")
         }
         guard number > last, number > 0, number < limit else {

@@ -28,6 +28,10 @@ public struct StoreError: Error, Sendable {
         public static let corrupt = Code(rawValue: "corrupt")
         /// In production: a type or field that the schema lacks; or a schema that contradicts the store's.
         public static let schema = Code(rawValue: "schema")
+        /// A value, a name or a number that the caller gave can't be.
+        public static let invalid = Code(rawValue: "invalid")
+        /// History before a token was purged, or the token belongs to another history (134301): fetch everything anew.
+        public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// SQL that the caller gave is wrong.
         public static let sql = Code(rawValue: "sql")
         /// The core refused for another reason.
@@ -36,7 +40,10 @@ public struct StoreError: Error, Sendable {
 
     /// What the caller can do.
     public enum Recovery: Sendable {
-        case retry, freeSpace, askThePerson, none
+        case retry, freeSpace, askThePerson
+        /// Forget what was fetched and fetch it anew.
+        case reset
+        case none
     }
 
     public let code: Code
@@ -52,7 +59,8 @@ public struct StoreError: Error, Sendable {
         switch code {
         case .busy: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql: .askThePerson
+        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql, .invalid: .askThePerson
+        case .historyTokenExpired: .reset
         default: .none
         }
     }

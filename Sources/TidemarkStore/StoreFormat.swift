@@ -13,19 +13,29 @@ enum StoreFormat {
         CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
         CREATE TABLE tide_types (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,
-            name_field TEXT, next_row INTEGER NOT NULL
+            name_field TEXT, next_row INTEGER NOT NULL, forgotten_deletions INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE tide_fields (
             type_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name TEXT NOT NULL, column_name TEXT NOT NULL COLLATE NOCASE,
             type INTEGER NOT NULL, PRIMARY KEY (type_id, ordinal), UNIQUE (type_id, name), UNIQUE (type_id, column_name)
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_unique_keys (
+            type_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, fields TEXT NOT NULL, PRIMARY KEY (type_id, ordinal)
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_transactions (
-            id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL,
-            inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL
+            id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL, writer TEXT NOT NULL,
+            inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL,
+            first_change INTEGER NOT NULL, last_change INTEGER NOT NULL
         ) STRICT;
         CREATE TABLE tide_changes (
             id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,
-            first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT
+            first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY
+        ) STRICT;
+        CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;
+        CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;
+        CREATE TABLE tide_conflicts (
+            id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type TEXT NOT NULL, record TEXT NOT NULL, field TEXT,
+            ancestor TEXT, local TEXT, store TEXT, winner TEXT NOT NULL, policy TEXT NOT NULL
         ) STRICT;
         CREATE TABLE tide_outbox (
             id INTEGER PRIMARY KEY, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,
@@ -35,7 +45,7 @@ enum StoreFormat {
         CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
         INSERT INTO tide_counters (name, value) VALUES ('next_change', 1), ('next_transaction', 1);
         INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');
-        INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1);
+        INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1), ('first_transaction', 1), ('first_change', 1);
         """
 
     /// Sets the journal to WAL, on which the locks rely.

@@ -166,7 +166,8 @@ public struct StoreVerification: Sendable {
     private func examineHistory(_ db: Database, report: inout VerificationReport) throws {
         let sql = """
             SELECT id FROM tide_changes
-            WHERE previous >= id OR first_row < 1 OR last_row < first_row OR kind NOT IN (1, 2) LIMIT 20
+            WHERE previous >= id OR first_row < 1 OR last_row < first_row OR kind NOT IN (1, 2, 3)
+            OR (kind = 3) <> (key IS NOT NULL) LIMIT 20
             """
         report.problems += try Int64.fetchAll(db, sql: sql).map {
             .init(.database, "the change \($0) in tide_changes cannot be: it has a wrong kind, rows or predecessor")
@@ -176,13 +177,24 @@ public struct StoreVerification: Sendable {
     /// Whether the rows are those that history tells of, and the view shows them.
     private func examineCompleteness(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let table = "\"\(type.table)\""
-        let gone = try StoreCounters.row(db, type: type) - 1 - (Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
-        if gone > 0 {
+        let (there, deleted, forgotten) = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = id AND kind = 3),
+                forgotten_deletions FROM tide_types WHERE id = ?
+                """, arguments: [type.id]
+        ).map { ($0[0] as Int64, $0[1] as Int64, $0[2] as Int64) } ?? (0, 0, 0)
+        let gone = try StoreCounters.row(db, type: type) - 1 - there - deleted - forgotten
+        if gone != 0 {
             report.problems.append(
-                .init(.database, "\(gone) records of \(type.name) are gone, and history does not tell of it", type: type.name))
+                .init(
+                    .database,
+                    gone > 0
+                        ? "\(gone) records of \(type.name) are gone, and history does not tell of it"
+                        : "history tells of \(-gone) deletions of \(type.name) that cannot have been", type: type.name))
         }
         let sql = """
-            SELECT _key FROM \(table) r WHERE NOT EXISTS (
+            SELECT _key FROM \(table) r WHERE r._version >= \(try HistoryFloor(db).change) AND NOT EXISTS (
                 SELECT 1 FROM tide_changes c
                 WHERE c.id = r._version AND c.type_id = ? AND r._id BETWEEN c.first_row AND c.last_row
             ) LIMIT 20

@@ -17,11 +17,14 @@ struct StoredType: Equatable {
     let table: String
     let nameField: String?
     let fields: [Field]
+    /// Sets of fields of which no two records may agree.
+    let uniqueKeys: [[String]]
 
     var indexName: String { "tide_name_\(table)" }
     var viewName: String { "_\(table)" }
     var schema: RecordTypeSchema {
-        RecordTypeSchema(name: name, nameField: nameField, fields: fields.map { .init(name: $0.name, type: $0.type) })
+        RecordTypeSchema(
+            name: name, nameField: nameField, fields: fields.map { .init(name: $0.name, type: $0.type) }, uniqueKeys: uniqueKeys)
     }
 
     /// Whether exports can show the record names under that field: it is free, and could be a column.
@@ -48,7 +51,7 @@ struct StoredType: Equatable {
                 id: id, name: try row.stored("name", of: "tide_types"), table: try row.stored("table_name", of: "tide_types"),
                 // Where both are there, the field is the one that has values.
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
-                fields: fields)
+                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id))
             try type.check(db)
             return type
         }
@@ -57,6 +60,14 @@ struct StoredType: Equatable {
             throw StoreError(.corrupt, "two record types have one name or one table in tide_types")
         }
         return types
+    }
+
+    private static func uniqueKeys(_ db: Database, typeID: Int64) throws -> [[String]] {
+        let sql = "SELECT fields FROM tide_unique_keys WHERE type_id = ? ORDER BY ordinal"
+        return try Row.fetchAll(db, sql: sql, arguments: [typeID]).map { row in
+            let text: String = try row.stored("fields", of: "tide_unique_keys")
+            return text.split(separator: " ").map(String.init)
+        }
     }
 
     private func check(_ db: Database) throws {
@@ -76,6 +87,9 @@ struct StoredType: Equatable {
         let (names, places) = (Set(fields.map(\.name)), Set(fields.map { $0.column.lowercased() }))
         guard names.count == fields.count, places.count == fields.count else {
             throw StoreError(.corrupt, "two fields of \(name) have one name or one column in tide_fields")
+        }
+        if let unknown = uniqueKeys.joined().first(where: { !names.contains($0) }) {
+            throw StoreError(.corrupt, "a unique key of \(name) has a field that there is not: \(Self.shown(unknown))")
         }
         guard let columns = try StoreFormat.columns(db, of: table)[table] else {
             throw StoreError(.corrupt, "the store lacks the table \(table) of the record type \(name)")
@@ -112,7 +126,7 @@ struct StoredType: Equatable {
             isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() } ? name : nil
         }
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
-        let type = StoredType(id: id, name: name, table: table, nameField: nameField, fields: [])
+        let type = StoredType(id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [])
         let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(
             sql: """
@@ -154,6 +168,24 @@ struct StoredType: Equatable {
                 arguments: [id, ordinal, field.name, column, field.type.code.rawValue])
             return "\"\(column)\" \(field.type.columnType)"
         }
+    }
+
+    /// Has records that agree in these fields become one from now on.
+    ///
+    /// - Throws: ``StoreError`` `schema` when the type lacks one of the fields.
+    func addUniqueKey(_ db: Database, _ key: [String]) throws {
+        let columns = try key.map { name in
+            guard let field = fields.first(where: { $0.name == name }) else {
+                throw StoreError(.schema, "\(self.name) has no field '\(name)' for a unique key")
+            }
+            return "\"\(field.column)\""
+        }
+        try db.execute(
+            sql: "INSERT INTO tide_unique_keys (type_id, ordinal, fields) VALUES (?, ?, ?)",
+            arguments: [id, uniqueKeys.count, key.joined(separator: " ")])
+        try db.execute(
+            sql: "CREATE INDEX \"tide_unique_\(table)_\(uniqueKeys.count)\" ON \"\(table)\" (\(columns.joined(separator: ", ")))")
+        try Self.raiseGeneration(db)
     }
 
     /// Names the field under which a type's names are known outside.

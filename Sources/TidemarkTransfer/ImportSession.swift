@@ -60,12 +60,12 @@ actor ImportSession {
             if isFolder, case .folder(let folder) = source {
                 let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
                 reader = try PhotoFolder(root: folder, type: options.type, workers: workers)
-                intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.digestSeed)
+                intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
             } else {
                 reader = try early ?? Self.manifest(source, options: options, existing: existing)
                 let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
                 let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
-                intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.digestSeed)
+                intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
             }
             let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
             if let checkpoint {
@@ -152,7 +152,7 @@ actor ImportSession {
             _ = try await store.write(
                 completed.batch,
                 BatchWrite(
-                    type: options.type, nameField: nameField, environment: environment, author: options.author, origin: "import",
+                    type: options.type, nameField: nameField, environment: environment, author: TransactionAuthor(options.author, origin: .import),
                     moreToCome: !completed.isLast, blobs: completed.blobs
                 ) { counts in try rejects.note(completed, counts: counts) })
         } catch {

@@ -94,7 +94,7 @@ import TidemarkTransfer
             sql: "UPDATE tide_changes SET previous = id WHERE kind = 2", saying: ["record", "transactions", "verify"],
             words: "change 3 in tide_changes"),
         .init(
-            sql: "UPDATE tide_changes SET previous = 99 WHERE kind = 1", saying: ["record", "transactions", "verify"],
+            sql: "UPDATE tide_changes SET previous = 99 WHERE kind = 1", saying: ["record", "verify"],
             words: "change 1 in tide_changes"),
         .init(
             sql: "UPDATE tide_changes SET before = 'x'", saying: ["record", "transactions"], words: "no JSON object in 'before'"),
@@ -131,7 +131,7 @@ import TidemarkTransfer
             words: "lacks the column before of the table tide_changes"),
         .init(
             sql: "DELETE FROM tide_meta WHERE key = 'digest_seed'", saying: ["verify", "rehearsal", "import"],
-            words: "digest seed"),
+            words: "lacks its digest"),
         .init(sql: "DROP TABLE Destination", saying: all, words: "lacks the table Destination"),
         .init(
             sql: "ALTER TABLE Destination RENAME TO other; CREATE VIEW Destination AS SELECT * FROM other", saying: all,

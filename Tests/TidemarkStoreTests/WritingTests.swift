@@ -227,10 +227,10 @@ import TidemarkStore
             let file = try scratch.writeLines(numbers.map { #"{"id": "r\#($0)", "n": \#($0)}"# }, to: "part.jsonl")
             let reader = try ManifestReader(source: .file(file), options: .destination(), nameField: "id", knownFields: [])
             let filled = try await reader.fill(RecordBatch(rowLimit: 100, byteLimit: 1 << 20))
-            filled.batch.digest(seed: store.digestSeed)
+            filled.batch.digest(seed: store.identity.digestSeed)
             return try await store.write(
                 filled.batch,
-                BatchWrite(type: "Destination", environment: .development, author: "test", origin: "test", moreToCome: more))
+                BatchWrite(type: "Destination", environment: .development, author: TransactionAuthor("test", origin: .import), moreToCome: more))
         }
         #expect(try await write(first, 1...10, more: true).inserted == 10)
         #expect(try await write(second, 5...15, more: false) == ChangeCounts(inserted: 5, unchanged: 6))

@@ -1,5 +1,5 @@
 /// Writes batches of records into the table of their type: compares each record with the stored row, writes only what changed, and
-/// notes the difference (which fields, and their values before) in history and outbox.
+/// notes the difference (which fields, and their values before) in history and outbox. Deletes records, with all their values noted.
 ///
 /// Tables that it knows are those of Documentation/Formats/store.md: one table per type, `tide_changes`, `tide_outbox`.
 /// Rules: it runs on a connection that the caller owns and inside a transaction that the caller has begun (BEGIN IMMEDIATE, under
@@ -57,7 +57,7 @@ typedef struct tide_counters {
 } tide_counters;
 
 typedef struct tide_counts {
-    uint64_t inserted, updated, unchanged;
+    uint64_t inserted, updated, unchanged, deleted;
 } tide_counts;
 
 typedef struct tide_writer tide_writer;
@@ -89,6 +89,12 @@ void tide_writer_load_forget(tide_writer *writer);
 /// Complexity: O(n log n) in rows; while loading O(n).
 tide_status tide_writer_apply(
     tide_writer *writer, tide_batch *batch, int64_t zone, int64_t transaction, tide_counters *counters, tide_counts *counts,
+    tide_error *TIDE_NULLABLE error);
+
+/// Deletes the records of these row ids; history keeps their names and values. An id that is not there is passed over.
+/// Complexity: O(n) look-ups; in the order of the table it reads each page once.
+tide_status tide_writer_delete(
+    tide_writer *writer, const int64_t *ids, size_t count, int64_t transaction, tide_counters *counters, tide_counts *counts,
     tide_error *TIDE_NULLABLE error);
 
 /// Builds the unique index on a table's names if it is missing.

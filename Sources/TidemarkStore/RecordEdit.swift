@@ -1,0 +1,78 @@
+import Foundation
+import TidemarkModel
+
+/// What a program wants of one record.
+package struct RecordEdit: Sendable {
+    package enum Base: Sendable {
+        /// Whatever the store has: the values given count.
+        case any
+        /// The record is believed to be new.
+        case none
+        /// The record as it was loaded.
+        case loaded(version: Int64, values: [String: FieldValue])
+    }
+
+    package var record: RecordName
+    package var base: Base
+    /// The values that it is to have; `nil` for its deletion. Fields that are in none of `fields` stay as they are.
+    package var values: [String: FieldValue]?
+    /// The fields that `values` speaks of.
+    package var fields: [RecordTypeSchema.Field]
+    /// When fields were edited; the transaction's time for those that are not there.
+    package var times: [String: EditTime]
+
+    package init(
+        record: RecordName, base: Base, values: [String: FieldValue]?, fields: [RecordTypeSchema.Field],
+        times: [String: EditTime] = [:]
+    ) {
+        self.record = record
+        self.base = base
+        self.values = values
+        self.fields = fields
+        self.times = times
+    }
+}
+
+/// What a save did.
+package struct SaveOutcome: Sendable {
+    package var counts = ChangeCounts()
+    /// Conflicts that were settled.
+    package var conflicts: [MergeConflict] = []
+    /// Records that were edited, as they are now; `nil` where they are gone.
+    package var saved: [RecordName: StoredVersion?] = [:]
+    /// Records that have become one with another of their unique key, and the name it has.
+    package var replaced: [RecordName: String] = [:]
+    /// The place in history after it; `nil` when nothing was changed.
+    package var transaction: Int64?
+}
+
+/// A record's state in a store.
+package struct StoredVersion: Hashable, Sendable {
+    package let version: Int64
+    /// Fields that have a value.
+    package let values: [String: FieldValue]
+
+    package init(version: Int64, values: [String: FieldValue]) {
+        self.version = version
+        self.values = values
+    }
+}
+
+/// Records that could not be saved because others have changed them, under the policy ``MergePolicy/error``.
+public struct UnresolvedConflicts: Error, Sendable {
+    /// Each with its three versions.
+    public let records: [RecordMerge.Unresolved]
+}
+
+extension UnresolvedConflicts: CustomStringConvertible {
+    public var description: String {
+        let names = records.prefix(3).map { record in
+            "\(record.type) \(record.record)" + (record.fields.isEmpty ? "" : " (\(record.fields.joined(separator: ", ")))")
+        }
+        let more = records.count > 3 ? " and \(records.count - 3) more" : ""
+        return """
+            not saved: \(names.joined(separator: ", "))\(more) changed in the store since. Load again and edit anew, or save with \
+            another merge policy
+            """
+    }
+}

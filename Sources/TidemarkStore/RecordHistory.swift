@@ -1,0 +1,110 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// The changes of one row, from the newest to the oldest that history still has.
+struct RecordHistory {
+    let name: String
+    let changes: [HistoryChange]
+
+    /// - Parameter oldest: The number of the oldest change that is wanted.
+    /// - Throws: ``StoreError`` `corrupt`.
+    init?(_ db: Database, type: StoredType, rowID: Int64, oldest: Int64 = 0) throws {
+        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
+        var values: [String: FieldValue?] = [:]
+        var next: Int64?
+        if let row = try Row.fetchOne(statement, arguments: [rowID]) {
+            let record = try StoredRecord(row, type: type)
+            name = record.name
+            next = record.version
+            values = Dictionary(uniqueKeysWithValues: zip(type.fields.map(\.name), record.values))
+        } else if let deletion = try Self.deletion(db, type: type, rowID: rowID) {
+            (name, next) = deletion
+        } else {
+            return nil
+        }
+        var found: [HistoryChange] = []
+        while let id = next, id >= oldest {
+            let sql = """
+                SELECT c.id AS change_id, c.kind, c.previous, c.before, t.* FROM tide_changes c
+                JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
+                """
+            guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
+                let kind = HistoryChange.Kind(rawValue: try change.stored("kind", of: "tide_changes"))
+            else { break }
+            var fields: [HistoryChange.FieldChange] = []
+            for (name, before) in try NotedValues(change.stored("before", of: "tide_changes"), change: id).fields {
+                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+                let value = FieldValue(noted: before, type: field.type)
+                fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
+                values[name] = value
+            }
+            found.append(
+                HistoryChange(
+                    id: id, transaction: try HistoryTransaction(change), type: type.name, record: name, kind: kind,
+                    fields: fields))
+            next = try change.stored("previous", of: "tide_changes")
+            // Numbers rise; a chain that goes up would have no end.
+            guard next ?? 0 < id else {
+                throw StoreError(.corrupt, "the change \(id) in tide_changes says that it came after the change \(next!)")
+            }
+        }
+        changes = found
+    }
+
+    /// The name of a row that was deleted, and the change that did it.
+    private static func deletion(_ db: Database, type: StoredType, rowID: Int64) throws -> (String, Int64?)? {
+        let sql = "SELECT id, key FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, rowID]) else { return nil }
+        let id: Int64 = try row.stored("id", of: "tide_changes")
+        guard let key = RecordKey.fromDatabaseValue(row[1]) else {
+            throw StoreError(.corrupt, "the change \(id) in tide_changes has no key that can be one")
+        }
+        return (key.name, id)
+    }
+}
+
+/// The values before a change, as history notes them: a JSON object of the fields as the store held them, bytes in Base64.
+struct NotedValues {
+    let fields: [(String, DatabaseValue)]
+
+    init(_ text: String?, change: Int64) throws {
+        guard let text else {
+            fields = []
+            return
+        }
+        guard let noted = try? JSONDecoder().decode([String: Noted].self, from: Data(text.utf8)) else {
+            throw StoreError(.corrupt, "the change \(change) in tide_changes has no JSON object in 'before'")
+        }
+        fields = noted.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
+    }
+
+    private struct Noted: Decodable {
+        let value: DatabaseValue
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if container.decodeNil() {
+                value = .null
+            } else if let integer = try? container.decode(Int64.self) {
+                value = integer.databaseValue
+            } else if let real = try? container.decode(Double.self) {
+                value = real.databaseValue
+            } else {
+                value = try container.decode(String.self).databaseValue
+            }
+        }
+    }
+}
+
+extension FieldValue {
+    /// A value as history notes it in JSON: whole doubles look like integers there, bytes are Base64.
+    init?(noted value: DatabaseValue, type: FieldType) {
+        switch (value.storage, type) {
+        case (.int64(let number), .double): self = .double(Double(number))
+        case (.string(let text), .bytes): self = .bytes(Array(Data(base64Encoded: text) ?? Data()))
+        default: self.init(value, type: type)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Undoes a transaction: what it inserted goes, what it updated or deleted is as it was before. It is a transaction itself, and can
+    /// be undone.
+    ///
+    /// - Parameter policy: What becomes of a field, or a record, that was changed since: by default nothing is undone then.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has no such transaction.
+    /// - Complexity: O(n) in its changes and those that the records had since.
+    package func undo(
+        transaction id: Int64, author: String, policy: MergePolicy = .error
+    ) throws -> SaveOutcome {
+        let outcome: Result<SaveOutcome, any Error> = try transact(
+            "undo the transaction \(id)", author: TransactionAuthor(author, origin: .undo)
+        ) { transaction in
+            do {
+                return .success(try transaction.undo(id, policy: policy))
+            } catch let error as StoreError {
+                throw error
+            } catch let error as DatabaseError {
+                throw error
+            } catch {
+                transaction.isAbandoned = true
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
+    }
+}
+
+extension StoreTransaction {
+    /// A row's first and last change within the transaction that is undone.
+    private struct Touched {
+        let type: StoredType
+        let row: Int64
+        var first: Int64
+        var last: Int64
+    }
+
+    fileprivate func undo(_ id: Int64, policy: MergePolicy) throws -> SaveOutcome {
+        guard let row = try Row.fetchOne(db, sql: "SELECT * FROM tide_transactions WHERE id = ?", arguments: [id]) else {
+            let oldest = try HistoryFloor(db).transaction
+            let reason = id > 0 && id < oldest ? "is no longer in history, which begins with \(oldest)" : "is not in history"
+            throw StoreError(.notFound, "the transaction \(id) \(reason)")
+        }
+        let changes = try StoredChange.fetchAll(db, in: HistoryTransaction(row).changes)
+        var touched: [Touched] = []
+        var places: [[Int64]: Int] = [:]
+        for change in changes {
+            guard let type = connection.types.first(where: { $0.id == change.typeID }) else { continue }
+            if change.kind == .insert {
+                // What was not touched since goes without being read.
+                try delete(untouched(change, type: type), type: type)
+            }
+            for row in change.kind == .insert ? try changed(change, type: type) : Array(change.rows) {
+                if let place = places[[type.id, row]] {
+                    touched[place].last = change.id
+                } else {
+                    places[[type.id, row]] = touched.count
+                    touched.append(Touched(type: type, row: row, first: change.id, last: change.id))
+                }
+            }
+        }
+        var settled: [SettledRecord] = []
+        var unresolved: [RecordMerge.Unresolved] = []
+        for it in touched {
+            do {
+                if let record = try restore(it, policy: policy) { settled.append(record) }
+            } catch let error as RecordMerge.Unresolved {
+                unresolved.append(error)
+            }
+        }
+        guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
+        try apply(settled, policy: { _ in policy })
+        return SaveOutcome(
+            counts: counts, conflicts: conflicts, replaced: replaced, transaction: counts.isUnchanged ? nil : self.id)
+    }
+
+    private func untouched(_ change: StoredChange, type: StoredType) throws -> [Int64] {
+        try rows(change, type: type, "_version = ?")
+    }
+
+    /// Rows that an insertion made, and that were changed or deleted since.
+    private func changed(_ change: StoredChange, type: StoredType) throws -> [Int64] {
+        let gone = try Int64.fetchAll(
+            db, sql: "SELECT first_row FROM tide_changes WHERE kind = 3 AND type_id = ? AND first_row BETWEEN ? AND ? AND id < ?",
+            arguments: [type.id, change.rows.lowerBound, change.rows.upperBound, firstChange])
+        return try rows(change, type: type, "_version <> ?") + gone
+    }
+
+    private func rows(_ change: StoredChange, type: StoredType, _ condition: String) throws -> [Int64] {
+        try Int64.fetchAll(
+            db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _id BETWEEN ? AND ? AND \(condition) ORDER BY _id",
+            arguments: [change.rows.lowerBound, change.rows.upperBound, change.id])
+    }
+
+    /// What a row is to be: the state before the transaction, merged with what came after it.
+    private func restore(_ it: Touched, policy: MergePolicy) throws -> SettledRecord? {
+        guard let history = try RecordHistory(db, type: it.type, rowID: it.row, oldest: it.first) else { return nil }
+        // A record that was deleted since may be there again, under another row.
+        let found = try find(history.name, type: it.type)
+        // From the state of this row now, backwards.
+        var values: [String: FieldValue]? = try find(row: it.row, type: it.type)?.state.values
+        var after: [String: FieldValue]?
+        for change in history.changes {
+            if change.id == it.last { after = values }
+            switch change.kind {
+            case .insert: values = nil
+            case .update, .delete:
+                for field in change.fields { values = values ?? [:]; values![field.field] = field.before }
+                if change.kind == .delete, values == nil { values = [:] }
+            }
+        }
+        let merge = RecordMerge(
+            type: it.type.name, record: history.name, ancestor: after.map { RecordVersion($0) },
+            local: values.map { RecordVersion($0) }, store: found.map { RecordVersion($0.state.values) })
+        // What the undone transaction had deleted, and is there again.
+        let (merged, conflicts) = try merge.run(policy)
+        log(conflicts)
+        if merged == nil, found == nil { return nil }
+        return SettledRecord(
+            type: it.type, name: history.name, row: found?.row, current: found?.state.values ?? [:], values: merged)
+    }
+}

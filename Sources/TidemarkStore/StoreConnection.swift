@@ -1,0 +1,219 @@
+import CTideCore
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// The connections to one database file and what the writing one remembers; a ``RecordStore`` guards it.
+final class StoreConnection {
+    let container: ContainerDirectory
+    let scope: DatabaseScope
+    /// One connection that writes; with concurrent reads, others that read meanwhile.
+    let database: any DatabaseWriter
+    let identity: StoreIdentity
+    /// The store that a dry run looks through to; `nil` for a real store.
+    let base: DryRunBase?
+
+    private let lock: StoreLock
+    private let lockTimeout: Duration
+    private let log: LogLength
+    /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
+    private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
+
+    private(set) var types: [StoredType] = []
+    private var schemaGeneration: Int64 = -1
+    private var writers: [Int64: TableWriter] = [:]
+    private var dataVersion: Int64 = -1
+
+    init(
+        container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool, base: DryRunBase?
+    ) throws(StoreError) {
+        let path = container.store(scope).path
+        let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
+        let log = LogLength()
+        do {
+            (database, identity) = try lock.withLock(timeout: lockTimeout) {
+                // Before SQLite makes the file, and removes a log that belonged to another.
+                if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
+                let database = try Self.open(path, readsConcurrently: readsConcurrently)
+                let identity = try database.writeWithoutTransaction { db in
+                    // A pool has made it less.
+                    try db.execute(sql: "PRAGMA synchronous = FULL")
+                    tide_connection_watch_log(try db.handle, log.frames)
+                    return try Self.identify(db, container: container, scope: scope, seed: base?.digestSeed)
+                }
+                return (database, identity)
+            }
+        } catch {
+            throw StoreError(error, doing: "open \(path)")
+        }
+        self.container = container
+        self.scope = scope
+        self.log = log
+        self.lock = lock
+        self.lockTimeout = lockTimeout
+        self.base = base
+    }
+
+    private static func open(_ path: String, readsConcurrently: Bool) throws -> any DatabaseWriter {
+        var configuration = Configuration()
+        configuration.label = "tidemark"
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { db in
+            // Before anything is set: what is not ours stays as it is.
+            if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
+            if !db.configuration.readonly {
+                try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
+                try StoreFormat.useLog(db, path: path)
+            }
+            let handle = try db.handle
+            try checked { tide_connection_prepare(handle, &$0) }
+        }
+        // A pool writes to an empty log when it opens: not for those who may have nothing to write.
+        return readsConcurrently
+            ? try DatabasePool(path: path, configuration: configuration)
+            : try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// What tells the store from others; makes its tables if there is nothing yet.
+    private static func identify(
+        _ db: Database, container: ContainerDirectory, scope: DatabaseScope, seed: UInt64?
+    ) throws -> StoreIdentity {
+        if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
+            try container.checkAssetsBelongToOthers(scope)
+            try db.inTransaction(.immediate) {
+                try db.execute(sql: StoreFormat.tables)
+                try StoreIdentity(digestSeed: seed ?? UInt64.random(in: 1...UInt64.max)).store(db)
+                try db.execute(sql: "PRAGMA user_version = \(ContainerDirectory.format)")
+                try db.execute(sql: "PRAGMA application_id = \(StoreFormat.applicationID)")
+                return .commit
+            }
+        }
+        return try StoreIdentity(db, path: container.store(scope).path)
+    }
+
+    func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
+        do {
+            return try database.writeWithoutTransaction(body)
+        } catch {
+            throw StoreError(error, doing: what)
+        }
+    }
+
+    // Writing
+
+    /// Runs `body` in a transaction under the store's lock, durable when this returns; the log is moved into the database when it has
+    /// grown long.
+    ///
+    /// - Parameter body: Returns whether to commit, too.
+    func locked<Result>(
+        _ what: String, _ body: (Database) throws -> (Result, Database.TransactionCompletion)
+    ) throws(StoreError) -> Result {
+        do {
+            return try lock.withLock(timeout: lockTimeout) {
+                let result = try database.writeWithoutTransaction { db in
+                    var result: Result?
+                    try db.inTransaction(base == nil ? .immediate : .deferred) {
+                        let completion: Database.TransactionCompletion
+                        (result, completion) = try body(db)
+                        if completion == .rollback { forget() }
+                        return completion
+                    }
+                    return result!
+                }
+                if log.frames.pointee >= Self.checkpointThreshold { try checkpointLocked(truncate: false) }
+                return result
+            }
+        } catch {
+            forget()
+            throw StoreError(error, doing: what)
+        }
+    }
+
+    /// The transaction is rolled back: what the core and the cache believed of it is void.
+    private func forget() {
+        for writer in writers.values { tide_writer_load_forget(writer.pointer) }
+        schemaGeneration = -1
+    }
+
+    func checkpoint() throws(StoreError) {
+        do {
+            try lock.withLock(timeout: lockTimeout) { try checkpointLocked(truncate: true) }
+        } catch {
+            throw StoreError(error, doing: "checkpoint")
+        }
+    }
+
+    private func checkpointLocked(truncate: Bool) throws {
+        try database.writeWithoutTransaction { db in
+            var remaining: Int32 = 0
+            // Emptying the log waits for readers; it is not worth waiting for.
+            let connection = try db.handle
+            try db.execute(sql: "PRAGMA busy_timeout = 0")
+            let outcome = Result { try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) } }
+            try db.execute(sql: "PRAGMA busy_timeout = 10000")
+            try outcome.get()
+        }
+    }
+
+    // The schema, and the core's writers
+
+    /// Brings the cached schema up to what the database says. Runs in the transaction that relies on it.
+    func refreshSchema(_ db: Database) throws {
+        let generation =
+            try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'")) ?? 0
+        guard generation != schemaGeneration else { return }
+        types = try StoredType.fetchAll(db)
+        schemaGeneration = generation
+    }
+
+    /// The core's writer of a type's table, ready for the transaction at hand.
+    func writer(_ db: Database, for type: StoredType) throws -> TableWriter {
+        let siblings = types.filter { $0.id != type.id }.map(\.table)
+        let writer: TableWriter
+        if let existing = writers[type.id] {
+            writer = existing
+            try writer.update(type: type, siblings: siblings)
+        } else {
+            writer = try TableWriter(db, seed: identity.digestSeed, type: type, siblings: siblings)
+            writers[type.id] = writer
+        }
+        // Somebody else has written since: what a load remembers of the names is no longer all.
+        let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
+        if version != dataVersion {
+            for writer in writers.values { tide_writer_load_forget(writer.pointer) }
+            dataVersion = version
+            try completeLoads(db, of: types.filter { $0.id != type.id })
+        }
+        return writer
+    }
+
+    /// Builds the indexes that an interrupted load of another process has left out: names are looked up in all types.
+    private func completeLoads(_ db: Database, of types: [StoredType]) throws {
+        let handle = try db.handle
+        for type in types {
+            try checked { tide_writer_index_build(handle, type.table, type.indexName, &$0) }
+        }
+    }
+
+    /// Builds the indexes that loads of this process have left out.
+    func endLoads() throws {
+        for type in types {
+            guard let writer = writers[type.id], writer.isLoading else { continue }
+            try checked { tide_writer_load_end(writer.pointer, &$0) }
+        }
+    }
+}
+
+/// The number that the core writes after each commit; the store keeps it for as long as its connection lives.
+///
+/// `@unchecked Sendable`: written and read on the store's writing connection only.
+private final class LogLength: @unchecked Sendable {
+    let frames: UnsafeMutablePointer<Int32>
+
+    init() {
+        frames = .allocate(capacity: 1)
+        frames.initialize(to: 0)
+    }
+
+    deinit { frames.deallocate() }
+}

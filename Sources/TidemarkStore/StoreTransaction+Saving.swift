@@ -1,0 +1,213 @@
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Saves edits in one transaction, all or none: merges each with what the store has by then.
+    ///
+    /// - Parameters:
+    ///   - schemas: Types that the edits need.
+    ///   - policy: The merge policy of a type.
+    ///   - check: Called for each record that would change with its values before and after; what it throws keeps everything back.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `check` throws; ``StoreError``.
+    package func save(
+        _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
+        policy: (String) -> MergePolicy
+    ) throws -> SaveOutcome {
+        let outcome: Result<SaveOutcome, any Error> = try transact("save", author: author) { transaction in
+            do {
+                for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
+                return .success(try transaction.save(edits, blobs: blobs, policy: policy))
+            } catch let error as StoreError {
+                throw error
+            } catch let error as DatabaseError {
+                throw error
+            } catch {
+                transaction.isAbandoned = true
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
+    }
+}
+
+/// A record as it is to be, and as it is in the store.
+struct SettledRecord {
+    let type: StoredType
+    let name: String
+    /// Its row; `nil` where it is not there.
+    let row: Int64?
+    let current: [String: FieldValue]
+    /// `nil` for its deletion.
+    let values: [String: FieldValue]?
+}
+
+extension StoreTransaction {
+    fileprivate func save(
+        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy
+    ) throws -> SaveOutcome {
+        var settled: [SettledRecord] = []
+        var unresolved: [RecordMerge.Unresolved] = []
+        for edit in edits {
+            do {
+                if let record = try settle(edit, policy: policy(edit.record.type)) { settled.append(record) }
+            } catch let error as RecordMerge.Unresolved {
+                unresolved.append(error)
+            }
+        }
+        guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
+        try register(blobs)
+        try apply(settled, policy: policy)
+        var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
+        for edit in edits {
+            guard let type = type(named: edit.record.type) else { continue }
+            let name = replaced[edit.record] ?? edit.record.name
+            outcome.saved[edit.record] = .some(try find(name, type: type)?.state)
+        }
+        outcome.transaction = counts.isUnchanged ? nil : id
+        return outcome
+    }
+
+    func register(_ blobs: [BlobStore.Blob]) throws {
+        for blob in blobs {
+            try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
+                .execute(arguments: [blob.id, blob.size, blob.media])
+        }
+    }
+
+    // Merging
+
+    private func settle(_ edit: RecordEdit, policy: MergePolicy) throws -> SettledRecord? {
+        guard let type = type(named: edit.record.type) else {
+            // What is to be deleted from a type that there is not is gone already.
+            if edit.values == nil { return nil }
+            _ = try knownType(named: edit.record.type)
+            return nil
+        }
+        let found = try find(edit.record.name, type: type)
+        let current = found?.state.values
+        func settled(_ values: [String: FieldValue]?) -> SettledRecord {
+            SettledRecord(type: type, name: found?.name ?? edit.record.name, row: found?.row, current: current ?? [:], values: values)
+        }
+        /// The values given, and the store's for fields that they do not speak of.
+        func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
+            let spoken = Set(edit.fields.map(\.name))
+            return values.merging((others ?? [:]).filter { !spoken.contains($0.key) }) { mine, _ in mine }
+        }
+        switch edit.base {
+        case .any:
+            return settled(edit.values.map { completed($0, with: current) })
+        case .loaded(let version, let values) where version == found?.state.version:
+            return settled(edit.values.map { completed($0, with: values) })
+        case .none, .loaded:
+            var ancestor: RecordVersion?
+            var since: Int64 = 0
+            if case .loaded(let version, let values) = edit.base { (ancestor, since) = (RecordVersion(values), version) }
+            let local = edit.values.map { given in
+                let values = completed(given, with: ancestor?.values ?? current)
+                let now = EditTime(microseconds: time, device: connection.identity.device.uuidString)
+                let times = edit.fields.map { ($0.name, edit.times[$0.name]?.clamped(to: time) ?? now) }
+                return RecordVersion(values, times: Dictionary(times, uniquingKeysWith: { $1 }))
+            }
+            let store = try found.map { found in
+                RecordVersion(found.state.values, times: try editTimes(type: type, row: found.row, since: since))
+            }
+            let merge = RecordMerge(type: type.name, record: edit.record.name, ancestor: ancestor, local: local, store: store)
+            let (values, conflicts) = try merge.run(policy)
+            log(conflicts)
+            if values == nil, found == nil { return nil }
+            return settled(values)
+        }
+    }
+
+    /// When the fields of a record were edited after a version of it.
+    ///
+    /// - Complexity: A look-up for each change of the record since.
+    func editTimes(type: StoredType, row: Int64, since version: Int64) throws -> [String: EditTime] {
+        let device = connection.identity.device.uuidString
+        var times: [String: EditTime] = [:]
+        for change in try RecordHistory(db, type: type, rowID: row, oldest: version + 1)?.changes ?? [] {
+            let time = EditTime(microseconds: change.transaction.time, device: device).clamped(to: self.time)
+            let fields = change.kind == .insert ? type.fields.map(\.name) : change.fields.map(\.field)
+            for field in fields where times[field] == nil { times[field] = time }
+        }
+        return times
+    }
+
+    // Records
+
+    struct FoundRecord {
+        let row: Int64
+        let name: String
+        let state: StoredVersion
+    }
+
+    /// The record of a name; of a UUID also where it was written in upper case.
+    func find(_ name: String, type: StoredType) throws -> FoundRecord? {
+        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        let statement = try db.cachedStatement(
+            sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)")
+        guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: name)]) else { return nil }
+        return try FoundRecord(row, type: type)
+    }
+
+    func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
+        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
+        return try Row.fetchOne(statement, arguments: [id]).map { try FoundRecord($0, type: type) }
+    }
+
+    /// Writes records as they were settled: what differs of those that stay, and deletes the others.
+    func apply(_ records: [SettledRecord], policy: (String) -> MergePolicy) throws {
+        var types: [StoredType] = []
+        for record in records where !types.contains(where: { $0.id == record.type.id }) { types.append(record.type) }
+        for type in types {
+            let mine = records.filter { $0.type.id == type.id }
+            try delete(mine.compactMap { $0.values == nil ? $0.row : nil }.sorted(), type: type)
+            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            for record in mine {
+                guard let values = record.values else { continue }
+                let fields = type.schema.fields.filter { record.row == nil ? values[$0.name] != nil : values[$0.name] != record.current[$0.name] }
+                // A record without values is still one.
+                if record.row != nil, fields.isEmpty { continue }
+                try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
+            }
+            guard batch.rowCount > 0 else { continue }
+            batch.digest(seed: connection.identity.digestSeed)
+            try write(batch, type: type, uniquePolicy: policy(type.name))
+            if let refused = batch.rejections.first {
+                throw StoreError(.invalid, "\(type.name) can't be saved: \(refused.message)")
+            }
+        }
+    }
+
+    // The log of conflicts
+
+    func logConflicts() throws {
+        for conflict in conflicts {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO tide_conflicts (transaction_id, type, record, field, ancestor, local, store, winner, policy)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                id, conflict.type, conflict.record, conflict.field, conflict.ancestor?.logText, conflict.local?.logText,
+                conflict.store?.logText, conflict.winner.rawValue, conflict.policy,
+            ])
+        }
+    }
+}
+
+extension StoreTransaction.FoundRecord {
+    init(_ row: Row, type: StoredType) throws {
+        let record = try StoredRecord(row, type: type)
+        self.init(row: row[0], name: record.name, state: StoredVersion(record, type: type))
+    }
+}
+
+extension StoredVersion {
+    init(_ record: StoredRecord, type: StoredType) {
+        var values: [String: FieldValue] = [:]
+        for (field, value) in zip(type.fields, record.values) { values[field.name] = value }
+        self.init(version: record.version, values: values)
+    }
+}

@@ -1,0 +1,64 @@
+import GRDB
+import TidemarkModel
+
+extension StoreTransaction {
+    /// Has records become one that agree in a unique key of their type with one that some changes of this transaction have touched.
+    ///
+    /// The lowest name stays, by its bytes. What was edited later is the local side of the merge, so that all devices, which know the
+    /// same edits, end with the same.
+    ///
+    /// - Complexity: A look-up in the key's index for each touched record.
+    func settleUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy) throws {
+        let touched = try StoredChange.fetchAll(db, in: changes).filter { $0.typeID == type.id && $0.kind != .delete }
+        for (ordinal, key) in type.uniqueKeys.enumerated() {
+            let columns = key.compactMap { name in type.fields.first { $0.name == name }?.column }
+            let equal = columns.map { "o.\"\($0)\" = r.\"\($0)\"" }.joined(separator: " AND ")
+            // Where a field of the key has no value, it tells nothing; with `=` such rows never agree.
+            let sql = """
+                SELECT o._id FROM "\(type.table)" r JOIN "\(type.table)" o INDEXED BY "tide_unique_\(type.table)_\(ordinal)"
+                ON \(equal) WHERE r._id = ? ORDER BY o._id
+                """
+            for change in touched {
+                for row in change.rows {
+                    let rows = try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [row])
+                    if rows.count > 1 { try unite(rows, type: type, policy) }
+                }
+            }
+        }
+    }
+
+    private func unite(_ rows: [Int64], type: StoredType, _ policy: MergePolicy) throws {
+        var records: [(found: FoundRecord, time: Int64)] = []
+        for row in rows {
+            guard let found = try find(row: row, type: type) else { continue }
+            let times = try editTimes(type: type, row: row, since: 0)
+            records.append((found, times.values.map(\.microseconds).max() ?? 0))
+        }
+        records.sort { Array($0.found.name.utf8).lexicographicallyPrecedes(Array($1.found.name.utf8)) }
+        guard let first = records.first else { return }
+        var (values, time) = (first.found.state.values, first.time)
+        var times = try editTimes(type: type, row: first.found.row, since: 0)
+        for other in records.dropFirst() {
+            let theirs = RecordVersion(other.found.state.values, times: try editTimes(type: type, row: other.found.row, since: 0))
+            let mine = RecordVersion(values, times: times)
+            let isLater = other.time > time
+            let merge = RecordMerge(
+                type: type.name, record: first.found.name, ancestor: nil, local: isLater ? theirs : mine, store: isLater ? mine : theirs)
+            let (merged, conflicts) = try merge.run(policy)
+            log(conflicts)
+            values = merged ?? values
+            times.merge(theirs.times) { max($0, $1) }
+            time = max(time, other.time)
+            replaced[RecordName(type: type.name, name: other.found.name)] = first.found.name
+        }
+        let settled =
+            records.dropFirst().map {
+                SettledRecord(type: type, name: $0.found.name, row: $0.found.row, current: $0.found.state.values, values: nil)
+            } + [
+                SettledRecord(
+                    type: type, name: first.found.name, row: first.found.row, current: first.found.state.values, values: values)
+            ]
+        // With the duplicates gone, what is written agrees with no other.
+        try apply(settled, policy: { _ in policy })
+    }
+}

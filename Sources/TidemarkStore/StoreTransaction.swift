@@ -1,0 +1,229 @@
+import CTideCore
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Who writes, and where what is written comes from.
+package struct TransactionAuthor: Hashable, Sendable {
+    /// A name that the program gives itself.
+    package var name: String
+    package var origin: HistoryOrigin
+
+    package init(_ name: String, origin: HistoryOrigin) {
+        self.name = name
+        self.origin = origin
+    }
+}
+
+/// A transaction on its way: what is written through it becomes durable together, and is one transaction of history.
+///
+/// It is valid within the call that it is given to.
+package final class StoreTransaction {
+    let db: Database
+    let connection: StoreConnection
+    let id: Int64
+    /// Microseconds since 1970 UTC; later than that of every transaction before.
+    package let time: Int64
+    private let author: TransactionAuthor
+    private let writer: UUID
+    let firstChange: Int64
+    private var nextChange: Int64
+    private(set) var counts = ChangeCounts()
+    /// What was settled, in order.
+    private(set) var conflicts: [MergeConflict] = []
+    /// Records that have become one with another of their unique key: by their names, the names that they have now.
+    var replaced: [RecordName: String] = [:]
+    private var changedTables: Set<String> = []
+    /// Nothing of it is to be written; said when a result is found out that rules it out.
+    var isAbandoned = false
+
+    init(_ db: Database, connection: StoreConnection, author: TransactionAuthor, writer: UUID) throws {
+        self.db = db
+        self.connection = connection
+        self.author = author
+        self.writer = writer
+        firstChange = try StoreCounters.change(db)
+        id = try StoreCounters.transaction(db)
+        nextChange = firstChange
+        // A clock that was set back, or stands still, does not make history go backwards.
+        let last = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT time FROM tide_transactions WHERE id = ?"), arguments: [id - 1])
+        let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
+        time = max(now, (last ?? .min).addingReportingOverflow(1).partialValue)
+    }
+
+    // The schema
+
+    /// The type of that name; `nil` when the store has none.
+    func type(named name: String) -> StoredType? { connection.types.first { $0.name == name } }
+
+    func knownType(named name: String) throws -> StoredType {
+        guard let type = type(named: name) else {
+            throw StoreError(
+                .schema,
+                "the store has no record type '\(name)', and in production the schema is fixed. "
+                    + "Types it has: \(connection.types.map(\.name).joined(separator: ", "))")
+        }
+        return type
+    }
+
+    /// Makes sure that a type and its fields are there.
+    ///
+    /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
+    ///   another type.
+    package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
+        guard let stored = type(named: schema.name) else {
+            guard environment == .development else { return _ = try knownType(named: schema.name) }
+            try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
+            try connection.refreshSchema(db)
+            return try declareUniqueKeys(schema, environment: environment)
+        }
+        var missing: [RecordTypeSchema.Field] = []
+        for field in schema.fields {
+            if let known = stored.fields.first(where: { $0.name == field.name }) {
+                guard known.type == field.type else {
+                    throw StoreError(
+                        .schema, "field '\(field.name)' of \(schema.name) is \(known.type) in the store, not \(field.type)")
+                }
+            } else {
+                missing.append(field)
+            }
+        }
+        guard missing.isEmpty || environment == .development else {
+            throw StoreError(
+                .schema, "\(schema.name) has no field '\(missing[0].name)', and in production the schema is fixed")
+        }
+        if !missing.isEmpty {
+            try stored.addFields(db, missing)
+            try connection.refreshSchema(db)
+        }
+        if let nameField = schema.nameField, let stored = type(named: schema.name), stored.canHaveNameField(nameField) {
+            try stored.setNameField(db, to: nameField)
+            try connection.refreshSchema(db)
+        }
+        try declareUniqueKeys(schema, environment: environment)
+    }
+
+    private func declareUniqueKeys(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
+        for key in schema.uniqueKeys {
+            guard let stored = type(named: schema.name), !stored.uniqueKeys.contains(key) else { continue }
+            guard environment == .development else {
+                throw StoreError(
+                    .schema, "\(schema.name) has no unique key of \(key.joined(separator: ", ")), and in production the schema is fixed")
+            }
+            try stored.addUniqueKey(db, key)
+            try connection.refreshSchema(db)
+        }
+    }
+
+    /// Makes the type and the fields of a batch, in the development environment.
+    func growSchema(for batch: RecordBatch, type name: String, nameField: String?) throws {
+        let type = type(named: name)
+        guard type != nil || batch.liveCount > 0 else { return }
+        let known = Set(type?.fields.map(\.name) ?? [])
+        let new = batch.columns.compactMap { column -> RecordTypeSchema.Field? in
+            guard !known.contains(column.name), column.isUsed, let type = FieldType(code: column.typeCode) else { return nil }
+            return .init(name: column.name, type: type)
+        }
+        let needsNameField = nameField.map { type?.canHaveNameField($0) ?? true } ?? false
+        guard type == nil || !new.isEmpty || needsNameField else { return }
+        try declare(RecordTypeSchema(name: name, nameField: nameField, fields: new), environment: .development)
+    }
+
+    // Writing
+
+    /// Writes a batch. Refused rows are noted in it.
+    ///
+    /// - Parameters:
+    ///   - isLoad: Whether a type that is empty is loaded without its index until loads end.
+    ///   - blobs: Those that the batch's rows name, durable already.
+    ///   - uniquePolicy: How records that agree in a unique key become one; `nil` to leave them.
+    /// - Complexity: O(n log n) in the batch's rows.
+    @discardableResult
+    func write(
+        _ batch: RecordBatch, type: StoredType, isLoad: Bool = false, blobs: [BlobStore.Blob] = [],
+        uniquePolicy: MergePolicy? = .mergeByPropertyObjectTrump
+    ) throws -> ChangeCounts {
+        let writer = try connection.writer(db, for: type)
+        if let base = connection.base { try base.bring(batch.keys, to: db, types: connection.types) }
+        if isLoad { try checked { tide_writer_load_begin(writer.pointer, &$0) } }
+        var written = tide_counts()
+        let first = nextChange
+        let pointer = batch.pointer
+        try counting(type) { counters in
+            try checked {
+                tide_writer_apply(writer.pointer, pointer, StoreFormat.defaultZone, id, &counters, &written, &$0)
+            }
+        }
+        // A row that was refused after its files had been taken in names nothing.
+        let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
+        for blob in blobs where named?.contains(blob.id) ?? true {
+            try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
+                .execute(arguments: [blob.id, blob.size, blob.media])
+        }
+        let counts = note(written, type)
+        if !type.uniqueKeys.isEmpty, let policy = uniquePolicy {
+            try settleUniqueKeys(of: type, changes: first..<nextChange, policy)
+        }
+        return counts
+    }
+
+    /// Deletes records by their row ids; history keeps their values.
+    ///
+    /// - Complexity: O(n) look-ups.
+    @discardableResult
+    func delete(_ rows: [Int64], type: StoredType) throws -> ChangeCounts {
+        let writer = try connection.writer(db, for: type)
+        var written = tide_counts()
+        try counting(type) { counters in
+            try checked { tide_writer_delete(writer.pointer, rows, rows.count, id, &counters, &written, &$0) }
+        }
+        return note(written, type)
+    }
+
+    private func counting(_ type: StoredType, _ body: (inout tide_counters) throws -> Void) throws {
+        let row = try StoreCounters.row(db, type: type)
+        var counters = tide_counters(next_row: row, next_change: nextChange)
+        try body(&counters)
+        nextChange = counters.next_change
+        guard counters.next_row != row else { return }
+        try db.cachedStatement(sql: "UPDATE tide_types SET next_row = ? WHERE id = ?")
+            .execute(arguments: [counters.next_row, type.id])
+    }
+
+    private func note(_ written: tide_counts, _ type: StoredType) -> ChangeCounts {
+        let counts = ChangeCounts(
+            inserted: Int(written.inserted), updated: Int(written.updated), unchanged: Int(written.unchanged),
+            deleted: Int(written.deleted))
+        if !counts.isUnchanged { changedTables.insert(type.table) }
+        self.counts += counts
+        return counts
+    }
+
+    /// Logs conflicts that were settled.
+    func log(_ settled: [MergeConflict]) { conflicts += settled }
+
+    /// Notes the transaction in history, if it changed anything, and its conflicts.
+    func end() throws {
+        try logConflicts()
+        guard !counts.isUnchanged else { return }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_transactions
+                    (id, time, author, origin, writer, inserted, updated, deleted, first_change, last_change)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            id, time, author.name, author.origin.rawValue, writer.uuidString, counts.inserted, counts.updated, counts.deleted,
+            firstChange, nextChange - 1,
+        ])
+        try db.cachedStatement(
+            sql: """
+                UPDATE tide_counters SET value = CASE name WHEN 'next_transaction' THEN ? ELSE ? END
+                WHERE name IN ('next_transaction', 'next_change')
+                """
+        ).execute(arguments: [id + 1, nextChange])
+        // The core's writes pass GRDB by: whoever observes the tables is told.
+        for table in changedTables { try db.notifyChanges(in: Table(table)) }
+    }
+}
