@@ -13,6 +13,7 @@ let package = Package(
     name: "tidemark",
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
+        .library(name: "Tidemark", targets: ["Tidemark", "TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
@@ -57,6 +58,10 @@ let package = Package(
             name: "TidemarkStore",
             dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
+        // What programs use: containers of typed records.
+        .target(
+            name: "Tidemark", dependencies: ["TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
         // Bulk import and export.
         .target(
             name: "TidemarkTransfer", dependencies: ["CTideManifest", "TidemarkModel", "TidemarkStore"], swiftSettings: strict),
@@ -83,6 +88,9 @@ let package = Package(
             name: "TidemarkStoreTests",
             dependencies: ["TestSupport", "TidemarkStore", "WALReset", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkTests",
+            dependencies: ["TestSupport", "Tidemark", .product(name: "GRDB", package: "GRDB.swift")], swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],

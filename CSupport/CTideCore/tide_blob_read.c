@@ -140,7 +140,19 @@ static tide_status refuse_changed(const char *path, tide_error *error) {
         error, TIDE_REJECT_ASSET_CHANGED, "'%.300s' changed while it was read; import it again when it is at rest", path);
 }
 
-static tide_status stream(tide_intake *intake, int source, const char *path, tide_content *content, tide_error *error) {
+/// Where a content comes from: an open file, or memory.
+typedef struct tide_origin {
+    int descriptor;
+    const uint8_t *bytes;
+} tide_origin;
+
+static ssize_t origin_read(tide_origin origin, uint8_t *buffer, size_t length, uint64_t offset) {
+    if (!origin.bytes) return tide_read_fully(origin.descriptor, buffer, length, (off_t)offset);
+    memcpy(buffer, origin.bytes + offset, length);
+    return (ssize_t)length;
+}
+
+static tide_status stream(tide_intake *intake, tide_origin origin, const char *path, tide_content *content, tide_error *error) {
     int staged = -1;
     if (!intake->store->dry_run) {
         tide_status status = tide_stage_open(intake->store, content, &staged, error);
@@ -150,7 +162,7 @@ static tide_status stream(tide_intake *intake, int source, const char *path, tid
     tide_status result = TIDE_OK;
     for (uint64_t offset = 0; offset < content->size && !result;) {
         size_t length = content->size - offset < stream_chunk ? (size_t)(content->size - offset) : stream_chunk;
-        ssize_t count = tide_read_fully(source, intake->buffer, length, (off_t)offset);
+        ssize_t count = origin_read(origin, intake->buffer, length, offset);
         if (count < 0) {
             result = tide_error_reject(
                 error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
@@ -173,12 +185,12 @@ static tide_status stream(tide_intake *intake, int source, const char *path, tid
 #endif
     content->digest = XXH3_128bits_digest(intake->hash);
     // From here on the staged copy is what counts: nobody else can change it.
-    content->descriptor = staged >= 0 ? staged : source;
+    content->descriptor = staged >= 0 ? staged : origin.descriptor;
     return result;
 }
 
-static tide_status read_small(tide_intake *intake, int source, const char *path, tide_content *content, tide_error *error) {
-    ssize_t count = tide_read_fully(source, intake->buffer, (size_t)content->size, 0);
+static tide_status read_small(tide_intake *intake, tide_origin origin, const char *path, tide_content *content, tide_error *error) {
+    ssize_t count = origin_read(origin, intake->buffer, (size_t)content->size, 0);
     if (count < 0) {
         return tide_error_reject(
             error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
@@ -242,11 +254,11 @@ tide_status tide_intake_file(
     if (content.size == 0) {
         status = tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", path);
     } else if (content.size <= small_file) {
-        status = read_small(intake, source, path, &content, error);
+        status = read_small(intake, (tide_origin){.descriptor = source}, path, &content, error);
     } else {
         // A film among the photos is not copied to find out that it is none.
         if (exif) status = image_check(&content, path, true, &blob->image, error);
-        if (!status) status = stream(intake, source, path, &content, error);
+        if (!status) status = stream(intake, (tide_origin){.descriptor = source}, path, &content, error);
     }
     if (!status && !is_unchanged(source, &before)) status = refuse_changed(path, error);
     if (!status) status = image_check(&content, path, exif != NULL, &blob->image, error);
@@ -257,5 +269,23 @@ tide_status tide_intake_file(
     close(source);
     blob->size = content.size;
     blob->modified = microseconds(TIDE_MODIFIED(before));
+    return status;
+}
+
+tide_status tide_intake_bytes(
+    tide_intake *intake, const void *bytes, size_t length, const char *name, tide_blob *blob, tide_error *error
+) {
+    *blob = (tide_blob){.size = length};
+    if (length == 0) return tide_error_reject(error, TIDE_REJECT_ASSET_EMPTY, "'%.300s' is empty", name);
+    tide_origin origin = {.descriptor = -1, .bytes = bytes};
+    tide_content content = {.descriptor = -1, .size = length};
+    tide_status status = length <= small_file ? read_small(intake, origin, name, &content, error)
+                                              : stream(intake, origin, name, &content, error);
+    // A dry run has no staged copy to look into.
+    bool is_there = content.memory || content.descriptor >= 0;
+    if (!status && is_there) status = image_check(&content, name, false, &blob->image, error);
+    if (!status && is_there) status = tide_content_put(intake, &content, blob, error);
+    if (status) tide_stage_drop(intake->store, &content);
+    if (content.descriptor >= 0) close(content.descriptor);
     return status;
 }

@@ -1,5 +1,8 @@
 /// Moments as they are stored: microseconds since 1970 UTC.
 public enum Timestamp {
+    /// From the year 0 to the end of the year 9999, as RFC 3339 has them.
+    public static let range: ClosedRange<Int64> = -62_167_219_200_000_000...253_402_300_799_999_999
+
     /// The RFC 3339 text of a moment, in UTC, with as many decimals (0, 3 or 6) as it needs.
     public static func text(microseconds: Int64) -> String {
         let second = 1_000_000 as Int64

@@ -117,6 +117,28 @@ package final class IntakeWorkers: @unchecked Sendable {
         }
     }
 
+    /// Takes in a file below the root.
+    package func takeIn(file path: String) throws(StoreError) -> BlobStore.Blob {
+        try takeIn { blob, error in tide_intake_file(pointers[0], path, &blob, nil, &error) }
+    }
+
+    /// Takes in bytes; `name` says in errors what they are.
+    package func takeIn(_ bytes: UnsafeRawBufferPointer, name: String) throws(StoreError) -> BlobStore.Blob {
+        try takeIn { blob, error in tide_intake_bytes(pointers[0], bytes.baseAddress, bytes.count, name, &blob, &error) }
+    }
+
+    private func takeIn(_ body: (inout tide_blob, inout tide_error) -> tide_status) throws(StoreError) -> BlobStore.Blob {
+        var blob = tide_blob()
+        var error = tide_error()
+        let status = body(&blob, &error)
+        guard status != TIDE_REJECTED else { throw StoreError(.invalid, error.text) }
+        try checked { it in
+            it = error
+            return status
+        }
+        return BlobStore.Blob(blob)
+    }
+
     /// Runs a call of the core that visits blobs, and collects these.
     package func collectBlobs(
         _ body: (UnsafeMutableRawPointer, tide_blob_visitor, inout tide_error) -> tide_status
@@ -127,14 +149,17 @@ package final class IntakeWorkers: @unchecked Sendable {
                 body(
                     UnsafeMutableRawPointer(list),
                     { context, blob in
-                        let blob = blob.pointee
-                        let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-                        context!.assumingMemoryBound(to: [BlobStore.Blob].self).pointee.append(
-                            BlobStore.Blob(
-                                id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new))
+                        context!.assumingMemoryBound(to: [BlobStore.Blob].self).pointee.append(BlobStore.Blob(blob.pointee))
                     }, &error)
             }
         }
         return blobs
+    }
+}
+
+extension BlobStore.Blob {
+    fileprivate init(_ blob: tide_blob) {
+        let id = withUnsafeBytes(of: blob.id) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        self.init(id: id, size: Int64(blob.size), media: Int(blob.image.media.rawValue), isNew: blob.is_new)
     }
 }

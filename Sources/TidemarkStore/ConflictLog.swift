@@ -22,7 +22,8 @@ extension StoreReader {
     /// The conflicts that were settled last, newest first.
     public func conflicts(limit: Int? = nil) throws(StoreError) -> [LoggedConflict] {
         try read("read the log of conflicts") { db in
-            try Row.fetchAll(db, sql: "SELECT * FROM tide_conflicts ORDER BY id DESC LIMIT ?", arguments: [limit ?? -1]).map { row in
+            try Row.fetchAll(db, sql: "SELECT * FROM tide_conflicts ORDER BY id DESC LIMIT ?", arguments: [limit ?? -1]).map {
+                row in
                 let table = "tide_conflicts"
                 guard let winner = MergeConflict.Winner(rawValue: try row.stored("winner", of: table)) else {
                     throw StoreError(.corrupt, "tide_conflicts has a row whose winner cannot be one")

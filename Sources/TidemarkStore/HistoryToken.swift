@@ -54,3 +54,8 @@ struct HistoryFloor {
         try db.execute(sql: sql, arguments: [change, "first_change"])
     }
 }
+
+extension HistoryToken {
+    /// Another place in the same history.
+    package init(_ other: HistoryToken, transaction: Int64) { self.init(history: other.history, transaction: transaction) }
+}

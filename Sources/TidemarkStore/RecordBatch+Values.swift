@@ -34,7 +34,8 @@ extension RecordBatch {
     private func cell(_ value: FieldValue?, field: RecordTypeSchema.Field) throws(StoreError) -> tide_cell {
         guard let value else { return tide_cell(kind: UInt8(TIDE_KIND_NULL.rawValue)) }
         guard value.type == field.type else {
-            throw StoreError(.invalid, "the field '\(field.name)' is \(field.type); a value of \(value.type) can't be stored in it")
+            throw StoreError(
+                .invalid, "the field '\(field.name)' is \(field.type); a value of \(value.type) can't be stored in it")
         }
         switch value {
         case .int64(let number), .timestamp(let number):
@@ -47,7 +48,8 @@ extension RecordBatch {
             cell.real = number
             return cell
         case .bytes(let bytes):
-            return try bytes.withUnsafeBytes { bytes in Result { () throws(StoreError) in try text(bytes, kind: TIDE_KIND_BLOB) } }.get()
+            return try bytes.withUnsafeBytes { bytes in Result { () throws(StoreError) in try text(bytes, kind: TIDE_KIND_BLOB) }
+            }.get()
         case .string(let string), .location(let string), .reference(let string), .asset(let string), .list(let string, _):
             var string = string
             return try text(&string, field: field)
@@ -68,7 +70,8 @@ extension RecordBatch {
 
     private func text(_ bytes: UnsafeRawBufferPointer, kind: tide_kind) throws(StoreError) -> tide_cell {
         guard bytes.count <= Self.valueLimit else {
-            throw StoreError(.invalid, "a value of \(bytes.count) bytes is too long: at most \(Self.valueLimit) can be stored in a field")
+            throw StoreError(
+                .invalid, "a value of \(bytes.count) bytes is too long: at most \(Self.valueLimit) can be stored in a field")
         }
         var span = tide_span()
         try invalid { _ in tide_batch_text_add(pointer, bytes.baseAddress, bytes.count, &span) }

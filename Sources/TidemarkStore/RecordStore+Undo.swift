@@ -108,14 +108,14 @@ extension StoreTransaction {
             switch change.kind {
             case .insert: values = nil
             case .update, .delete:
-                for field in change.fields { values = values ?? [:]; values![field.field] = field.before }
-                if change.kind == .delete, values == nil { values = [:] }
+                var before = values ?? [:]
+                for field in change.fields { before[field.field] = field.before }
+                values = before
             }
         }
         let merge = RecordMerge(
             type: it.type.name, record: history.name, ancestor: after.map { RecordVersion($0) },
             local: values.map { RecordVersion($0) }, store: found.map { RecordVersion($0.state.values) })
-        // What the undone transaction had deleted, and is there again.
         let (merged, conflicts) = try merge.run(policy)
         log(conflicts)
         if merged == nil, found == nil { return nil }

@@ -23,25 +23,30 @@ public actor RecordStore {
     /// Names this opening of the store in history, so that its own transactions can be told from others'.
     package nonisolated let writer = UUID()
     let connection: StoreConnection
+    private let doorbell: Doorbell?
+    /// The last transaction that observers of ``reader`` know of.
+    private var noticed: Int64?
 
     /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left.
     ///
     /// - Parameters:
     ///   - lockTimeout: How long a write waits for other processes' writes.
     ///   - readsConcurrently: Whether ``reader`` reads while something is written. If not, it waits.
+    ///   - doorbell: Is rung after each transaction, for other processes.
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`,
     ///   `corrupt` or `io`.
     public init(
         container: ContainerDirectory, scope: DatabaseScope = .private, lockTimeout: Duration = .seconds(30),
-        readsConcurrently: Bool = false
+        readsConcurrently: Bool = false, doorbell: Doorbell? = nil
     ) throws(StoreError) {
         try self.init(
-            container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: nil)
+            container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently,
+            doorbell: doorbell, base: nil)
     }
 
     init(
         container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool = false,
-        base: DryRunBase?
+        doorbell: Doorbell? = nil, base: DryRunBase?
     ) throws(StoreError) {
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
@@ -51,6 +56,7 @@ public actor RecordStore {
             throw StoreError(error, doing: "look into \(container.store(scope).path)")
         }
         self.connection = connection
+        self.doorbell = doorbell
         self.container = container
         self.scope = scope
         identity = connection.identity
@@ -71,13 +77,39 @@ public actor RecordStore {
     package func transact<Result>(
         _ what: String, author: TransactionAuthor, _ body: (StoreTransaction) throws -> Result
     ) throws(StoreError) -> Result {
-        try connection.locked(what) { db in
+        let (result, changed): (Result, Int64?) = try connection.locked(what) { db in
             try connection.refreshSchema(db)
             let transaction = try StoreTransaction(db, connection: connection, author: author, writer: writer)
             let result = try body(transaction)
-            guard !transaction.isAbandoned else { return (result, .rollback) }
+            guard !transaction.isAbandoned else { return ((result, nil), .rollback) }
             try transaction.end()
-            return (result, .commit)
+            return ((result, transaction.counts.isUnchanged ? nil : transaction.id), .commit)
+        }
+        if let changed { doorbell?.ring(transaction: changed, scope: scope) }
+        return result
+    }
+
+    /// Has GRDB's observations look again at what other processes have written.
+    package func noticeOthers() throws(StoreError) {
+        let (noticed, writer) = (noticed, writer.uuidString)
+        self.noticed = try connection.read("look for others' changes") { db in
+            let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_transactions")) ?? 0
+            guard last > noticed ?? 0 else { return last }
+            let sql = """
+                SELECT DISTINCT y.table_name FROM tide_transactions t
+                JOIN tide_changes c ON c.id BETWEEN t.first_change AND t.last_change JOIN tide_types y ON y.id = c.type_id
+                WHERE t.id > ? AND t.writer <> ?
+                """
+            // At the first time it is not known what they know.
+            let tables =
+                try noticed == nil
+                ? String.fetchAll(db, sql: "SELECT table_name FROM tide_types")
+                : String.fetchAll(db, sql: sql, arguments: [noticed, writer])
+            try db.inTransaction(.deferred) {
+                for table in tables + ["tide_types"] { try db.notifyChanges(in: Table(table)) }
+                return .commit
+            }
+            return last
         }
     }
 }

@@ -90,7 +90,7 @@ extension StoreError {
     }
 
     /// GRDB's failure, or any other, as an error of ours.
-    init(_ error: any Error, doing what: String) {
+    package init(_ error: any Error, doing what: String) {
         switch error {
         case let error as StoreError:
             self = error

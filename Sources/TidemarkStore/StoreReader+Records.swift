@@ -16,16 +16,20 @@ public struct RecordQuery: Sendable {
     public var type: String
     /// An SQL expression over the fields, `_name` and the bookkeeping columns; `nil` for all.
     public var condition: String?
+    /// What stands for `?` in the condition.
+    public var arguments: StatementArguments
     /// A field, or `_name`; `nil` for the order in which records came.
     public var sortField: String?
     public var isDescending: Bool
     public var limit: Int?
 
     public init(
-        type: String, condition: String? = nil, sortField: String? = nil, isDescending: Bool = false, limit: Int? = nil
+        type: String, condition: String? = nil, arguments: StatementArguments = StatementArguments(), sortField: String? = nil,
+        isDescending: Bool = false, limit: Int? = nil
     ) {
         self.type = type
         self.condition = condition
+        self.arguments = arguments
         self.sortField = sortField
         self.isDescending = isDescending
         self.limit = limit
@@ -48,32 +52,9 @@ extension StoreReader {
     public func forEachRecord(_ query: RecordQuery, _ body: (StoredRecord) throws -> Void) throws {
         try database.read { db in
             let type = try storedType(db, named: query.type)
-            let sql = try self.sql(for: query, type: type)
-            let rows: RowCursor
-            do {
-                rows = try Row.fetchCursor(db, sql: sql)
-            } catch {
-                throw Self.failure(error, query)
-            }
-            while let row = try next(of: rows, query) { try body(StoredRecord(row, type: type)) }
+            let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+            try query.forEachRow(db, type: type, columns: columns) { row in try body(StoredRecord(row, type: type)) }
         }
-    }
-
-    private func next(of rows: RowCursor, _ query: RecordQuery) throws(StoreError) -> Row? {
-        do {
-            return try rows.next()
-        } catch {
-            throw Self.failure(error, query)
-        }
-    }
-
-    private static func failure(_ error: any Error, _ query: RecordQuery) -> StoreError {
-        if let condition = query.condition, let error = error as? DatabaseError,
-            ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
-        {
-            return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
-        }
-        return StoreError(error, doing: "read the records")
     }
 
     /// The number of records of a type.
@@ -83,19 +64,49 @@ extension StoreReader {
             return try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0
         }
     }
+}
 
-    private func sql(for query: RecordQuery, type: StoredType) throws -> String {
-        let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+extension RecordQuery {
+    /// Calls `body` for each row that it matches, one at a time.
+    func forEachRow(_ db: Database, type: StoredType, columns: [String], _ body: (Row) throws -> Void) throws {
+        let sql = try sql(type, columns: columns)
+        let rows: RowCursor
+        do {
+            rows = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        } catch {
+            throw failure(error)
+        }
+        while let row = try next(of: rows) { try body(row) }
+    }
+
+    private func next(of rows: RowCursor) throws(StoreError) -> Row? {
+        do {
+            return try rows.next()
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func failure(_ error: any Error) -> StoreError {
+        if let condition, let error = error as? DatabaseError,
+            ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
+        {
+            return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
+        }
+        return StoreError(error, doing: "read the records")
+    }
+
+    private func sql(_ type: StoredType, columns: [String]) throws -> String {
         // What the type's view shows; the view itself may say anything in a store that others have made.
         var sql = "SELECT \(columns.joined(separator: ", ")) FROM (\(type.viewSQL))"
         // On a line of its own, so that a comment in it ends there.
-        if let condition = query.condition { sql += " WHERE (\(condition)\n)" }
-        if let field = query.sortField {
-            sql += " ORDER BY \(try orderColumn(field, type: type)) \(query.isDescending ? "DESC" : "ASC"), _id"
+        if let condition { sql += " WHERE (\(condition)\n)" }
+        if let sortField {
+            sql += " ORDER BY \(try orderColumn(sortField, type: type)) \(isDescending ? "DESC" : "ASC"), _id"
         } else {
-            sql += " ORDER BY _id \(query.isDescending ? "DESC" : "ASC")"
+            sql += " ORDER BY _id \(isDescending ? "DESC" : "ASC")"
         }
-        if let limit = query.limit { sql += " LIMIT \(limit)" }
+        if let limit { sql += " LIMIT \(limit)" }
         return sql
     }
 

@@ -37,6 +37,12 @@ public struct StoreReader: Sendable {
         }
     }
 
+    init(container: ContainerDirectory, scope: DatabaseScope, database: any DatabaseReader) {
+        self.container = container
+        self.scope = scope
+        self.database = database
+    }
+
     /// The record types of the store, with their fields.
     public func types() throws(StoreError) -> [RecordTypeSchema] {
         try read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }

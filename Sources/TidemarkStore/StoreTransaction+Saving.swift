@@ -7,14 +7,15 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
-    ///   - check: Called for each record that would change with its values before and after; what it throws keeps everything back.
+    ///   - check: Runs first, in the transaction; what it throws keeps everything back.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `check` throws; ``StoreError``.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
-        policy: (String) -> MergePolicy
+        policy: @Sendable (String) -> MergePolicy, check: @Sendable (Database) throws -> Void
     ) throws -> SaveOutcome {
         let outcome: Result<SaveOutcome, any Error> = try transact("save", author: author) { transaction in
             do {
+                try check(transaction.db)
                 for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
                 return .success(try transaction.save(edits, blobs: blobs, policy: policy))
             } catch let error as StoreError {
@@ -79,14 +80,14 @@ extension StoreTransaction {
     private func settle(_ edit: RecordEdit, policy: MergePolicy) throws -> SettledRecord? {
         guard let type = type(named: edit.record.type) else {
             // What is to be deleted from a type that there is not is gone already.
-            if edit.values == nil { return nil }
-            _ = try knownType(named: edit.record.type)
-            return nil
+            guard edit.values != nil else { return nil }
+            throw unknownType(edit.record.type)
         }
         let found = try find(edit.record.name, type: type)
         let current = found?.state.values
         func settled(_ values: [String: FieldValue]?) -> SettledRecord {
-            SettledRecord(type: type, name: found?.name ?? edit.record.name, row: found?.row, current: current ?? [:], values: values)
+            SettledRecord(
+                type: type, name: found?.name ?? edit.record.name, row: found?.row, current: current ?? [:], values: values)
         }
         /// The values given, and the store's for fields that they do not speak of.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
@@ -166,7 +167,9 @@ extension StoreTransaction {
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
             for record in mine {
                 guard let values = record.values else { continue }
-                let fields = type.schema.fields.filter { record.row == nil ? values[$0.name] != nil : values[$0.name] != record.current[$0.name] }
+                let fields = type.schema.fields.filter { field in
+                    record.row == nil ? values[field.name] != nil : values[field.name] != record.current[field.name]
+                }
                 // A record without values is still one.
                 if record.row != nil, fields.isEmpty { continue }
                 try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })

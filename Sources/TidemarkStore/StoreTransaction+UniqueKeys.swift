@@ -43,7 +43,8 @@ extension StoreTransaction {
             let mine = RecordVersion(values, times: times)
             let isLater = other.time > time
             let merge = RecordMerge(
-                type: type.name, record: first.found.name, ancestor: nil, local: isLater ? theirs : mine, store: isLater ? mine : theirs)
+                type: type.name, record: first.found.name, ancestor: nil, local: isLater ? theirs : mine,
+                store: isLater ? mine : theirs)
             let (merged, conflicts) = try merge.run(policy)
             log(conflicts)
             values = merged ?? values

@@ -58,13 +58,16 @@ package final class StoreTransaction {
     func type(named name: String) -> StoredType? { connection.types.first { $0.name == name } }
 
     func knownType(named name: String) throws -> StoredType {
-        guard let type = type(named: name) else {
-            throw StoreError(
-                .schema,
-                "the store has no record type '\(name)', and in production the schema is fixed. "
-                    + "Types it has: \(connection.types.map(\.name).joined(separator: ", "))")
-        }
+        guard let type = type(named: name) else { throw unknownType(name) }
         return type
+    }
+
+    func unknownType(_ name: String) -> StoreError {
+        let known = connection.types.map(\.name).joined(separator: ", ")
+        return StoreError(
+            .schema,
+            "the store has no record type '\(name)'" + (known.isEmpty ? "; it has none yet" : "; it has \(known)")
+                + (connection.container.description.environment == .production ? ". In production the schema is fixed" : ""))
     }
 
     /// Makes sure that a type and its fields are there.
@@ -73,7 +76,7 @@ package final class StoreTransaction {
     ///   another type.
     package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
         guard let stored = type(named: schema.name) else {
-            guard environment == .development else { return _ = try knownType(named: schema.name) }
+            guard environment == .development else { throw unknownType(schema.name) }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
             try connection.refreshSchema(db)
             return try declareUniqueKeys(schema, environment: environment)
@@ -109,7 +112,8 @@ package final class StoreTransaction {
             guard let stored = type(named: schema.name), !stored.uniqueKeys.contains(key) else { continue }
             guard environment == .development else {
                 throw StoreError(
-                    .schema, "\(schema.name) has no unique key of \(key.joined(separator: ", ")), and in production the schema is fixed")
+                    .schema,
+                    "\(schema.name) has no unique key of \(key.joined(separator: ", ")), and in production the schema is fixed")
             }
             try stored.addUniqueKey(db, key)
             try connection.refreshSchema(db)

@@ -177,13 +177,14 @@ public struct StoreVerification: Sendable {
     /// Whether the rows are those that history tells of, and the view shows them.
     private func examineCompleteness(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let table = "\"\(type.table)\""
-        let (there, deleted, forgotten) = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = id AND kind = 3),
-                forgotten_deletions FROM tide_types WHERE id = ?
-                """, arguments: [type.id]
-        ).map { ($0[0] as Int64, $0[1] as Int64, $0[2] as Int64) } ?? (0, 0, 0)
+        let (there, deleted, forgotten) =
+            try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = id AND kind = 3),
+                    forgotten_deletions FROM tide_types WHERE id = ?
+                    """, arguments: [type.id]
+            ).map { ($0[0] as Int64, $0[1] as Int64, $0[2] as Int64) } ?? (0, 0, 0)
         let gone = try StoreCounters.row(db, type: type) - 1 - there - deleted - forgotten
         if gone != 0 {
             report.problems.append(

@@ -152,7 +152,8 @@ actor ImportSession {
             _ = try await store.write(
                 completed.batch,
                 BatchWrite(
-                    type: options.type, nameField: nameField, environment: environment, author: TransactionAuthor(options.author, origin: .import),
+                    type: options.type, nameField: nameField, environment: environment,
+                    author: TransactionAuthor(options.author, origin: .import),
                     moreToCome: !completed.isLast, blobs: completed.blobs
                 ) { counts in try rejects.note(completed, counts: counts) })
         } catch {

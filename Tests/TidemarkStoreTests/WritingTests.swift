@@ -230,7 +230,9 @@ import TidemarkStore
             filled.batch.digest(seed: store.identity.digestSeed)
             return try await store.write(
                 filled.batch,
-                BatchWrite(type: "Destination", environment: .development, author: TransactionAuthor("test", origin: .import), moreToCome: more))
+                BatchWrite(
+                    type: "Destination", environment: .development, author: TransactionAuthor("test", origin: .import),
+                    moreToCome: more))
         }
         #expect(try await write(first, 1...10, more: true).inserted == 10)
         #expect(try await write(second, 5...15, more: false) == ChangeCounts(inserted: 5, unchanged: 6))

@@ -74,6 +74,11 @@ typedef struct tide_exif_block {
 tide_status tide_intake_file(
     tide_intake *intake, const char *path, tide_blob *blob, tide_exif_block *TIDE_NULLABLE exif, tide_error *TIDE_NULLABLE error);
 
+/// Takes in bytes that the caller holds; `name` says in errors what they are.
+tide_status tide_intake_bytes(
+    tide_intake *intake, const void *TIDE_NULLABLE bytes, size_t length, const char *name, tide_blob *blob,
+    tide_error *TIDE_NULLABLE error);
+
 /// Runs `work(context, worker, index)` for each index below `count`, on up to `worker_count` threads, the caller's among them.
 /// Stops handing out indices after the first call that returns another status than TIDE_OK, and returns that.
 typedef tide_status (*tide_intake_task)(void *TIDE_NULLABLE context, uint32_t worker, uint32_t index, tide_error *error);

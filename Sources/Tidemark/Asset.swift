@@ -1,0 +1,98 @@
+import Foundation
+import TidemarkModel
+
+/// A picture or another file that a record names: content-addressed, immutable, stored once however many records name it.
+///
+/// ```swift
+/// destination.image = Asset(fileURL: photo)          // taken in when the record is saved
+/// let data = try destination.image?.data()           // of a record that was fetched
+/// ```
+public struct Asset: Sendable {
+    enum Content: Hashable, Sendable {
+        case stored(id: String, folder: URL)
+        case file(URL)
+        case memory(Data)
+    }
+
+    let content: Content
+
+    /// The content of a file, which is read when the record is saved.
+    public init(fileURL: URL) { content = .file(fileURL) }
+
+    /// Some bytes.
+    public init(data: Data) { content = .memory(data) }
+
+    init(id: String, folder: URL) { content = .stored(id: id, folder: folder) }
+
+    /// The digest and size by which the store knows the content: `<32 hex digits>-<bytes>`. `nil` before it is saved.
+    public var identifier: String? {
+        if case .stored(let id, _) = content { return id }
+        return nil
+    }
+
+    /// The digest of the content, XXH3-128 in hexadecimal digits; `nil` before it is saved. It identifies the content within one
+    /// store, and nothing between people: contents of equal digest are easy to make.
+    public var digest: String? { identifier.map { String($0.prefix(32)) } }
+
+    /// Bytes; `nil` where a file that is yet to be taken in can't be examined.
+    public var size: Int? {
+        switch content {
+        case .stored(let id, _): id.split(separator: "-").dropFirst().first.flatMap { Int($0) }
+        case .file(let url): (try? url.resourceValues(forKeys: [.fileSizeKey]))?.fileSize
+        case .memory(let data): data.count
+        }
+    }
+
+    /// Where the content lies as a file, to be read only; `nil` for bytes that are not saved yet.
+    public var fileURL: URL? {
+        switch content {
+        case .stored(let id, let folder): folder.appendingPathComponent("\(id.prefix(2))/\(id)")
+        case .file(let url): url
+        case .memory: nil
+        }
+    }
+
+    /// The bytes.
+    public func data() throws -> Data {
+        if case .memory(let data) = content { return data }
+        return try Data(contentsOf: fileURL!, options: .mappedIfSafe)
+    }
+}
+
+extension Asset: Hashable {
+    /// Assets that are saved are equal when their contents are; others, when they come from the same place.
+    public static func == (left: Asset, right: Asset) -> Bool {
+        if let one = left.identifier, let other = right.identifier { return one == other }
+        return left.content == right.content
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        if let identifier { hasher.combine(identifier) } else { hasher.combine(content) }
+    }
+}
+
+/// A record's asset is encoded by the container. In any other coder, such as JSON, it is its identifier, which can't be decoded there.
+extension Asset: Codable {
+    public init(from decoder: any Decoder) throws {
+        throw DecodingError.dataCorrupted(
+            .init(codingPath: decoder.codingPath, debugDescription: "an asset can be decoded from its container only"))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(identifier)
+    }
+}
+
+extension Asset: FieldConvertible {
+    static var fieldType: FieldType { .asset }
+
+    func fieldContent() -> FieldContent {
+        if let identifier { .value(.asset(identifier)) } else { .asset(self) }
+    }
+
+    init?(_ stored: StoredField) {
+        guard let id = stored.text else { return nil }
+        self = stored.assets.pending[id] ?? Asset(id: id, folder: stored.assets.folder)
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// What one transaction changed in a container, as a process hears of it.
+public struct ContainerChange: Hashable, Sendable {
+    /// Where it came from, as seen from here.
+    public enum Origin: Hashable, Sendable {
+        case thisProcess, anotherProcess, `import`, cloud
+    }
+
+    public let scope: DatabaseScope
+    public let transaction: HistoryTransaction
+    public let origin: Origin
+    /// Exactly the records that it changed.
+    public let changes: [RecordChange]
+}
+
+/// Places in the histories of a container's stores: everything before them has been seen.
+public struct ContainerToken: Hashable, Codable, Sendable {
+    var tokens: [DatabaseScope: HistoryToken]
+
+    /// The place in one store.
+    public subscript(scope: DatabaseScope) -> HistoryToken? { tokens[scope] }
+}
+
+/// The changes of a container as they are committed, transaction by transaction, and never one twice.
+///
+/// ```swift
+/// for try await change in journal.changes(since: savedToken) {
+///     show(change.changes.map(\.record))
+/// }
+/// ```
+///
+/// It begins with what came since the token, then waits; nothing is lost while a process sleeps, and nothing wakes up while nobody writes.
+/// It fails with ``StoreError`` `historyTokenExpired` when the token is too old: then fetch all records anew, and begin without one.
+public struct ContainerChanges: AsyncSequence, Sendable {
+    public typealias Element = ContainerChange
+
+    let readers: [StoreReader]
+    let rings: @Sendable () throws(StoreError) -> AsyncStream<Void>
+    /// The openings of the stores that belong to this process.
+    let own: [DatabaseScope: UUID]
+    let withOwn: Bool
+    let start: ContainerToken?
+
+    public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        private let sequence: ContainerChanges
+        private var rings: AsyncStream<Void>.Iterator?
+        private var ready: [ContainerChange] = []
+        /// What has been handed out.
+        public private(set) var token: ContainerToken
+        private var behind: [DatabaseScope: HistoryToken]
+        private var isPrimed = false
+
+        init(_ sequence: ContainerChanges) {
+            self.sequence = sequence
+            token = sequence.start ?? ContainerToken(tokens: [:])
+            behind = token.tokens
+        }
+
+        public mutating func next() async throws -> ContainerChange? {
+            if rings == nil {
+                // Listening comes first, so that nothing is missed between reading and listening.
+                rings = try sequence.rings().makeAsyncIterator()
+                try prime()
+            }
+            while ready.isEmpty {
+                if try read() { continue }
+                guard await rings?.next(isolation: nil) != nil else { return nil }
+            }
+            let change = ready.removeFirst()
+            token.tokens[change.scope] = HistoryToken(behind[change.scope]!, transaction: change.transaction.id)
+            return change
+        }
+
+        /// Without a token it begins with what comes from now on.
+        private mutating func prime() throws {
+            for reader in sequence.readers where behind[reader.scope] == nil {
+                behind[reader.scope] = try reader.historyToken()
+            }
+            token.tokens = behind
+        }
+
+        /// Reads on; returns whether there was anything.
+        private mutating func read() throws -> Bool {
+            var isMore = false
+            for reader in sequence.readers {
+                let own = sequence.own[reader.scope]
+                let page = try reader.changes(since: behind[reader.scope], without: sequence.withOwn ? nil : own, limit: 100)
+                ready += page.transactions.map { it in
+                    ContainerChange(
+                        scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own), changes: it.changes)
+                }
+                behind[reader.scope] = page.token
+                isMore = isMore || page.hasMore
+            }
+            return isMore || !ready.isEmpty
+        }
+    }
+}
+
+extension ContainerChange.Origin {
+    init(_ transaction: HistoryTransaction, own: UUID?) {
+        switch transaction.origin {
+        case .import: self = .import
+        case .cloud: self = .cloud
+        case .save, .undo: self = transaction.writer == own ? .thisProcess : .anotherProcess
+        }
+    }
+}
+
+extension PersistentContainer {
+    /// The changes that others commit, as they do; and one's own, if wanted.
+    ///
+    /// - Parameters:
+    ///   - token: Where to begin: what came since is told first. `nil` begins with what comes from now on.
+    ///   - withOwn: Whether changes of this container object are told, too.
+    public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
+        let bell = changeBell
+        return ContainerChanges(
+            readers: readers, rings: { () throws(StoreError) in bell.rings() }, own: stores.mapValues(\.writer), withOwn: withOwn,
+            start: token)
+    }
+
+    /// The place behind everything that is committed.
+    public nonisolated func historyToken() throws(StoreError) -> ContainerToken {
+        var tokens: [DatabaseScope: HistoryToken] = [:]
+        for reader in readers { tokens[reader.scope] = try reader.historyToken() }
+        return ContainerToken(tokens: tokens)
+    }
+
+    nonisolated var readers: [StoreReader] {
+        ContainerDirectory.scopes.compactMap { scope in stores[scope].map { StoreReader($0) } }
+    }
+}

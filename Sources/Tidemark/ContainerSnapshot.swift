@@ -1,0 +1,50 @@
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// One state of a container's stores, which stays as it is while others write. As a pinned query generation.
+///
+/// ```swift
+/// let before = try journal.snapshot()
+/// try await journal.deleteAll(Destination.self)
+/// try await before.count(Destination.self)         // as many as before
+/// ```
+///
+/// While it is there, the stores' write-ahead logs can't be emptied and grow: let go of it when you have read what you need. The two
+/// stores are pinned one after the other.
+public struct ContainerSnapshot: RecordReading {
+    public let recordSources: RecordSources
+    private let databases: [DatabaseScope: any DatabaseReader]
+
+    init(_ container: PersistentContainer) throws {
+        var databases: [DatabaseScope: any DatabaseReader] = [:]
+        for (scope, store) in container.stores {
+            guard let pool = store.reader as? DatabasePool else { continue }
+            databases[scope] = try pool.makeSnapshot()
+        }
+        self.databases = databases
+        recordSources = RecordSources(
+            all: container.recordSources.all.compactMap { source in databases[source.scope].map { source.reading($0) } })
+    }
+
+    /// GRDB's reader of a store in this state, for any SQL.
+    public func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { databases[scope]! }
+}
+
+extension PersistentContainer {
+    /// Pins the state that the stores have now.
+    public nonisolated func snapshot() throws(StoreError) -> ContainerSnapshot {
+        do {
+            return try ContainerSnapshot(self)
+        } catch {
+            throw StoreError(error, doing: "pin the state of \(directory.url.path)")
+        }
+    }
+
+    /// A workplace for edits.
+    ///
+    /// - Parameter mergePolicy: The policy of its saves; `nil` for the types' and the container's.
+    public nonisolated func newContext(mergePolicy: MergePolicy? = nil) -> EditingContext {
+        EditingContext(container: self, mergePolicy: mergePolicy)
+    }
+}

@@ -1,0 +1,283 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// A container of records, open for reading and writing: its private store and its shared one. As `NSPersistentCloudKitContainer`.
+///
+/// ```swift
+/// let journal = try PersistentContainer(named: "Journal")
+/// try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+/// ```
+///
+/// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
+/// already. To check that nobody has changed a record since it was loaded, edit it in an ``EditingContext``.
+public actor PersistentContainer: RecordReading {
+    public nonisolated let directory: ContainerDirectory
+    public nonisolated let recordSources: RecordSources
+    nonisolated let stores: [DatabaseScope: RecordStore]
+    nonisolated let changeBell: ChangeBell
+    private nonisolated let doorbell: Doorbell
+    private nonisolated let listener: DoorbellListener
+
+    /// The merge policy where neither a type nor a save has one.
+    public private(set) var mergePolicy: MergePolicy
+    /// The name that history gives the transactions.
+    public nonisolated let author: String
+
+    /// Opens a container, making it if there is none.
+    ///
+    /// - Parameters:
+    ///   - name: The container's; its directory is `NAME.tidemark`.
+    ///   - location: Where that lies.
+    ///   - environment: That of a container that is made.
+    ///   - author: The name that history gives the transactions.
+    ///   - role: What kind of process this is, for others to be told apart by.
+    ///   - mergePolicy: The policy where neither a type nor a save has one.
+    /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `untrusted`,
+    ///   `busy`, `corrupt` or `io`.
+    public init(
+        named name: String, at location: StoreLocation = .default, environment: StoreEnvironment = .development,
+        author: String = ProcessInfo.processInfo.processName, role: Doorbell.Role = .app,
+        mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
+    ) throws(StoreError) {
+        let url = try location.containerURL(named: name, makingFolder: true)
+        try self.init(
+            directory: ContainerDirectory(openingOrCreatingAt: url, environment: environment), author: author, role: role,
+            mergePolicy: mergePolicy)
+    }
+
+    /// Opens a container whose directory is known.
+    ///
+    /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
+    public init(
+        directory: ContainerDirectory, author: String = ProcessInfo.processInfo.processName, role: Doorbell.Role = .app,
+        mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
+    ) throws(StoreError) {
+        self.directory = directory
+        self.author = author
+        self.mergePolicy = mergePolicy
+        let doorbell = try Doorbell(container: directory, role: role)
+        var stores: [DatabaseScope: RecordStore] = [:]
+        for scope in ContainerDirectory.scopes {
+            stores[scope] = try RecordStore(container: directory, scope: scope, readsConcurrently: true, doorbell: doorbell)
+        }
+        let changeBell = ChangeBell()
+        let all = Array(stores.values)
+        listener = try DoorbellListener(container: directory, ignoring: doorbell) {
+            changeBell.ring()
+            // What fails now is noticed with the next ring.
+            Task { for store in all { try? await store.noticeOthers() } }
+        }
+        self.stores = stores
+        self.doorbell = doorbell
+        self.changeBell = changeBell
+        recordSources = RecordSources(all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
+    }
+
+    /// Sets the merge policy where neither a type nor a save has one.
+    public func setMergePolicy(_ policy: MergePolicy) { mergePolicy = policy }
+
+    // Saving
+
+    /// Saves a record as it is, whatever the store has by then: inserts it, or gives it these values. Fields that the Swift type does not
+    /// have stay.
+    ///
+    /// - Parameter scope: The store of a new record; one that is there stays where it is.
+    /// - Throws: What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
+    ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
+    @discardableResult
+    public nonisolated func save<R: Record>(_ record: R, in scope: DatabaseScope = .private) async throws -> SaveResult {
+        try await save([record], in: scope)
+    }
+
+    /// Saves records, all of one store or none.
+    @discardableResult
+    public nonisolated func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) async throws -> SaveResult {
+        let policy = await self.policies(nil, types: [R.recordType: R.mergePolicy])
+        return try await write { assets in
+            let prepared = try records.map { try PreparedRecord($0, assets: assets) }
+            var parts: [DatabaseScope: [Int]] = [:]
+            for (index, it) in prepared.enumerated() {
+                parts[try await self.home(of: it.record, default: scope), default: []].append(index)
+            }
+            return parts.map { scope, indices in
+                StoreSave(
+                    scope: scope, edits: indices.map { prepared[$0].edit(.any) },
+                    schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
+                    check: { db, source in
+                        for index in indices {
+                            try records[index].validate(replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
+                        }
+                    })
+            }
+        }
+    }
+
+    /// Deletes a record, whatever the store has by then. One that is not there is deleted already.
+    @discardableResult
+    public nonisolated func delete<R: Record>(_ record: R) async throws -> SaveResult {
+        try await delete(R.self, named: record.recordName)
+    }
+
+    /// Deletes the record of a name.
+    @discardableResult
+    public nonisolated func delete<R: Record>(_ type: R.Type, named name: String) async throws -> SaveResult {
+        let record = RecordName(type: R.recordType, name: name)
+        let scope = try await home(of: record, default: .private)
+        let policy = await policies(nil, types: [R.recordType: R.mergePolicy])
+        return try await write { _ in
+            [
+                StoreSave(
+                    scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [], policy: policy,
+                    check: { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() })
+            ]
+        }
+    }
+
+    // Without loading
+
+    /// Deletes the records that match, without loading them. As `NSBatchDeleteRequest`; ``Record/validateForDelete()`` is not asked.
+    ///
+    /// - Returns: Their names.
+    @discardableResult
+    public nonisolated func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> [String] {
+        try await batch(type, predicate) { store, query, author in try await store.delete(matching: query, author: author) }
+    }
+
+    /// Gives the records that match new values, without loading them. As `NSBatchUpdateRequest`; the hooks are not asked.
+    ///
+    /// ```swift
+    /// try await journal.updateAll(Destination.self, where: .field("rating") == nil, set: ["rating": 3])
+    /// ```
+    ///
+    /// - Parameter values: By field; `nil` for no value.
+    /// - Returns: The names of the records that matched.
+    @discardableResult
+    public nonisolated func updateAll<R: Record>(
+        _ type: R.Type, where predicate: RecordPredicate? = nil, set values: [String: (any Encodable & Sendable)?]
+    ) async throws -> [String] {
+        let assets = AssetIntake(directory)
+        let stored = try values.mapValues { value in try value.flatMap { try RecordEncoder.content(of: $0) }.map(assets.value) }
+        guard assets.blobs.isEmpty else {
+            throw StoreError(.invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
+        }
+        return try await batch(type, predicate) { store, query, author in
+            try await store.update(matching: query, set: stored, author: author)
+        }
+    }
+
+    private nonisolated func batch<R: Record>(
+        _ type: R.Type, _ predicate: RecordPredicate?,
+        _ run: (RecordStore, RecordQuery, TransactionAuthor) async throws -> [String]
+    ) async throws -> [String] {
+        var names: [String] = []
+        for scope in ContainerDirectory.scopes {
+            guard let store = stores[scope], let source = recordSources.source(scope) else { continue }
+            let query = try await store.reader.read { db in try source.query(db, type, where: predicate) }
+            guard let query else { continue }
+            names += try await run(store, query, TransactionAuthor(author, origin: .save))
+        }
+        if !names.isEmpty { changeBell.ring() }
+        return names
+    }
+
+    // Any SQL
+
+    /// GRDB's reader of a store, for any SQL and for `ValueObservation`; it sees what is committed and can't write.
+    public nonisolated func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { stores[scope]!.reader }
+
+    /// The records that match, and again whenever they change, here or in another process.
+    ///
+    /// - Parameter scope: One store.
+    public nonisolated func observe<R: Record>(
+        _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil,
+        in scope: DatabaseScope = .private
+    ) -> AsyncValueObservation<[R]> {
+        let source = recordSources.source(scope)!
+        return ValueObservation.tracking { db in
+            // So that it notices the table's coming.
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
+            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit).map(\.0)
+        }.values(in: source.database)
+    }
+
+    // Parts of it
+
+    /// The store that has a record; `scope` when none has it.
+    nonisolated func home(of record: RecordName, default scope: DatabaseScope) async throws -> DatabaseScope {
+        for source in recordSources.all where source.scope != scope {
+            let isThere = try await source.database.read { db in
+                guard let type = try source.type(db, named: record.type) else { return false }
+                let statement = try db.cachedStatement(sql: type.existence)
+                return try Bool.fetchOne(statement, arguments: [QueriedType.key(record.name)]) ?? false
+            }
+            if isThere { return source.scope }
+        }
+        return scope
+    }
+
+    /// The policy of a save for each type: its own, else the type's, else the container's.
+    func policies(_ own: MergePolicy?, types: [String: MergePolicy?]) -> @Sendable (String) -> MergePolicy {
+        let fallback = mergePolicy
+        return { type in own ?? types[type].flatMap { $0 } ?? fallback }
+    }
+
+    /// Writes to the stores, one transaction each.
+    nonisolated func write(_ prepare: (AssetIntake) async throws -> [StoreSave]) async throws -> SaveResult {
+        try await save(prepare).result
+    }
+
+    /// As ``write(_:)``; also tells what each edited record is now.
+    nonisolated func save(
+        _ prepare: (AssetIntake) async throws -> [StoreSave]
+    ) async throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) {
+        let assets = AssetIntake(directory)
+        let parts = try await prepare(assets)
+        try assets.sync()
+        let blobs = assets.blobs
+        var result = SaveResult()
+        var saved: [RecordName: StoredVersion?] = [:]
+        for part in parts.sorted(by: { $0.scope.rawValue < $1.scope.rawValue }) {
+            guard let store = stores[part.scope], let source = recordSources.source(part.scope) else { continue }
+            let outcome = try await store.save(
+                part.edits, schemas: part.schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save),
+                policy: part.policy, check: { db in try part.check(db, source) })
+            result.add(outcome, scope: part.scope)
+            saved.merge(outcome.saved) { $1 }
+        }
+        assets.close()
+        if !result.counts.isUnchanged { changeBell.ring() }
+        return (result, saved)
+    }
+
+    static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
+        var union: [RecordTypeSchema] = []
+        for schema in schemas {
+            if let index = union.firstIndex(where: { $0.name == schema.name }) {
+                union[index].fields += schema.fields.filter { !union[index].fields.contains($0) }
+            } else {
+                union.append(schema)
+            }
+        }
+        return union
+    }
+}
+
+/// What a save does to one store.
+struct StoreSave: Sendable {
+    let scope: DatabaseScope
+    let edits: [RecordEdit]
+    let schemas: [RecordTypeSchema]
+    let policy: @Sendable (String) -> MergePolicy
+    /// The hooks of the records, with what the store has.
+    let check: @Sendable (Database, RecordSource) throws -> Void
+}
+
+extension Record {
+    /// Asks the hooks.
+    func validate(replacing previous: Self?) throws {
+        if let previous { try validateForUpdate(from: previous) } else { try validateForInsert() }
+    }
+}

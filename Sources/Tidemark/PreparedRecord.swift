@@ -1,0 +1,87 @@
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+/// A record as the store takes it: fields with values, assets taken in.
+struct PreparedRecord: Sendable {
+    let record: RecordName
+    let schema: RecordTypeSchema
+    let values: [String: FieldValue]
+
+    /// - Parameter assets: Takes in the assets that are not stored yet.
+    /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be taken in.
+    init<R: Record>(_ record: R, assets: AssetIntake) throws {
+        let name = record.recordName
+        let (fields, hasName) = try RecordEncoder().encode(record)
+        var values: [String: FieldValue] = [:]
+        for field in fields {
+            values[field.name] = try field.content.map { content in
+                do {
+                    return try assets.value(of: content)
+                } catch let error as StoreError where error.code == .invalid {
+                    throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
+                }
+            }
+        }
+        self.record = RecordName(type: R.recordType, name: name)
+        self.values = values
+        schema = RecordTypeSchema(
+            name: R.recordType, nameField: hasName ? R.nameField : nil,
+            fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0) } },
+            uniqueKeys: R.uniqueKeys.map(\.fields))
+    }
+
+    func edit(_ base: RecordEdit.Base) -> RecordEdit {
+        RecordEdit(record: record, base: base, values: values, fields: schema.fields)
+    }
+}
+
+/// Takes the assets of one save into a container.
+///
+/// It opens the container's assets when there is the first to take in; after the save, ``close()`` says that all are named by records. If
+/// it is not called, what was taken in is removed when somebody opens the assets next.
+final class AssetIntake {
+    private let container: ContainerDirectory
+    private var store: BlobStore?
+    private(set) var blobs: [BlobStore.Blob] = []
+    private var taken: [Asset: String] = [:]
+
+    init(_ container: ContainerDirectory) { self.container = container }
+
+    /// A field's value, with assets in their place.
+    func value(of content: FieldContent) throws -> FieldValue {
+        switch content {
+        case .value(let value): value
+        case .asset(let asset): .asset(try identifier(of: asset))
+        case .list(let elements, let scalar): .list(StoredText.list(try elements.map(value)), of: scalar)
+        }
+    }
+
+    private func identifier(of asset: Asset) throws -> String {
+        if let known = asset.identifier ?? taken[asset] { return known }
+        let store = try store ?? BlobStore(container: container)
+        self.store = store
+        let blob: BlobStore.Blob
+        switch asset.content {
+        case .stored(let id, _): return id
+        case .file(let url):
+            let file = url.resolvingSymlinksInPath()
+            let workers = try IntakeWorkers(store: store, root: file.deletingLastPathComponent(), count: 1)
+            blob = try workers.takeIn(file: file.lastPathComponent)
+        case .memory(let data):
+            let workers = try IntakeWorkers(store: store, root: container.url, count: 1)
+            blob = try data.withUnsafeBytes { try workers.takeIn($0, name: "the data") }
+        }
+        blobs.append(blob)
+        taken[asset] = blob.id
+        return blob.id
+    }
+
+    /// Makes what was taken in durable; nothing may name it before.
+    func sync() throws { try store?.sync() }
+
+    func close() {
+        store?.close()
+        store = nil
+    }
+}

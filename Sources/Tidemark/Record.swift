@@ -1,0 +1,110 @@
+import Foundation
+import TidemarkModel
+
+/// A type of records of a program: a plain struct.
+///
+/// Properties become fields under the names of their coding keys. What they are in the store:
+///
+/// | Swift | field |
+/// |---|---|
+/// | `String`, `URL`, `UUID`, `Decimal` | string |
+/// | `Int` and its kin, `Bool` | int64 |
+/// | `Double`, `Float` | double |
+/// | `Date` | timestamp, to the microsecond |
+/// | `Data` | bytes |
+/// | ``Asset``, ``Location``, ``Reference`` | asset, location, reference |
+/// | an enum with raw values | that of its raw value |
+/// | arrays of these, but for bytes and locations | a list |
+/// | any other `Codable` value | string: its JSON |
+///
+/// ```swift
+/// struct Destination: Record, Identifiable {
+///     var id = UUID()
+///     var createdAt = Date()
+///     var caption: String
+///     var details = ""
+///     var image: Asset?
+///
+///     func validate() throws {
+///         if caption.allSatisfy(\.isWhitespace) { throw ValidationError("a destination needs a caption", field: "caption") }
+///     }
+/// }
+/// ```
+public protocol Record: Codable, Sendable {
+    /// The name of the record type; that of the Swift type if nothing else is said.
+    static var recordType: String { get }
+    /// The record's name, unique in its zone: 1 to 255 bytes without control characters.
+    var recordName: String { get }
+    /// The coding key under which the record's name is found and that is no field; `id` if nothing else is said.
+    static var nameField: String { get }
+    /// Sets of fields of which no two records may agree.
+    static var uniqueKeys: [UniqueKey] { get }
+    /// The policy of this type where a save names none; `nil` for the container's.
+    static var mergePolicy: MergePolicy? { get }
+    /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
+    func validate() throws
+    /// Throws where the record must not be inserted.
+    func validateForInsert() throws
+    /// Throws where the record must not take the place of what the store has.
+    func validateForUpdate(from previous: Self) throws
+    /// Throws where the record must not be deleted.
+    func validateForDelete() throws
+}
+
+extension Record {
+    public static var recordType: String { String(describing: Self.self) }
+    public static var nameField: String { "id" }
+    public static var uniqueKeys: [UniqueKey] { [] }
+    public static var mergePolicy: MergePolicy? { nil }
+    public func validate() throws {}
+    public func validateForInsert() throws { try validate() }
+    public func validateForUpdate(from previous: Self) throws { try validate() }
+    public func validateForDelete() throws {}
+}
+
+extension Record where Self: Identifiable, ID == UUID {
+    public var recordName: String { id.uuidString.lowercased() }
+}
+
+extension Record where Self: Identifiable, ID == String {
+    public var recordName: String { id }
+}
+
+/// Fields that tell a type's records apart.
+///
+/// Records that agree in all of them become one: that of the lowest name stays, and fields are merged by policy, so that devices which
+/// made them apart end with the same.
+public struct UniqueKey: Hashable, Sendable {
+    public let fields: [String]
+
+    public init(_ fields: String...) { self.fields = fields }
+}
+
+/// Names another record, which need not exist.
+public struct Reference<Target: Record>: Codable, Hashable, Sendable {
+    public var recordName: String
+
+    public init(_ recordName: String) { self.recordName = recordName }
+    public init(_ record: Target) { recordName = record.recordName }
+
+    public init(from decoder: any Decoder) throws { recordName = try decoder.singleValueContainer().decode(String.self) }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(recordName)
+    }
+}
+
+/// Why a record must not be saved, for the hooks of ``Record``; any other error does as well.
+public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let message: String
+    /// The field at fault; `nil` when it is the record.
+    public let field: String?
+
+    public init(_ message: String, field: String? = nil) {
+        self.message = message
+        self.field = field
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import TidemarkModel
+
+/// A field as a record's `encode(to:)` gives it.
+struct EncodedField: Hashable, Sendable {
+    let name: String
+    /// `nil` where the property has no value and its type says nothing, as of an enum.
+    let type: FieldType?
+    /// `nil` for no value.
+    let content: FieldContent?
+}
+
+/// Turns a record into its fields, through `Codable`.
+struct RecordEncoder {
+    /// The fields, and whether the record's name is found under the name field.
+    ///
+    /// - Throws: `EncodingError` that names the property.
+    func encode<R: Record>(_ record: R) throws -> (fields: [EncodedField], hasName: Bool) {
+        let output = Fields(nameField: R.nameField)
+        try record.encode(to: TopEncoder(output: output))
+        return (output.fields, output.hasName)
+    }
+
+    /// Where a record's containers put what they are given.
+    final class Fields {
+        private let nameField: String
+        private(set) var fields: [EncodedField] = []
+        private(set) var hasName = false
+
+        init(nameField: String) { self.nameField = nameField }
+
+        func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?) {
+            guard key.stringValue != nameField else { return hasName = true }
+            fields.append(EncodedField(name: key.stringValue, type: type, content: content))
+        }
+
+        func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
+            guard key.stringValue != nameField else { return hasName = true }
+            do {
+                let content = try RecordEncoder.content(of: value)
+                add(key, type: RecordEncoder.type(of: Value.self) ?? content?.type, content: content)
+            } catch let error as FieldError {
+                throw EncodingError.invalidValue(value, .init(codingPath: [key], debugDescription: error.message))
+            }
+        }
+    }
+
+    /// The type of field that a Swift type stands for; `nil` where only a value can tell.
+    static func type(of type: Any.Type) -> FieldType? { (type as? any FieldConvertible.Type)?.fieldType }
+
+    /// What a value is as a field; `nil` for none.
+    static func content(of value: some Encodable) throws -> FieldContent? {
+        if let value = value as? any FieldConvertible { return try value.fieldContent() }
+        let single = SingleValue()
+        do {
+            try value.encode(to: SingleEncoder(output: single))
+            return single.content
+        } catch is SingleValue.IsMany {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return .value(.string(String(decoding: try encoder.encode(value), as: UTF8.self)))
+        }
+    }
+}
+
+extension FieldContent {
+    var type: FieldType? {
+        switch self {
+        case .asset: .asset
+        case .list(_, let scalar): .list(of: scalar)
+        case .value(.string): .string
+        case .value(.int64): .int64
+        case .value(.double): .double
+        case .value(.timestamp): .timestamp
+        case .value(.bytes): .bytes
+        case .value(.location): .location
+        case .value(.reference): .reference
+        case .value(.asset): .asset
+        case .value(.list(_, let scalar)): .list(of: scalar)
+        }
+    }
+}
+
+private struct TopEncoder: Encoder {
+    let output: RecordEncoder.Fields
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(FieldContainer<Key>(output: output))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { fatalError("a record encodes itself as keys and values") }
+    func singleValueContainer() -> any SingleValueEncodingContainer { fatalError("a record encodes itself as keys and values") }
+}
+
+private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let output: RecordEncoder.Fields
+    var codingPath: [any CodingKey] { [] }
+
+    mutating func encodeNil(forKey key: Key) { output.add(key, type: nil, content: nil) }
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode(_ value: Int, forKey key: Key) throws { try output.add(value, for: key) }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try output.add(value, for: key) }
+
+    // A property without a value still tells of its field.
+    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+    mutating func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws { try encodeOptional(value, forKey: key) }
+
+    private func encodeOptional<T: Encodable>(_ value: T?, forKey key: Key) throws {
+        if let value {
+            try output.add(value, for: key)
+        } else {
+            output.add(key, type: RecordEncoder.type(of: T.self), content: nil)
+        }
+    }
+
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        fatalError("a record's fields are values; give \(key.stringValue) a Codable type of its own")
+    }
+
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        fatalError("a record's fields are values; give \(key.stringValue) a Codable type of its own")
+    }
+
+    mutating func superEncoder() -> any Encoder { TopEncoder(output: output) }
+    mutating func superEncoder(forKey key: Key) -> any Encoder { TopEncoder(output: output) }
+}
+
+/// Finds out whether a value encodes itself as one scalar, as enums with raw values do.
+private final class SingleValue {
+    /// It is no scalar.
+    struct IsMany: Error {}
+
+    var content: FieldContent?
+}
+
+private struct SingleEncoder: Encoder {
+    let output: SingleValue
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(Refusal<Key>())
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<RefusalKey>() }
+    func singleValueContainer() -> any SingleValueEncodingContainer { SingleContainer(output: output) }
+}
+
+private struct SingleContainer: SingleValueEncodingContainer {
+    let output: SingleValue
+    var codingPath: [any CodingKey] { [] }
+
+    mutating func encodeNil() { output.content = nil }
+    mutating func encode<T: Encodable>(_ value: T) throws { output.content = try RecordEncoder.content(of: value) }
+}
+
+private enum RefusalKey: CodingKey {}
+
+/// Ends the attempt at the first value of several.
+private struct Refusal<Key: CodingKey>: KeyedEncodingContainerProtocol, UnkeyedEncodingContainer {
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { 0 }
+
+    mutating func encodeNil() throws { throw SingleValue.IsMany() }
+    mutating func encode<T: Encodable>(_ value: T) throws { throw SingleValue.IsMany() }
+    mutating func encodeNil(forKey key: Key) throws { throw SingleValue.IsMany() }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { throw SingleValue.IsMany() }
+
+    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        KeyedEncodingContainer(Refusal<Nested>())
+    }
+
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        KeyedEncodingContainer(Refusal<Nested>())
+    }
+
+    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { self }
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { self }
+    mutating func superEncoder() -> any Encoder { SingleEncoder(output: SingleValue()) }
+    mutating func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
+}

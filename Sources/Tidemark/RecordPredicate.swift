@@ -1,0 +1,206 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// Which records are wanted.
+///
+/// ```swift
+/// let recent = try await journal.fetchAll(
+///     Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
+/// let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+/// ```
+///
+/// Fields are named as the record type has them, and the record's name as ``Record/nameField`` says. As in SQL, a field without a value
+/// is neither greater nor less than anything; it is equal to `nil` and unequal to every value.
+public struct RecordPredicate: Sendable {
+    indirect enum Node: Sendable {
+        case comparison(String, Operator, FieldValue?)
+        case element(String, [FieldValue])
+        case all([Node])
+        case any([Node])
+        case not(Node)
+        case sql(String, StatementArguments)
+        /// A value that can't be a field's.
+        case invalid(String)
+    }
+
+    enum Operator: String, Sendable {
+        case equal = "="
+        case unequal = "<>"
+        case less = "<"
+        case lessOrEqual = "<="
+        case greater = ">"
+        case greaterOrEqual = ">="
+        case contains, beginsWith
+    }
+
+    let node: Node
+
+    init(_ node: Node) { self.node = node }
+
+    /// Begins a comparison.
+    public static func field(_ name: String) -> Field { Field(name: name) }
+
+    /// An SQL expression over the columns of the type's table, `_name` and the bookkeeping columns, with `?` for arguments.
+    public static func sql(_ expression: String, _ arguments: (any DatabaseValueConvertible & Sendable)?...) -> RecordPredicate {
+        RecordPredicate(.sql(expression, StatementArguments(arguments)))
+    }
+
+    public static func && (left: RecordPredicate, right: RecordPredicate) -> RecordPredicate {
+        RecordPredicate(.all([left.node, right.node]))
+    }
+
+    public static func || (left: RecordPredicate, right: RecordPredicate) -> RecordPredicate {
+        RecordPredicate(.any([left.node, right.node]))
+    }
+
+    public static prefix func ! (predicate: RecordPredicate) -> RecordPredicate { RecordPredicate(.not(predicate.node)) }
+
+    /// A field that is yet to be compared.
+    public struct Field: Sendable {
+        let name: String
+
+        /// Whether a text has this in it, in the same spelling; whether a list has this element.
+        public func contains(_ value: some Encodable) -> RecordPredicate { compare(.contains, value) }
+        /// Whether a text begins with this, in the same spelling.
+        public func begins(with prefix: String) -> RecordPredicate { compare(.beginsWith, prefix) }
+
+        /// Whether the value is one of these.
+        public func isIn(_ values: some Sequence<some Encodable>) -> RecordPredicate {
+            do {
+                return RecordPredicate(.element(name, try values.compactMap { try Self.value($0) }))
+            } catch {
+                return RecordPredicate(.invalid("\(error)"))
+            }
+        }
+
+        func compare(_ operation: Operator, _ value: (some Encodable)?) -> RecordPredicate {
+            do {
+                return RecordPredicate(.comparison(name, operation, try value.flatMap { try Self.value($0) }))
+            } catch {
+                return RecordPredicate(.invalid("\(error)"))
+            }
+        }
+
+        private static func value(_ value: some Encodable) throws -> FieldValue? {
+            switch try RecordEncoder.content(of: value) {
+            case nil: return nil
+            case .value(let value): return value
+            case .asset, .list: throw FieldError("an asset that is not saved, or a list, can't be compared")
+            }
+        }
+    }
+}
+
+public func == (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.equal, value) }
+public func != (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.unequal, value) }
+public func < (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.less, value) }
+public func <= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.lessOrEqual, value) }
+public func > (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greater, value) }
+public func >= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greaterOrEqual, value) }
+
+/// An order of records by one field.
+public struct RecordSort: Hashable, Sendable {
+    public let field: String
+    public let isDescending: Bool
+
+    public static func ascending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: false) }
+    public static func descending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: true) }
+}
+
+extension RecordPredicate {
+    /// The condition in SQL.
+    ///
+    /// - Throws: ``StoreError`` `schema` for a field that the type lacks, `invalid` for a value that can't be compared.
+    func sql(_ type: QueriedType, nameField: String) throws -> (sql: String, arguments: StatementArguments) {
+        var builder = Builder(type: type, nameField: nameField)
+        let sql = try builder.sql(node)
+        return (sql, builder.arguments)
+    }
+
+    private struct Builder {
+        let type: QueriedType
+        let nameField: String
+        var arguments = StatementArguments()
+
+        mutating func sql(_ node: Node) throws -> String {
+            switch node {
+            case .invalid(let message): throw StoreError(.invalid, message)
+            case .not(let node): return "NOT coalesce(\(try sql(node)), 0)"
+            case .all(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " AND ") + ")"
+            case .any(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " OR ") + ")"
+            case .sql(let text, let values):
+                arguments += values
+                // On lines of their own, so that a comment in it ends there.
+                return "(\(text)\n)"
+            case .element(let field, let values):
+                guard field != nameField else {
+                    for value in values { arguments += [QueriedType.key(value.nameText)] }
+                    return "_key IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
+                }
+                for value in values { arguments += [value.argument] }
+                return "\(try column(field)) IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
+            case .comparison(let field, let operation, let value): return try compare(field, operation, value)
+            }
+        }
+
+        private mutating func compare(_ field: String, _ operation: Operator, _ value: FieldValue?) throws -> String {
+            guard let value else {
+                let column = field == nameField ? "_key" : try column(field)
+                switch operation {
+                case .equal: return "\(column) IS NULL"
+                case .unequal: return "\(column) IS NOT NULL"
+                default: throw StoreError(.invalid, "'\(field)' can be equal or unequal to nil, nothing else")
+                }
+            }
+            if field == nameField, operation == .equal || operation == .unequal {
+                arguments += [QueriedType.key(value.nameText)]
+                return "_key \(operation.rawValue) ?"
+            }
+            let column = field == nameField ? QueriedType.nameSQL : try column(field)
+            arguments += [field == nameField ? value.nameText.databaseValue : value.argument]
+            switch operation {
+            case .unequal: return "\(column) IS NOT ?"
+            case .equal, .less, .lessOrEqual, .greater, .greaterOrEqual: return "\(column) \(operation.rawValue) ?"
+            case .beginsWith:
+                arguments += [value.argument]
+                return "substr(\(column), 1, length(?)) = ?"
+            case .contains:
+                let isList = type.fields.first { $0.name == field }?.type.isList ?? false
+                return isList
+                    ? "EXISTS (SELECT 1 FROM json_each(\(column)) WHERE value = ?)" : "instr(\(column), ?) > 0"
+            }
+        }
+
+        private func column(_ field: String) throws -> String {
+            guard let column = type.column(field) else {
+                throw StoreError(
+                    .schema,
+                    "\(type.name) has no field '\(field)'; it has \(type.fields.map(\.name).joined(separator: ", "))")
+            }
+            return column
+        }
+    }
+}
+
+extension FieldValue {
+    var argument: DatabaseValue {
+        switch self {
+        case .int64(let number), .timestamp(let number): number.databaseValue
+        case .double(let number): number.databaseValue
+        case .bytes(let bytes): Data(bytes).databaseValue
+        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _): text.databaseValue
+        }
+    }
+
+    /// What a record's name is compared with; UUIDs are in lower case there.
+    fileprivate var nameText: String {
+        switch self {
+        case .string(let text): UUID(uuidString: text).map { $0.uuidString.lowercased() } ?? text
+        case .reference(let text): text
+        case .int64(let number): "\(number)"
+        default: ""
+        }
+    }
+}

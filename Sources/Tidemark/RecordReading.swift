@@ -1,0 +1,222 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// What typed records can be read from: a ``PersistentContainer``, a ``ContainerSnapshot``, a ``ReadOnlyContainer``.
+///
+/// Records come from the private store and from the shared one; a name that is in both is the private store's.
+public protocol RecordReading: Sendable {
+    var recordSources: RecordSources { get }
+}
+
+/// The stores behind a ``RecordReading``.
+public struct RecordSources: Sendable {
+    let all: [RecordSource]
+
+    func source(_ scope: DatabaseScope) -> RecordSource? { all.first { $0.scope == scope } }
+}
+
+extension RecordReading {
+    /// The record of a name; `nil` when there is none.
+    ///
+    /// - Throws: ``StoreError``; `DecodingError` when the record can't be read as that type.
+    public func fetch<R: Record>(_ type: R.Type, named name: String) async throws -> R? {
+        for source in recordSources.all {
+            let record = try await source.database.read { db in try source.fetch(db, type, named: name)?.record }
+            if let record { return record }
+        }
+        return nil
+    }
+
+    /// The record of a UUID.
+    public func fetch<R: Record & Identifiable>(_ type: R.Type, id: UUID) async throws -> R? where R.ID == UUID {
+        try await fetch(type, named: id.uuidString.lowercased())
+    }
+
+    /// The records that match, in an order; without one, as they came.
+    ///
+    /// - Complexity: O(n) in the records read; those returned are in memory.
+    public func fetchAll<R: Record>(
+        _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil
+    ) async throws -> [R] {
+        var parts: [[(R, [DatabaseValue])]] = []
+        for source in recordSources.all {
+            let part = try await source.database.read { db in
+                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit)
+            }
+            if !part.isEmpty { parts.append(part) }
+        }
+        guard parts.count > 1 else { return parts.first?.map(\.0) ?? [] }
+        return RecordOrder(sorts).merge(parts, limit: limit)
+    }
+
+    /// How many records match.
+    public func count<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> Int {
+        var sum = 0
+        for source in recordSources.all {
+            sum += try await source.database.read { db in try source.count(db, type, where: predicate) }
+        }
+        return sum
+    }
+}
+
+extension RecordSource {
+    func fetch<R: Record>(_ db: Database, _ type: R.Type, named name: String) throws -> (record: R, state: StoredVersion)? {
+        guard let queried = try self.type(db, named: R.recordType) else { return nil }
+        let statement = try db.cachedStatement(sql: queried.selection + " WHERE _key = ?")
+        guard let row = try Row.fetchCursor(statement, arguments: [QueriedType.key(name)]).next() else { return nil }
+        return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
+    }
+
+    func fetchAll<R: Record>(
+        _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?
+    ) throws -> [(R, [DatabaseValue])] {
+        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+        let query = try TypedQuery(queried, nameField: R.nameField, predicate, sorts, limit: limit)
+        let decoder = decoder(queried, type)
+        let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
+        var records: [(R, [DatabaseValue])] = []
+        let rows = try query.rows(db)
+        while let row = try query.next(rows) { records.append((try decoder.decode(row), keys.map { row[$0] })) }
+        return records
+    }
+
+    func count<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> Int {
+        guard let queried = try self.type(db, named: R.recordType) else { return 0 }
+        return try TypedQuery(queried, nameField: R.nameField, predicate, [], limit: nil).count(db)
+    }
+
+    /// The query of a batch operation; `nil` when the store has no such type.
+    func query<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> RecordQuery? {
+        guard let queried = try self.type(db, named: R.recordType) else { return nil }
+        let condition = try predicate?.sql(queried, nameField: R.nameField)
+        return RecordQuery(
+            type: R.recordType, condition: condition?.sql, arguments: condition?.arguments ?? StatementArguments())
+    }
+
+    private func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
+        RecordDecoder(
+            RecordColumns(
+                fields: queried.fields.enumerated().map { (name: $1.name, column: QueriedType.firstField + $0) },
+                key: QueriedType.keyColumn, nameField: R.nameField, assets: AssetPlace(folder: assets)))
+    }
+}
+
+/// A query of typed records in SQL.
+private struct TypedQuery {
+    private let type: QueriedType
+    private let condition: String?
+    private let arguments: StatementArguments
+    private let order: String
+    private let sortColumns: [String]
+
+    init(
+        _ type: QueriedType, nameField: String, _ predicate: RecordPredicate?, _ sorts: [RecordSort], limit: Int?
+    ) throws {
+        self.type = type
+        let condition = try predicate?.sql(type, nameField: nameField)
+        self.condition = condition?.sql
+        arguments = condition?.arguments ?? StatementArguments()
+        sortColumns = try sorts.map { sort in
+            if sort.field == nameField || sort.field == "_name" { return QueriedType.nameSQL }
+            guard let column = type.column(sort.field) else {
+                throw StoreError(
+                    .schema,
+                    "\(type.name) has no field '\(sort.field)' to sort by; it has \(type.fields.map(\.name).joined(separator: ", "))")
+            }
+            return column
+        }
+        let terms = zip(sortColumns, sorts).map { "\($0) \($1.isDescending ? "DESC" : "ASC")" } + ["_id"]
+        order = " ORDER BY \(terms.joined(separator: ", "))" + (limit.map { " LIMIT \(max(0, $0))" } ?? "")
+    }
+
+    /// What the type's view shows: a condition of a user's may name that.
+    private var source: String { " FROM \(type.view)" + (condition.map { " WHERE \($0)" } ?? "") }
+
+    func rows(_ db: Database) throws -> RowCursor {
+        let sql = "SELECT \((type.columns + sortColumns).joined(separator: ", "))\(source)\(order)"
+        do {
+            return try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    func next(_ rows: RowCursor) throws -> Row? {
+        do {
+            return try rows.next()
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    func count(_ db: Database) throws -> Int {
+        do {
+            return try Int.fetchOne(db, sql: "SELECT count(*)\(source)", arguments: arguments) ?? 0
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func failure(_ error: any Error) -> any Error {
+        guard let error = error as? DatabaseError, let condition, error.resultCode == .SQLITE_ERROR else { return error }
+        return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
+    }
+}
+
+/// Merges what several stores have, each in order already.
+private struct RecordOrder {
+    private let sorts: [RecordSort]
+
+    init(_ sorts: [RecordSort]) { self.sorts = sorts }
+
+    func merge<R>(_ parts: [[(R, [DatabaseValue])]], limit: Int?) -> [R] {
+        var rest = parts.map { $0[...] }
+        var merged: [R] = []
+        while merged.count < limit ?? .max {
+            var first: Int?
+            for (index, part) in rest.enumerated() {
+                guard let head = part.first else { continue }
+                if first == nil || comesBefore(head.1, rest[first!].first!.1) { first = index }
+            }
+            guard let first else { break }
+            merged.append(rest[first].removeFirst().0)
+        }
+        return merged
+    }
+
+    private func comesBefore(_ left: [DatabaseValue], _ right: [DatabaseValue]) -> Bool {
+        for (sort, (one, other)) in zip(sorts, zip(left, right)) {
+            let order = Self.compare(one, other)
+            if order != 0 { return sort.isDescending ? order > 0 : order < 0 }
+        }
+        return false
+    }
+
+    /// As SQLite orders: nothing, numbers, texts by their bytes, bytes.
+    private static func compare(_ left: DatabaseValue, _ right: DatabaseValue) -> Int {
+        func rank(_ value: DatabaseValue) -> Int {
+            switch value.storage {
+            case .null: 0
+            case .int64, .double: 1
+            case .string: 2
+            case .blob: 3
+            }
+        }
+        func order<Value: Comparable>(_ one: Value, _ other: Value) -> Int { one < other ? -1 : one > other ? 1 : 0 }
+        switch (left.storage, right.storage) {
+        case (.int64(let one), .int64(let other)): return order(one, other)
+        case (.double(let one), .double(let other)): return order(one, other)
+        case (.int64(let one), .double(let other)): return order(Double(one), other)
+        case (.double(let one), .int64(let other)): return order(one, Double(other))
+        case (.string(let one), .string(let other)): return bytes(Array(one.utf8), Array(other.utf8))
+        case (.blob(let one), .blob(let other)): return bytes(Array(one), Array(other))
+        default: return order(rank(left), rank(right))
+        }
+    }
+
+    private static func bytes(_ one: [UInt8], _ other: [UInt8]) -> Int {
+        one == other ? 0 : one.lexicographicallyPrecedes(other) ? -1 : 1
+    }
+}

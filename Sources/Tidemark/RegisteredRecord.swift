@@ -1,0 +1,132 @@
+import GRDB
+import Synchronization
+import TidemarkModel
+import TidemarkStore
+
+/// A record as an editing context has it: as it was loaded, and its edit.
+struct RegisteredRecord: Sendable {
+    /// As it was loaded, with the type that it was loaded as.
+    struct Loaded: Sendable {
+        let record: any Record
+        var state: StoredVersion
+        private let fetch: @Sendable (Database, RecordSource, RecordName) throws -> Loaded?
+
+        init<R: Record>(record: R, state: StoredVersion) {
+            self.record = record
+            self.state = state
+            fetch = { db, source, name in
+                try source.fetch(db, R.self, named: name.name).map { Loaded(record: $0.record, state: $0.state) }
+            }
+        }
+
+        func refetch(_ db: Database, _ source: RecordSource, _ name: RecordName) throws -> Loaded? { try fetch(db, source, name) }
+    }
+
+    /// What is to become of it.
+    struct Edit: Sendable {
+        /// `nil` for its deletion.
+        let record: (any Record)?
+        let policy: MergePolicy?
+        /// Asks the record's hooks.
+        let check: @Sendable (Database, RecordSource) throws -> Void
+        let prepare: @Sendable (AssetIntake) throws -> PreparedRecord?
+        /// The edit on top of a newer state of the record.
+        let rebased: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
+        /// Tells edits apart.
+        let number: Int
+
+        init<R: Record>(saving record: R) {
+            self.record = record
+            policy = R.mergePolicy
+            check = { db, source in
+                try record.validate(replacing: source.fetch(db, R.self, named: record.recordName)?.record)
+            }
+            prepare = { assets in try PreparedRecord(record, assets: assets) }
+            rebased = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
+            number = Self.nextNumber()
+        }
+
+        init<R: Record>(deleting record: R, named name: String) {
+            self.record = nil
+            policy = R.mergePolicy
+            check = { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() }
+            prepare = { _ in nil }
+            rebased = { _, _, _ in Edit(deleting: record, named: name) }
+            number = Self.nextNumber()
+        }
+
+        private static let numbers = Atomic<Int>(0)
+        private static func nextNumber() -> Int { numbers.add(1, ordering: .relaxed).newValue }
+    }
+
+    let scope: DatabaseScope
+    /// `nil` for one that was inserted.
+    private(set) var loaded: Loaded?
+    var edit: Edit?
+
+    init(scope: DatabaseScope, loaded: Loaded? = nil) {
+        self.scope = scope
+        self.loaded = loaded
+    }
+
+    var isDeleted: Bool { edit.map { $0.record == nil } ?? false }
+
+    /// With its edit; `nil` when it is deleted.
+    func current<R: Record>(_ type: R.Type) throws -> R? {
+        if isDeleted { return nil }
+        guard let record = edit?.record ?? loaded?.record else { return nil }
+        guard let record = record as? R else {
+            throw StoreError(
+                .invalid, "\(R.recordType) \(record.recordName) is in this context as \(Swift.type(of: record)), not as \(R.self)")
+        }
+        return record
+    }
+
+    mutating func insert(_ record: some Record) { edit = Edit(saving: record) }
+    mutating func update(_ record: some Record) { edit = Edit(saving: record) }
+
+    mutating func delete<R: Record>(_ type: R.Type) {
+        // What was never saved is just not saved.
+        edit = (loaded?.record as? R).map { Edit(deleting: $0, named: $0.recordName) }
+    }
+
+    /// What the store is to do.
+    func prepare(_ name: RecordName, assets: AssetIntake) throws -> (edit: RecordEdit, schema: RecordTypeSchema?) {
+        let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
+        guard let prepared = try edit?.prepare(assets) else {
+            return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
+        }
+        return (prepared.edit(base), prepared.schema)
+    }
+
+    /// Takes a newer state of the record; what was edited here stays on top.
+    mutating func refresh(_ fresh: Loaded, assets: AssetPlace) throws {
+        if let old = loaded?.state { edit = try edit?.rebased(old, fresh.state, assets) }
+        loaded = fresh
+    }
+
+    /// The edit was made on an earlier state, which is saved by now.
+    mutating func rebase(on state: StoredVersion) { loaded?.state = state }
+}
+
+extension Record {
+    /// The record with a newer state's values where it is as in the old one.
+    fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
+        var (values, pending) = (new.values, assets.pending)
+        func value(_ content: FieldContent) -> FieldValue {
+            switch content {
+            case .value(let value): return value
+            case .list(let elements, let scalar): return .list(StoredText.list(elements.map(value)), of: scalar)
+            case .asset(let asset):
+                let placeholder = "pending-\(pending.count)"
+                pending[placeholder] = asset
+                return .asset(placeholder)
+            }
+        }
+        for field in try RecordEncoder().encode(self).fields {
+            let mine = field.content.map(value)
+            if mine != old.values[field.name] { values[field.name] = mine }
+        }
+        return try RecordDecoder<Self>.record(recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))
+    }
+}

@@ -1,0 +1,21 @@
+import TidemarkModel
+import TidemarkStore
+
+/// What a save did.
+public struct SaveResult: Hashable, Sendable {
+    /// In records.
+    public internal(set) var counts = ChangeCounts()
+    /// Conflicts that the merge policy has settled.
+    public internal(set) var conflicts: [MergeConflict] = []
+    /// Records that have become one with another of their unique key, and the name that it has.
+    public internal(set) var replaced: [RecordName: String] = [:]
+    /// The transactions of history that it has become: one for each store that was changed.
+    public internal(set) var transactions: [DatabaseScope: Int64] = [:]
+
+    mutating func add(_ outcome: SaveOutcome, scope: DatabaseScope) {
+        counts += outcome.counts
+        conflicts += outcome.conflicts
+        replaced.merge(outcome.replaced) { $1 }
+        if let transaction = outcome.transaction { transactions[scope] = transaction }
+    }
+}

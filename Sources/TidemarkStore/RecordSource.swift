@@ -1,0 +1,93 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Where typed records are read: one store, in whatever state its reader sees.
+package struct RecordSource: Sendable {
+    package let scope: DatabaseScope
+    package let database: any DatabaseReader
+    /// Where the assets of its records lie.
+    package let assets: URL
+    let schema: SchemaCache
+
+    package init(_ reader: StoreReader) {
+        self.init(scope: reader.scope, database: reader.database, assets: reader.container.assets, schema: SchemaCache())
+    }
+
+    package init(_ store: RecordStore) {
+        self.init(scope: store.scope, database: store.reader, assets: store.container.assets, schema: SchemaCache())
+    }
+
+    private init(scope: DatabaseScope, database: any DatabaseReader, assets: URL, schema: SchemaCache) {
+        self.scope = scope
+        self.database = database
+        self.assets = assets
+        self.schema = schema
+    }
+
+    /// The same store, through another reader.
+    package func reading(_ database: any DatabaseReader) -> RecordSource {
+        RecordSource(scope: scope, database: database, assets: assets, schema: schema)
+    }
+
+    /// A record type for queries in SQL; `nil` when the store has none of that name.
+    package func type(_ db: Database, named name: String) throws -> QueriedType? {
+        try schema.types(db).first { $0.name == name }.map { QueriedType($0) }
+    }
+}
+
+/// A record type as queries of typed records need it.
+package struct QueriedType: Sendable {
+    let type: StoredType
+
+    init(_ type: StoredType) { self.type = type }
+
+    package var fields: [RecordTypeSchema.Field] { type.fields.map { .init(name: $0.name, type: $0.type) } }
+    package var nameField: String? { type.nameField }
+    package var name: String { type.name }
+
+    /// The quoted column of a field; `nil` when there is none of that name.
+    package func column(_ field: String) -> String? {
+        type.fields.first { $0.name == field }.map { "\"\($0.column)\"" }
+    }
+
+    /// Key, version and the fields, in this order, in SQL.
+    package static let keyColumn = 0
+    package static let versionColumn = 1
+    package static let firstField = 2
+    package var columns: [String] { ["_key", "_version"] + type.fields.map { "\"\($0.column)\"" } }
+
+    /// SQL that selects them.
+    package var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\"" }
+
+    /// SQL that tells whether a key is there.
+    package var existence: String { "SELECT 1 FROM \"\(type.table)\" WHERE _key = ?" }
+
+    /// For a condition of a user's: what the type's view shows, under its name.
+    package var view: String { "(\(type.viewSQL))" }
+
+    /// A record's key, as an argument of SQL.
+    package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
+
+    /// SQL that gives a record's name.
+    package static var nameSQL: String { RecordKey.nameSQL }
+}
+
+extension StoreReader {
+    /// The record name of a stored key; `nil` when it is none.
+    package static func recordName(key: DatabaseValue) -> String? { RecordKey.fromDatabaseValue(key)?.name }
+}
+
+extension StoredVersion {
+    /// From a row of a ``QueriedType/selection``.
+    package init(_ row: Row, type: QueriedType) throws {
+        guard let version = Int64.fromDatabaseValue(row[QueriedType.versionColumn]) else {
+            throw StoreError(.corrupt, "a row of the record type \(type.name) has no version that can be one")
+        }
+        var values: [String: FieldValue] = [:]
+        for (index, field) in type.type.fields.enumerated() {
+            values[field.name] = FieldValue(row[index + QueriedType.firstField] as DatabaseValue, type: field.type)
+        }
+        self.init(version: version, values: values)
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// What a purge has removed.
+public struct HistoryPurge: Hashable, Sendable, Codable {
+    public var transactions = 0
+    public var changes = 0
+}
+
+extension RecordStore {
+    /// Removes the transactions of history that are older than an age, with their diffs and conflicts. The last one stays, and so do
+    /// deletions that the cloud has yet to be told of.
+    ///
+    /// - Parameters:
+    ///   - age: Only what is older goes.
+    ///   - least: What is younger stays, whatever `age` says: seven days unless you say otherwise, so that a process that slept, or a
+    ///     widget that is seldom shown, can go on from its token.
+    /// - Complexity: O(n) in the changes removed.
+    public func purgeHistory(
+        olderThan age: Duration = .seconds(7 * 86_400), keepingAtLeast least: Duration = .seconds(7 * 86_400)
+    ) throws(StoreError) -> HistoryPurge {
+        try connection.locked("purge the history") { db in
+            let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
+            let (seconds, attoseconds) = max(age, least, .zero).components
+            let limit = now.subtractingReportingOverflow(
+                seconds.multipliedReportingOverflow(by: 1_000_000).partialValue + attoseconds / 1_000_000_000_000)
+            return (try HistoryPurge(db, before: limit.overflow ? .min : limit.partialValue), .commit)
+        }
+    }
+}
+
+extension HistoryPurge {
+    /// - Parameter time: Microseconds since 1970 UTC.
+    fileprivate init(_ db: Database, before time: Int64) throws {
+        let sql = """
+            SELECT id, last_change FROM tide_transactions
+            WHERE time < ? AND id < (SELECT max(id) FROM tide_transactions) ORDER BY id DESC LIMIT 1
+            """
+        guard let last = try Row.fetchOne(db, sql: sql, arguments: [time]) else { return }
+        let floor = HistoryFloor(transaction: (last[0] as Int64) + 1, change: (last[1] as Int64) + 1)
+        let forgotten = """
+            id < \(floor.change) AND NOT (kind = 3 AND EXISTS (SELECT 1 FROM tide_outbox o WHERE o.change_id = tide_changes.id))
+            """
+        try db.execute(
+            sql: """
+                UPDATE tide_types SET forgotten_deletions = forgotten_deletions
+                + (SELECT count(*) FROM tide_changes WHERE type_id = tide_types.id AND kind = 3 AND \(forgotten))
+                """)
+        try db.execute(sql: "DELETE FROM tide_changes WHERE \(forgotten)")
+        changes = db.changesCount
+        try db.execute(sql: "DELETE FROM tide_conflicts WHERE transaction_id < \(floor.transaction)")
+        try db.execute(sql: "DELETE FROM tide_transactions WHERE id < \(floor.transaction)")
+        transactions = db.changesCount
+        try floor.store(db)
+    }
+}

@@ -1,0 +1,66 @@
+import CTideCore
+import TidemarkModel
+
+/// Lists and locations in the one spelling that the store has for each (Documentation/Formats/store.md).
+package enum StoredText {
+    /// A JSON array of scalars as they are stored.
+    package static func list(_ values: [FieldValue]) -> String {
+        var text = tide_text()
+        defer { tide_text_free(&text) }
+        append("[", to: &text)
+        for (index, value) in values.enumerated() {
+            if index > 0 { append(",", to: &text) }
+            switch value {
+            case .int64(let number), .timestamp(let number): append(String(number), to: &text)
+            case .double(let number): append(Self.number(number), to: &text)
+            case .string(let string), .reference(let string), .asset(let string), .location(let string), .list(let string, _):
+                var string = string
+                string.withUTF8 { utf8 in
+                    utf8.withMemoryRebound(to: CChar.self) { tide_text_json_string(&text, $0.baseAddress ?? .empty, $0.count) }
+                }
+            case .bytes(let bytes): tide_text_base64(&text, bytes, bytes.count)
+            }
+        }
+        append("]", to: &text)
+        return String(text)
+    }
+
+    /// A JSON object of numbers, in the order given.
+    package static func object(_ members: [(name: String, value: Double)]) -> String {
+        let members = members.map { "\"\($0.name)\":\(number($0.value == 0 ? 0 : $0.value))" }
+        return "{\(members.joined(separator: ","))}"
+    }
+
+    /// The shortest text of a number that reads back as the same.
+    package static func number(_ value: Double) -> String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(TIDE_NUMBER_SIZE.rawValue)) { text in
+            var length = 0
+            for digits in 15...17 as ClosedRange<Int32> {
+                length = tide_number_print(value, digits, text.baseAddress!)
+                var again = 0.0
+                if tide_number_parse(text.baseAddress!, length, &again), again == value { break }
+            }
+            return String(decoding: UnsafeRawBufferPointer(start: text.baseAddress!, count: length), as: UTF8.self)
+        }
+    }
+
+    private static func append(_ string: String, to text: inout tide_text) {
+        var string = string
+        string.withUTF8 { tide_text_append(&text, $0.baseAddress, $0.count) }
+    }
+}
+
+extension String {
+    fileprivate init(_ text: tide_text) {
+        self.init(decoding: UnsafeRawBufferPointer(start: text.bytes, count: text.length), as: UTF8.self)
+    }
+}
+
+extension UnsafePointer<CChar> {
+    /// Where there is nothing to point to.
+    fileprivate static let empty: UnsafePointer<CChar> = {
+        let pointer = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
+        pointer.initialize(to: 0)
+        return UnsafePointer(pointer)
+    }()
+}
