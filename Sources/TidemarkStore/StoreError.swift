@@ -30,6 +30,10 @@ public struct StoreError: Error, Sendable {
         public static let schema = Code(rawValue: "schema")
         /// SQL that the caller gave is wrong.
         public static let sql = Code(rawValue: "sql")
+        /// A container or a group can't have that name.
+        public static let invalidName = Code(rawValue: "invalidName")
+        /// A folder belongs to somebody else, or others may write to it.
+        public static let untrusted = Code(rawValue: "untrusted")
         /// The core refused for another reason.
         public static let core = Code(rawValue: "core")
     }
@@ -52,7 +56,7 @@ public struct StoreError: Error, Sendable {
         switch code {
         case .busy: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql: .askThePerson
+        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql, .invalidName, .untrusted: .askThePerson
         default: .none
         }
     }
