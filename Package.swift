@@ -80,7 +80,8 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestSupport", dependencies: ["TidemarkModel", "TidemarkStore", "TidemarkTransfer"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer"],
+            path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),

@@ -34,6 +34,11 @@ static bool comes_before_by_key(const tide_batch *batch, tide_ordered_row a, tid
     return order ? order < 0 : a.row < b.row;
 }
 
+static bool comes_before_by_row(const tide_batch *batch, tide_ordered_row a, tide_ordered_row b) {
+    (void)batch;
+    return a.row < b.row;
+}
+
 static bool comes_before_by_id(const tide_batch *batch, tide_ordered_row a, tide_ordered_row b) {
     (void)batch;
     return a.rank < b.rank;
@@ -211,6 +216,8 @@ static tide_status rows_write(tide_apply *it, tide_ordered_row *rows, uint32_t c
             rows[fresh++] = row;
         }
     }
+    // New records stay in the order of the source.
+    sort_rows(rows, fresh, it->batch, comes_before_by_row);
     for (uint32_t i = 0; i < fresh && !status; i++) status = tide_row_insert_if_free(it, rows[i].row);
     if (!status) status = found_write(it, room, found, rows);
     for (uint32_t i = 1; i <= waiting && !status; i++) {

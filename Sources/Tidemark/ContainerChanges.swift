@@ -92,7 +92,8 @@ public struct ContainerChanges: AsyncSequence, Sendable {
                 let page = try reader.changes(since: behind[reader.scope], without: sequence.withOwn ? nil : own, limit: 100)
                 ready += page.transactions.map { it in
                     ContainerChange(
-                        scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own), changes: it.changes)
+                        scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own),
+                        changes: it.changes)
                 }
                 behind[reader.scope] = page.token
                 isMore = isMore || page.hasMore

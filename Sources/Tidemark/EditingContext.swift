@@ -81,7 +81,8 @@ public actor EditingContext {
         let name = record.name
         guard let known = registered[name], !known.isDeleted else {
             throw StoreError(
-                .notFound, "\(name.type) \(name.name) is not loaded in this context, or is deleted in it. Fetch or insert it first")
+                .notFound,
+                "\(name.type) \(name.name) is not loaded in this context, or is deleted in it. Fetch or insert it first")
         }
         edit(name, scope: known.scope) { $0.update(record) }
     }
@@ -145,7 +146,8 @@ public actor EditingContext {
     public func save(mergePolicy own: MergePolicy? = nil) async throws -> SaveResult {
         let edits = edited.compactMap { name in registered[name].map { (name: name, record: $0) } }
         guard !edits.isEmpty else { return SaveResult() }
-        let types = Dictionary(edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
+        let types = Dictionary(
+            edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
         let policy = await container.policies(own ?? mergePolicy, types: types)
         let (result, saved) = try await container.save { assets in
             let prepared = try edits.map { try $0.record.prepare($0.name, assets: assets) }
@@ -160,26 +162,22 @@ public actor EditingContext {
                     })
             }
         }
-        for (name, state) in saved { await settle(name, state, result: result, edits: edits) }
+        for (name, record) in edits {
+            guard let edit = record.edit else { continue }
+            try settle(name, edit, as: result.replaced[name] == nil ? saved[name] ?? nil : nil)
+        }
         return result
     }
 
-    /// Notes that a record's edit is saved.
-    private func settle(
-        _ name: RecordName, _ state: StoredVersion?, result: SaveResult, edits: [(name: RecordName, record: RegisteredRecord)]
-    ) async {
-        guard let before = edits.first(where: { $0.name == name })?.record, let now = registered[name] else { return }
-        let isUntouched = before.edit?.number == now.edit?.number
-        if isUntouched { edited.removeAll { $0 == name } }
-        guard let state, result.replaced[name] == nil else {
-            if isUntouched { registered[name] = nil }
-            return
-        }
-        // It is read anew when it is asked for: the merge may have changed it.
-        if isUntouched {
+    /// Notes that an edit is saved. Another may have come meanwhile.
+    private func settle(_ name: RecordName, _ saved: RegisteredRecord.Edit, as state: StoredVersion?) throws {
+        guard let now = registered[name], let source = container.recordSources.source(now.scope) else { return }
+        let isLast = now.edit?.number == saved.number
+        if isLast { edited.removeAll { $0 == name } }
+        if let state {
+            try registered[name]?.settle(saved, as: state, assets: AssetPlace(folder: source.assets))
+        } else if isLast {
             registered[name] = nil
-        } else {
-            registered[name]?.rebase(on: state)
         }
     }
 

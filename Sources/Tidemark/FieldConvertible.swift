@@ -222,7 +222,8 @@ extension Array: FieldConvertible where Element: FieldConvertible {
     }
 
     init?(_ stored: StoredField) {
-        guard let text = stored.text, let elements = try? JSONDecoder().decode([ListElement].self, from: Foundation.Data(text.utf8))
+        guard let text = stored.text,
+            let elements = try? JSONDecoder().decode([ListElement].self, from: Foundation.Data(text.utf8))
         else { return nil }
         self = []
         reserveCapacity(elements.count)

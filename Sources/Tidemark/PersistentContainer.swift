@@ -73,7 +73,8 @@ public actor PersistentContainer: RecordReading {
         self.stores = stores
         self.doorbell = doorbell
         self.changeBell = changeBell
-        recordSources = RecordSources(all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
+        recordSources = RecordSources(
+            all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
     }
 
     /// Sets the merge policy where neither a type nor a save has one.
@@ -108,7 +109,8 @@ public actor PersistentContainer: RecordReading {
                     schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
                     check: { db, source in
                         for index in indices {
-                            try records[index].validate(replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
+                            try records[index].validate(
+                                replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
                         }
                     })
             }
@@ -130,7 +132,8 @@ public actor PersistentContainer: RecordReading {
         return try await write { _ in
             [
                 StoreSave(
-                    scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [], policy: policy,
+                    scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [],
+                    policy: policy,
                     check: { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() })
             ]
         }
@@ -142,7 +145,8 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Returns: Their names.
     @discardableResult
-    public nonisolated func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> [String] {
+    public nonisolated func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> [String]
+    {
         try await batch(type, predicate) { store, query, author in try await store.delete(matching: query, author: author) }
     }
 

@@ -30,12 +30,18 @@ struct RecordEncoder {
         init(nameField: String) { self.nameField = nameField }
 
         func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?) {
-            guard key.stringValue != nameField else { return hasName = true }
+            guard key.stringValue != nameField else {
+                hasName = true
+                return
+            }
             fields.append(EncodedField(name: key.stringValue, type: type, content: content))
         }
 
         func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
-            guard key.stringValue != nameField else { return hasName = true }
+            guard key.stringValue != nameField else {
+                hasName = true
+                return
+            }
             do {
                 let content = try RecordEncoder.content(of: value)
                 add(key, type: RecordEncoder.type(of: Value.self) ?? content?.type, content: content)

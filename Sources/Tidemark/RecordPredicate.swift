@@ -61,6 +61,9 @@ public struct RecordPredicate: Sendable {
     public struct Field: Sendable {
         let name: String
 
+        /// Begins a comparison.
+        public static func field(_ name: String) -> Field { Field(name: name) }
+
         /// Whether a text has this in it, in the same spelling; whether a list has this element.
         public func contains(_ value: some Encodable) -> RecordPredicate { compare(.contains, value) }
         /// Whether a text begins with this, in the same spelling.
@@ -190,7 +193,8 @@ extension FieldValue {
         case .int64(let number), .timestamp(let number): number.databaseValue
         case .double(let number): number.databaseValue
         case .bytes(let bytes): Data(bytes).databaseValue
-        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _): text.databaseValue
+        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+            text.databaseValue
         }
     }
 

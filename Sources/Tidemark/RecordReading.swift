@@ -65,8 +65,12 @@ extension RecordSource {
     func fetch<R: Record>(_ db: Database, _ type: R.Type, named name: String) throws -> (record: R, state: StoredVersion)? {
         guard let queried = try self.type(db, named: R.recordType) else { return nil }
         let statement = try db.cachedStatement(sql: queried.selection + " WHERE _key = ?")
-        guard let row = try Row.fetchCursor(statement, arguments: [QueriedType.key(name)]).next() else { return nil }
-        return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
+        let rows = try Row.fetchCursor(statement, arguments: [QueriedType.key(name)])
+        // The row is the cursor's.
+        return try withExtendedLifetime(rows) {
+            guard let row = try rows.next() else { return nil }
+            return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
+        }
     }
 
     func fetchAll<R: Record>(
@@ -123,7 +127,8 @@ private struct TypedQuery {
             guard let column = type.column(sort.field) else {
                 throw StoreError(
                     .schema,
-                    "\(type.name) has no field '\(sort.field)' to sort by; it has \(type.fields.map(\.name).joined(separator: ", "))")
+                    "\(type.name) has no field '\(sort.field)' to sort by; it has \(type.fields.map(\.name).joined(separator: ", "))"
+                )
             }
             return column
         }

@@ -8,7 +8,7 @@ struct RegisteredRecord: Sendable {
     /// As it was loaded, with the type that it was loaded as.
     struct Loaded: Sendable {
         let record: any Record
-        var state: StoredVersion
+        let state: StoredVersion
         private let fetch: @Sendable (Database, RecordSource, RecordName) throws -> Loaded?
 
         init<R: Record>(record: R, state: StoredVersion) {
@@ -32,6 +32,8 @@ struct RegisteredRecord: Sendable {
         let prepare: @Sendable (AssetIntake) throws -> PreparedRecord?
         /// The edit on top of a newer state of the record.
         let rebased: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
+        /// The record as it was saved.
+        let loaded: @Sendable (StoredVersion, AssetPlace) throws -> Loaded?
         /// Tells edits apart.
         let number: Int
 
@@ -43,6 +45,10 @@ struct RegisteredRecord: Sendable {
             }
             prepare = { assets in try PreparedRecord(record, assets: assets) }
             rebased = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
+            loaded = { state, assets in
+                Loaded(
+                    record: try RecordDecoder<R>.record(record.recordName, values: state.values, assets: assets), state: state)
+            }
             number = Self.nextNumber()
         }
 
@@ -52,6 +58,7 @@ struct RegisteredRecord: Sendable {
             check = { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() }
             prepare = { _ in nil }
             rebased = { _, _, _ in Edit(deleting: record, named: name) }
+            loaded = { _, _ in nil }
             number = Self.nextNumber()
         }
 
@@ -77,7 +84,8 @@ struct RegisteredRecord: Sendable {
         guard let record = edit?.record ?? loaded?.record else { return nil }
         guard let record = record as? R else {
             throw StoreError(
-                .invalid, "\(R.recordType) \(record.recordName) is in this context as \(Swift.type(of: record)), not as \(R.self)")
+                .invalid, "\(R.recordType) \(record.recordName) is in this context as \(Swift.type(of: record)), not as \(R.self)"
+            )
         }
         return record
     }
@@ -105,8 +113,11 @@ struct RegisteredRecord: Sendable {
         loaded = fresh
     }
 
-    /// The edit was made on an earlier state, which is saved by now.
-    mutating func rebase(on state: StoredVersion) { loaded?.state = state }
+    /// The edit, or an earlier one, was saved, and this is what has come of it.
+    mutating func settle(_ saved: Edit, as state: StoredVersion, assets: AssetPlace) throws {
+        loaded = try saved.loaded(state, assets)
+        if edit?.number == saved.number { edit = nil }
+    }
 }
 
 extension Record {
@@ -127,6 +138,7 @@ extension Record {
             let mine = field.content.map(value)
             if mine != old.values[field.name] { values[field.name] = mine }
         }
-        return try RecordDecoder<Self>.record(recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))
+        return try RecordDecoder<Self>.record(
+            recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))
     }
 }

@@ -12,6 +12,7 @@ enum ExitStatus: Int32 {
     case cannotCreate = 73
     case ioError = 74
     case temporaryFailure = 75
+    case noPermission = 77
     case interrupted = 130
     /// What a shell tells of a process that SIGPIPE ended.
     case brokenPipe = 141
@@ -20,7 +21,8 @@ enum ExitStatus: Int32 {
         switch error.code {
         case .notFound, .unreadable: self = .noInput
         case .notAStore, .newerFormat, .cannotCreate: self = .cannotCreate
-        case .schema, .sql: self = .usage
+        case .schema, .sql, .invalidName: self = .usage
+        case .untrusted: self = .noPermission
         case .busy: self = .temporaryFailure
         case .corrupt: self = .dataError
         default: self = .ioError

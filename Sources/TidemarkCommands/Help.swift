@@ -5,15 +5,17 @@ struct Help: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "help", abstract: "Shows how a command is used.", shouldDisplay: false)
 
-    @Argument(help: "The command.")
-    var command: String?
+    @Argument(help: ArgumentHelp("The command.", valueName: "command"))
+    var path: [String] = []
 
     func run() throws {
-        let commands = Tidemark.configuration.subcommands
-        guard let command else { return print(Tidemark.helpMessage()) }
-        guard let named = commands.first(where: { $0._commandName == command }) else {
-            throw ValidationError("there is no command '\(command)'")
+        var command: any ParsableCommand.Type = Tidemark.self
+        for name in path {
+            guard let named = command.configuration.subcommands.first(where: { $0._commandName == name }) else {
+                throw ValidationError("there is no command '\(path.joined(separator: " "))'")
+            }
+            command = named
         }
-        print(Tidemark.helpMessage(for: named))
+        print(Tidemark.helpMessage(for: command))
     }
 }

@@ -78,6 +78,14 @@ public struct ContainerDirectory: Hashable, Sendable {
             let code: StoreError.Code = errno == EACCES || errno == EPERM ? .unreadable : .io
             throw StoreError(code, "cannot read \(file.path): \(error.localizedDescription)")
         }
+        try self.init(at: url, describedBy: data)
+    }
+
+    /// The container at `url`, whose `container.json` holds `data`.
+    ///
+    /// - Throws: ``StoreError`` `notAStore` or `newerFormat`.
+    init(at url: URL, describedBy data: Data) throws(StoreError) {
+        let file = url.appendingPathComponent("container.json")
         struct Version: Codable { var format: Int }
         let decoder = JSONDecoder()
         guard let version = try? decoder.decode(Version.self, from: data) else {
@@ -148,6 +156,7 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
     private static func isOurs(_ name: String) -> Bool {
-        scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging" || name.hasPrefix(".")
+        scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging"
+            || name == "doorbell" || name.hasPrefix(".")
     }
 }

@@ -16,7 +16,7 @@ package struct Folder: ~Copyable {
     }
 
     package let path: String
-    private let descriptor: Int32
+    let descriptor: Int32
 
     /// - Parameter followsLink: Whether a symbolic link may stand for the directory itself.
     /// - Throws: ``StoreError`` `notFound` or `io`.
@@ -38,22 +38,24 @@ package struct Folder: ~Copyable {
         try Folder(in: descriptor, name: name, path: "\(path)/\(name)", flags: O_NOFOLLOW)
     }
 
-    /// What lies in it, in the order of names.
-    package borrowing func entries() throws(StoreError) -> [Entry] {
+    /// What lies in it, in the order of names; at most `limit` of it, then whatever the file system lists first.
+    package borrowing func entries(limit: Int = .max) throws(StoreError) -> [Entry] {
         let listed = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard listed >= 0, let stream = fdopendir(listed) else { throw Self.failure("list", path) }
         defer { closedir(stream) }
         var entries: [Entry] = []
-        while true {
+        while entries.count < limit {
             errno = 0
-            guard let entry = readdir(stream) else { break }
+            guard let entry = readdir(stream) else {
+                guard errno == 0 else { throw Self.failure("list", path) }
+                break
+            }
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 1) { String(cString: $0) }
             }
             guard name != ".", name != ".." else { continue }
             entries.append(Entry(name: name, kind: kind(of: name, listedAs: Int(entry.pointee.d_type))))
         }
-        guard errno == 0 else { throw Self.failure("list", path) }
         return entries.sorted { $0.name < $1.name }
     }
 
@@ -120,7 +122,7 @@ package struct Folder: ~Copyable {
 
     private static func isFile(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFREG }
 
-    private static func failure(_ what: String, _ path: String) -> StoreError {
+    static func failure(_ what: String, _ path: String) -> StoreError {
         let code: StoreError.Code =
             switch errno {
             case ENOENT: .notFound

@@ -8,6 +8,12 @@ public struct RecordChange: Hashable, Sendable {
     public let kind: HistoryChange.Kind
     /// Of an update, the fields that changed; of a deletion, those that had a value.
     public let fields: [String]
+
+    public init(record: RecordName, kind: HistoryChange.Kind, fields: [String] = []) {
+        self.record = record
+        self.kind = kind
+        self.fields = fields
+    }
 }
 
 /// What one transaction changed.

@@ -6,6 +6,8 @@ import TidemarkModel
 public struct HistoryPurge: Hashable, Sendable, Codable {
     public var transactions = 0
     public var changes = 0
+
+    public init() {}
 }
 
 extension RecordStore {

@@ -34,6 +34,10 @@ public struct StoreError: Error, Sendable {
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// SQL that the caller gave is wrong.
         public static let sql = Code(rawValue: "sql")
+        /// A container or a group can't have that name.
+        public static let invalidName = Code(rawValue: "invalidName")
+        /// A folder belongs to somebody else, or others may write to it.
+        public static let untrusted = Code(rawValue: "untrusted")
         /// The core refused for another reason.
         public static let core = Code(rawValue: "core")
     }
@@ -59,7 +63,7 @@ public struct StoreError: Error, Sendable {
         switch code {
         case .busy: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql, .invalid: .askThePerson
+        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted: .askThePerson
         case .historyTokenExpired: .reset
         default: .none
         }

@@ -125,11 +125,27 @@ extension StoreTransaction {
     /// - Complexity: A look-up for each change of the record since.
     func editTimes(type: StoredType, row: Int64, since version: Int64) throws -> [String: EditTime] {
         let device = connection.identity.device.uuidString
+        let version = max(version, 0)
         var times: [String: EditTime] = [:]
-        for change in try RecordHistory(db, type: type, rowID: row, oldest: version + 1)?.changes ?? [] {
-            let time = EditTime(microseconds: change.transaction.time, device: device).clamped(to: self.time)
-            let fields = change.kind == .insert ? type.fields.map(\.name) : change.fields.map(\.field)
-            for field in fields where times[field] == nil { times[field] = time }
+        let first = try db.cachedStatement(sql: "SELECT _version FROM \"\(type.table)\" WHERE _id = ?")
+        var next = try Int64.fetchOne(first, arguments: [row])
+        while let id = next, id > version {
+            // This transaction is noted when it ends.
+            let sql = """
+                SELECT c.kind, c.previous, c.before, coalesce(t.time, ?) AS time FROM tide_changes c
+                LEFT JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
+                """
+            guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [time, id]) else { break }
+            let at = EditTime(microseconds: try change.stored("time", of: "tide_transactions"), device: device).clamped(to: time)
+            let isInsert = try change.stored("kind", of: "tide_changes") == HistoryChange.Kind.insert.rawValue
+            let fields =
+                try isInsert
+                ? type.fields.map(\.name)
+                : NotedValues(change.stored("before", of: "tide_changes"), change: id).fields.map { $0.0 }
+            for field in fields where times[field] == nil { times[field] = at }
+            let previous: Int64? = try change.stored("previous", of: "tide_changes")
+            // Numbers rise; a chain that goes up would have no end.
+            next = previous.flatMap { $0 < id ? $0 : nil }
         }
         return times
     }
@@ -171,7 +187,10 @@ extension StoreTransaction {
                     record.row == nil ? values[field.name] != nil : values[field.name] != record.current[field.name]
                 }
                 // A record without values is still one.
-                if record.row != nil, fields.isEmpty { continue }
+                if record.row != nil, fields.isEmpty {
+                    noteUnchanged()
+                    continue
+                }
                 try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
             }
             guard batch.rowCount > 0 else { continue }

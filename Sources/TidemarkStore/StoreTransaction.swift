@@ -204,6 +204,9 @@ package final class StoreTransaction {
         return counts
     }
 
+    /// Counts a record that is as it was.
+    func noteUnchanged() { counts.unchanged += 1 }
+
     /// Logs conflicts that were settled.
     func log(_ settled: [MergeConflict]) { conflicts += settled }
 

@@ -181,7 +181,7 @@ public struct StoreVerification: Sendable {
             try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = id AND kind = 3),
+                    SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = tide_types.id AND kind = 3),
                     forgotten_deletions FROM tide_types WHERE id = ?
                     """, arguments: [type.id]
             ).map { ($0[0] as Int64, $0[1] as Int64, $0[2] as Int64) } ?? (0, 0, 0)

@@ -16,7 +16,10 @@ package enum StoredText {
             case .string(let string), .reference(let string), .asset(let string), .location(let string), .list(let string, _):
                 var string = string
                 string.withUTF8 { utf8 in
-                    utf8.withMemoryRebound(to: CChar.self) { tide_text_json_string(&text, $0.baseAddress ?? .empty, $0.count) }
+                    utf8.withMemoryRebound(to: CChar.self) { characters in
+                        guard let start = characters.baseAddress else { return append("\"\"", to: &text) }
+                        tide_text_json_string(&text, start, characters.count)
+                    }
                 }
             case .bytes(let bytes): tide_text_base64(&text, bytes, bytes.count)
             }
@@ -33,7 +36,7 @@ package enum StoredText {
 
     /// The shortest text of a number that reads back as the same.
     package static func number(_ value: Double) -> String {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(TIDE_NUMBER_SIZE.rawValue)) { text in
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(TIDE_NUMBER_SIZE)) { text in
             var length = 0
             for digits in 15...17 as ClosedRange<Int32> {
                 length = tide_number_print(value, digits, text.baseAddress!)
@@ -54,13 +57,4 @@ extension String {
     fileprivate init(_ text: tide_text) {
         self.init(decoding: UnsafeRawBufferPointer(start: text.bytes, count: text.length), as: UTF8.self)
     }
-}
-
-extension UnsafePointer<CChar> {
-    /// Where there is nothing to point to.
-    fileprivate static let empty: UnsafePointer<CChar> = {
-        let pointer = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
-        pointer.initialize(to: 0)
-        return UnsafePointer(pointer)
-    }()
 }
