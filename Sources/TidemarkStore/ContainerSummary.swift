@@ -92,14 +92,16 @@ enum WriteAheadLog {
             throw Folder.failure("read", path)
         }
         defer { close(descriptor) }
-        guard let header = bytes(headerLength, at: 0, of: descriptor), [0x377f_0682, 0x377f_0683].contains(number(header[0..<4])) else {
+        guard let header = bytes(headerLength, at: 0, of: descriptor), [0x377f_0682, 0x377f_0683].contains(number(header[0..<4]))
+        else {
             return 0
         }
         // A log that has been begun anew has frames of its former life behind it, with another salt.
         let salt = header[16..<24]
         let frameLength = frameHeaderLength + Int(number(header[8..<12]))
         var (frames, committed) = (0, 0)
-        while let frame = bytes(frameHeaderLength, at: headerLength + frames * frameLength, of: descriptor), frame[8..<16] == salt {
+        while let frame = bytes(frameHeaderLength, at: headerLength + frames * frameLength, of: descriptor), frame[8..<16] == salt
+        {
             frames += 1
             if number(frame[4..<8]) != 0 { committed = frames }
         }

@@ -79,7 +79,9 @@ public final class Doorbell: Sendable {
     public func ring(transaction: Int64, scope: DatabaseScope) {
         state.withLock { state in
             guard !state.isClosed else { return }
-            if state.descriptor >= 0, Self.write(transaction, scope, to: state.descriptor), Self.isLinked(state.descriptor) { return }
+            if state.descriptor >= 0, Self.write(transaction, scope, to: state.descriptor), Self.isLinked(state.descriptor) {
+                return
+            }
             // The folder has been removed, or the disk was full: a new file may still be heard.
             closeFile(&state)
             do {
@@ -199,7 +201,8 @@ extension Doorbell {
                 guard let name = DoorbellName(entry.name), let file = try? folder.openFile(entry.name) else { continue }
                 let record = try? file.read(upToCount: 8 * DatabaseScope.allCases.count)
                 readings.append(
-                    DoorbellReading(name: name.text, role: name.role, transactions: DoorbellRecord.transactions(record ?? Data())))
+                    DoorbellReading(name: name.text, role: name.role, transactions: DoorbellRecord.transactions(record ?? Data()))
+                )
             }
             return readings
         } catch {

@@ -72,7 +72,9 @@
             for name in files.keys where !names.contains(name) { files.removeValue(forKey: name)?.cancel() }
             var isHeard = false
             for name in names where files[name] == nil && own?.isOwn(name) != true {
-                guard let source = source(doorbells.appendingPathComponent(name).path, [.write, .extend, .delete]) else { continue }
+                guard let source = source(doorbells.appendingPathComponent(name).path, [.write, .extend, .delete]) else {
+                    continue
+                }
                 source.setEventHandler { [weak self] in self?.tell() }
                 source.resume()
                 files[name] = source

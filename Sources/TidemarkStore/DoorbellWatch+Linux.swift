@@ -28,7 +28,8 @@
         /// What is awaited in the folder that `parent` watches.
         private var awaited = ContainerDirectory.doorbellName
 
-        private static let folderEvents = UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF)
+        private static let folderEvents = UInt32(
+            IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF)
         /// A writer that dies between its commit and its ring closes its file all the same.
         private static let doorbellEvents = UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
         /// That a watch, or what it watches, is no longer what it was.
@@ -41,7 +42,8 @@
                 buffer.deallocate()
                 throw StoreError(
                     .io,
-                    "cannot listen for changes in \(container.path): \(reason). Close listeners, or raise fs.inotify.max_user_instances")
+                    "cannot listen for changes in \(container.path): \(reason). Close listeners, or raise fs.inotify.max_user_instances"
+                )
             }
             self.container = container
             self.own = own

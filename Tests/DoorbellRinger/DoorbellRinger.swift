@@ -145,11 +145,14 @@ struct DoorbellRinger {
             let told = ((try? Doorbell.readings(in: container)) ?? []).map(\.transactions)
             times.withLock { times in
                 // What was sent while the call began has a call of its own.
-                for sent in told.compactMap({ $0[.private] }) where sent < heard && times[sent] == nil { times[sent] = heard - sent }
+                for sent in told.compactMap({ $0[.private] }) where sent < heard && times[sent] == nil {
+                    times[sent] = heard - sent
+                }
                 guard told.contains(where: { $0[.shared] != nil }) else { return }
                 let sorted = times.values.sorted()
                 func show(_ part: Double) -> Int64 { sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))] / 1000 }
-                print("from ring to call: p50 \(show(0.5)) µs, p99 \(show(0.99)) µs, longest \(show(1)) µs, \(sorted.count) rings")
+                print(
+                    "from ring to call: p50 \(show(0.5)) µs, p99 \(show(0.99)) µs, longest \(show(1)) µs, \(sorted.count) rings")
                 exit(0)
             }
         }

@@ -24,7 +24,9 @@ import Testing
     }
 
     @Test func `locate shows candidates in order and what it has skipped`() async throws {
-        for path in ["tree/local/store", "tree/store", "data/tidemark"] { try await importJournal(into: "\(path)/Journal.tidemark") }
+        for path in ["tree/local/store", "tree/store", "data/tidemark"] {
+            try await importJournal(into: "\(path)/Journal.tidemark")
+        }
         try scratch.write("{", to: "tree/x/store/Journal.tidemark/container.json")
         let result = try await run("locate", "Journal", "--in", scratch["tree"].path)
         #expect(result.status == 0)
@@ -53,7 +55,9 @@ import Testing
         #expect(object["complete"] as? Bool == true)
     }
 
-    @Test func `locate exits with 66 where there is none, 64 for names that can't be, 77 for folders not to be trusted`() async throws {
+    @Test func `locate exits with 66 where there is none, 64 for names that can't be, 77 for folders not to be trusted`()
+        async throws
+    {
         let none = try await run("locate", "Journal")
         #expect(none.status == 66)
         #expect(none.errors == "tidemark: there is no container 'Journal' in \(scratch["data/tidemark"].path)\n")

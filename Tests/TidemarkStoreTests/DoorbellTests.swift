@@ -107,7 +107,10 @@ import TidemarkStore
         let name = try #require(try names().first)
         #expect(name.wholeMatch(of: /import-[0-9a-f]{32}/) != nil)
         let zeros = [UInt8](repeating: 0, count: 8)
-        #expect(Array(try Data(contentsOf: folder.appendingPathComponent(name))) == zeros + [3, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0])
+        #expect(
+            Array(try Data(contentsOf: folder.appendingPathComponent(name))) == zeros + [
+                3, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+            ])
         #expect(try Doorbell.readings(in: container).map(\.transactions) == [[.private: 0x0103, .shared: 3]])
         let modes = try [folder, folder.appendingPathComponent(name)].map {
             try FileManager.default.attributesOfItem(atPath: $0.path)[.posixPermissions] as? Int
@@ -181,7 +184,10 @@ import TidemarkStore
         let ear = Ear()
         let isFirst = Mutex(true)
         let listener = try DoorbellListener(container: container) {
-            if isFirst.withLock({ first in defer { first = false }; return first }) {
+            if isFirst.withLock({ first in
+                defer { first = false }
+                return first
+            }) {
                 begins.signal()
                 goesOn.wait()
             }

@@ -69,7 +69,8 @@ import TidemarkModel
         #expect(search.best?.url.path == scratch["tree/z/store/Journal.tidemark"].path)
         #expect(
             Set(search.candidates.map(\.reason)) == [
-                "it lies in a folder 'store': a cloud stands behind it", "it lies in 'local/store': it is kept on this device only",
+                "it lies in a folder 'store': a cloud stands behind it",
+                "it lies in 'local/store': it is kept on this device only",
                 "it lies at the default location",
             ])
         #expect(search.skipped.isEmpty)
@@ -93,7 +94,10 @@ import TidemarkModel
 
     @Test func `a container at the default location within the tree is found once`() throws {
         let url = try makeContainer("Journal.tidemark")
-        #expect(reasons(try search()) == ["tree/Journal.tidemark does not lie in a folder named 'store', and is not at the default location"])
+        #expect(
+            reasons(try search()) == [
+                "tree/Journal.tidemark does not lie in a folder named 'store', and is not at the default location"
+            ])
         let named = try search("Journal", .directory(url))
         #expect(shown(named) == ["default tree/Journal.tidemark"])
         #expect(named.skipped.isEmpty)
@@ -161,7 +165,8 @@ import TidemarkModel
         }
         try make("k") { url in
             try remove("private.sqlite")(url)
-            try FileManager.default.createDirectory(at: url.appendingPathComponent("private.sqlite"), withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: url.appendingPathComponent("private.sqlite"), withIntermediateDirectories: true)
         }
         try make("l") { _ in }
         let before = try state()
@@ -192,7 +197,8 @@ import TidemarkModel
         #expect(Array(header[68..<72]) == [0, 0, 0, 0])
         #expect(shown(try search()) == ["cloudBacked tree/store/Journal.tidemark"])
         try Data().write(to: url.appendingPathComponent("private.sqlite-wal"))
-        #expect(reasons(try search()) == ["tree/store/Journal.tidemark/private.sqlite is a SQLite database, but no Tidemark store"])
+        #expect(
+            reasons(try search()) == ["tree/store/Journal.tidemark/private.sqlite is a SQLite database, but no Tidemark store"])
     }
 
     @Test func `symbolic links are not followed, in circles or out of the tree`() throws {
@@ -225,7 +231,9 @@ import TidemarkModel
 
     @Test(.timeLimit(.minutes(1))) func `hostile names and files do no harm`() throws {
         try makeContainer("store/Journal.tidemark")
-        for name in ["\n", "..%2f..", "~", "*", "; rm -rf", "-rf", "\u{202e}", "store ", "Store", String(repeating: "x", count: 255)] {
+        for name in [
+            "\n", "..%2f..", "~", "*", "; rm -rf", "-rf", "\u{202e}", "store ", "Store", String(repeating: "x", count: 255),
+        ] {
             try makeContainer("\(name)/Journal.tidemark")
         }
         // No UTF-8.

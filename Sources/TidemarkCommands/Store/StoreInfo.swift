@@ -44,7 +44,8 @@ struct StoreInfo: AsyncParsableCommand {
         for store in summary.stores {
             try Output.line("")
             let log = Wording.count(store.pagesInLog, "page")
-            try Output.line("\(container.store(store.scope).lastPathComponent)  \(Wording.bytes(Int(store.bytes))), \(log) in the log")
+            try Output.line(
+                "\(container.store(store.scope).lastPathComponent)  \(Wording.bytes(Int(store.bytes))), \(log) in the log")
             try Output.line("    assets            \(Wording.count(store.assets)), \(Wording.bytes(Int(store.assetBytes)))")
             try Output.line("    last transaction  \(Self.text(store.lastTransaction))")
             try Output.line("    open elsewhere    \(store.isOpenElsewhere.map { $0 ? "yes" : "no" } ?? "can't be told")")
