@@ -83,11 +83,17 @@ let package = Package(
             name: "TestSupport", dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer"],
             path: "Tests/TestSupport",
             swiftSettings: strict),
+        .executableTarget(
+            name: "doorbell-ringer", dependencies: ["TidemarkModel", "TidemarkStore"], path: "Tests/DoorbellRinger",
+            swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
         .testTarget(
             name: "TidemarkStoreTests",
-            dependencies: ["TestSupport", "TidemarkStore", "WALReset", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTests",

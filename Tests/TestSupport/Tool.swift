@@ -17,16 +17,16 @@ public struct Tool: Sendable {
 
     public let executable: URL
 
-    /// The tool that was built with the tests, or the one that `TIDEMARK_TOOL` names.
-    public init() throws {
-        if let path = ProcessInfo.processInfo.environment["TIDEMARK_TOOL"] {
+    /// A program that was built with the tests: the tool, for which `TIDEMARK_TOOL` may name another, unless `name` says otherwise.
+    public init(named name: String = "tidemark") throws {
+        if name == "tidemark", let path = ProcessInfo.processInfo.environment["TIDEMARK_TOOL"] {
             executable = URL(fileURLWithPath: path)
             return
         }
         let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
         let candidates = [directory, Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
         guard
-            let found = candidates.map({ $0.appendingPathComponent("tidemark") }).first(where: {
+            let found = candidates.map({ $0.appendingPathComponent(name) }).first(where: {
                 var isDirectory: ObjCBool = false
                 return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isDirectory) && !isDirectory.boolValue
             })
