@@ -69,7 +69,7 @@ let package = Package(
         .target(
             name: "TidemarkCommands",
             dependencies: [
-                "TidemarkModel", "TidemarkStore", "TidemarkTransfer",
+                "Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

@@ -24,6 +24,24 @@ public struct ContainerToken: Hashable, Codable, Sendable {
     public subscript(scope: DatabaseScope) -> HistoryToken? { tokens[scope] }
 }
 
+extension ContainerToken: LosslessStringConvertible {
+    /// `private=<token>,shared=<token>`.
+    public var description: String {
+        ContainerDirectory.scopes.compactMap { scope in tokens[scope].map { "\(scope.name)=\($0)" } }.joined(separator: ",")
+    }
+
+    public init?(_ description: String) {
+        var tokens: [DatabaseScope: HistoryToken] = [:]
+        for part in description.split(separator: ",", omittingEmptySubsequences: false) {
+            let halves = part.split(separator: "=", omittingEmptySubsequences: false)
+            guard halves.count == 2, let scope = ContainerDirectory.scopes.first(where: { $0.name == halves[0] }),
+                let token = HistoryToken(String(halves[1])), tokens.updateValue(token, forKey: scope) == nil
+            else { return nil }
+        }
+        self.tokens = tokens
+    }
+}
+
 /// The changes of a container as they are committed, transaction by transaction, and never one twice.
 ///
 /// ```swift

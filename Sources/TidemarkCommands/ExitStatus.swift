@@ -9,6 +9,7 @@ enum ExitStatus: Int32 {
     case usage = 64
     case dataError = 65
     case noInput = 66
+    case unavailable = 69
     case cannotCreate = 73
     case ioError = 74
     case temporaryFailure = 75
@@ -21,7 +22,8 @@ enum ExitStatus: Int32 {
         switch error.code {
         case .notFound, .unreadable: self = .noInput
         case .notAStore, .newerFormat, .cannotCreate: self = .cannotCreate
-        case .schema, .sql, .invalidName: self = .usage
+        case .schema, .sql, .invalidName, .invalid: self = .usage
+        case .historyTokenExpired: self = .unavailable
         case .untrusted: self = .noPermission
         case .busy: self = .temporaryFailure
         case .corrupt: self = .dataError
@@ -53,6 +55,8 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending(error.message, .init(error))
     } catch let error as StoreError {
         throw ending(error.message, .init(error))
+    } catch let error as UnresolvedConflicts {
+        throw ending(error.description, .dataError)
     } catch let error where !(error is ExitCode) {
         throw ending("\(error)", .ioError)
     }

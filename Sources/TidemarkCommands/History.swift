@@ -23,6 +23,9 @@ struct History: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Shows the changes of one transaction.", valueName: "id"))
     var transaction: Int64?
 
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
+
     @Option(help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
     var limit: Int?
 
@@ -36,7 +39,8 @@ struct History: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
+            let reader = try StoreReader(
+                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
             if let record {
                 let changes = try reader.changes(ofRecord: record)
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkStore
 
 /// What a source is.
 public enum ImportFormat: String, CaseIterable, Sendable {
@@ -44,6 +45,8 @@ public struct ImportOptions: Sendable {
     public var resumes: Bool
     /// Who is named as the author in history.
     public var author: String
+    /// What history says it was.
+    public var origin = HistoryOrigin.import
 
     public static let defaultBatchSize = 10_000
 

@@ -153,7 +153,7 @@ actor ImportSession {
                 completed.batch,
                 BatchWrite(
                     type: options.type, nameField: nameField, environment: environment,
-                    author: TransactionAuthor(options.author, origin: .import),
+                    author: TransactionAuthor(options.author, origin: options.origin),
                     moreToCome: !completed.isLast, blobs: completed.blobs
                 ) { counts in try rejects.note(completed, counts: counts) })
         } catch {

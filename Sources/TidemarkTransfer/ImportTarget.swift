@@ -16,7 +16,8 @@ struct ImportTarget {
                 openingOrCreatingAt: url, environment: options.environment ?? .development)
             let environment = try environment(of: container, options: options)
             return try ImportTarget(
-                store: RecordStore(container: container), blobs: BlobStore(container: container), environment: environment,
+                store: RecordStore(container: container, doorbell: Doorbell(container: container, role: .import)),
+                blobs: BlobStore(container: container), environment: environment,
                 scratch: nil)
         }
         let container = try existingContainer(at: url)

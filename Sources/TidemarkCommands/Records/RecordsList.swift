@@ -4,9 +4,9 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
-struct Records: AsyncParsableCommand {
+struct RecordsList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows records.",
+        commandName: "list", abstract: "Shows records; what 'records' does without a subcommand.",
         discussion: """
             The condition is SQL over the type's fields, _name and the bookkeeping columns; times are microseconds since 1970.
 
@@ -29,6 +29,9 @@ struct Records: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field to sort by. (default: as they came)", valueName: "field"))
     var sort: String?
 
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
+
     @Flag(help: "Sorts from the last to the first.")
     var descending = false
 
@@ -44,7 +47,8 @@ struct Records: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
+            let reader = try StoreReader(
+                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
             let schema = try reader.type(named: type)
             let query = RecordQuery(type: type, condition: condition, sortField: sort, isDescending: descending, limit: limit)
             if json {

@@ -1,0 +1,64 @@
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits
+/// for, and changes no byte, also while the app is writing or after it has crashed.
+///
+/// ```swift
+/// let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
+/// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+/// for try await change in journal.changes() { reload(change) }
+/// ```
+public struct ReadOnlyContainer: RecordReading {
+    public let directory: ContainerDirectory
+    public let recordSources: RecordSources
+    let readers: [StoreReader]
+
+    /// Opens the container of a name at a location.
+    ///
+    /// - Throws: ``StoreError`` `notFound` when there is none, `notAStore`, `newerFormat`, `untrusted`, `corrupt` or `io`.
+    public init(named name: String, at location: StoreLocation = .default) throws(StoreError) {
+        try self.init(directory: ContainerDirectory(openingAt: location.containerURL(named: name)))
+    }
+
+    /// Opens a container whose directory is known.
+    public init(directory: ContainerDirectory) throws(StoreError) {
+        self.directory = directory
+        var readers = [try StoreReader(container: directory)]
+        do {
+            readers.append(try StoreReader(container: directory, scope: .shared))
+        } catch {
+            // A container in which nothing was shared may have no shared store.
+            guard error.code == .notFound else { throw error }
+        }
+        self.readers = readers
+        recordSources = RecordSources(all: readers.map { RecordSource($0) })
+    }
+
+    /// GRDB's reader of a store, for any SQL; `nil` when the container has no such store.
+    public func reader(_ scope: DatabaseScope = .private) -> (any DatabaseReader)? {
+        readers.first { $0.scope == scope }?.database
+    }
+
+    /// The history of a store; `nil` when the container has no such store.
+    public func history(_ scope: DatabaseScope = .private) -> StoreReader? { readers.first { $0.scope == scope } }
+
+    /// The changes that others commit, as they do.
+    ///
+    /// - Parameter token: Where to begin: what came since is told first. `nil` begins with what comes from now on.
+    public func changes(since token: ContainerToken? = nil) -> ContainerChanges {
+        let directory = directory
+        return ContainerChanges(
+            readers: readers, rings: { () throws(StoreError) in try DoorbellListener.rings(at: directory) }, own: [:],
+            withOwn: true,
+            start: token)
+    }
+
+    /// The place behind everything that is committed.
+    public func historyToken() throws(StoreError) -> ContainerToken {
+        var tokens: [DatabaseScope: HistoryToken] = [:]
+        for reader in readers { tokens[reader.scope] = try reader.historyToken() }
+        return ContainerToken(tokens: tokens)
+    }
+}

@@ -1,0 +1,80 @@
+import ArgumentParser
+import TidemarkModel
+import TidemarkStore
+
+struct RecordsDelete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Deletes records; history keeps their values.",
+        discussion: """
+            Examples:
+              tidemark records delete MyJournal.tidemark lofoten senja
+              tidemark records delete MyJournal.tidemark --type Destination --where "rating < 2"
+              tidemark undo MyJournal.tidemark              (brings them back)
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The records' names.")
+    var names: [String] = []
+
+    @Option(help: "The record type of those that --where finds.")
+    var type: String?
+
+    @Option(name: .customLong("where"), help: ArgumentHelp("Deletes those for which this holds.", valueName: "SQL-expression"))
+    var condition: String?
+
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    private struct Report: Encodable {
+        let deleted: [RecordName]
+        let missing: [String]
+    }
+
+    func validate() throws {
+        guard names.isEmpty != (condition == nil) else {
+            throw ValidationError("name the records to delete, or find them with --type and --where")
+        }
+        guard condition == nil || type != nil else { throw ValidationError("--where needs --type") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let reader = try StoreReader(container: directory, scope: scope)
+            let store = try RecordStore(
+                container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
+            let author = TransactionAuthor("tidemark records delete", origin: .save)
+            var deleted: [RecordName] = []
+            var missing: [String] = []
+            if let condition, let type {
+                let found = try await store.delete(matching: RecordQuery(type: type, condition: condition), author: author)
+                deleted = found.map { RecordName(type: type, name: $0) }
+            } else {
+                for name in names {
+                    if let (schema, record) = try reader.record(named: name), type == nil || type == schema.name {
+                        deleted.append(RecordName(type: schema.name, name: record.name))
+                    } else {
+                        missing.append(name)
+                    }
+                }
+                _ = try await store.save(
+                    deleted.map { RecordEdit(record: $0, base: .any, values: nil, fields: []) }, schemas: [], blobs: [],
+                    author: author, policy: { _ in .overwrite }, check: { _ in })
+            }
+            if json {
+                try Output.json(Report(deleted: deleted, missing: missing))
+            } else {
+                for record in deleted { try Output.line("deleted \(record.type) \(record.name)") }
+            }
+            if let first = missing.first {
+                let others = missing.count > 1 ? " and \(missing.count - 1) more" : ""
+                throw StoreError(.notFound, "there is no record '\(first)'\(others)")
+            }
+        }
+    }
+}

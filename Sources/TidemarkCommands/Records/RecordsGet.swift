@@ -1,0 +1,49 @@
+import ArgumentParser
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+struct RecordsGet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get", abstract: "Shows one record.",
+        discussion: """
+            Examples:
+              tidemark records get MyJournal.tidemark lofoten
+              tidemark records get MyJournal.tidemark lofoten --json
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The record's name.")
+    var name: String
+
+    @Option(help: "The record type, where it is to be of that one.")
+    var type: String?
+
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
+
+    @Flag(help: "Prints one JSON object, as an export does.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let reader = try StoreReader(
+                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
+            guard let (schema, record) = try reader.record(named: name), type == nil || type == schema.name else {
+                throw StoreError(.notFound, "there is no record '\(name)'" + (type.map { " of type \($0)" } ?? ""))
+            }
+            let text = RecordText(schema: schema)
+            if json {
+                var line: [UInt8] = []
+                try text.appendJSON(record, to: &line)
+                return try Output.write(line + [0x0a])
+            }
+            try Output.line("\(schema.name) \(record.name), version \(record.version)")
+            for (field, value) in zip(schema.fields, record.values) where value != nil {
+                try Output.line("    \(field.name): \(try text.plain(value))")
+            }
+        }
+    }
+}

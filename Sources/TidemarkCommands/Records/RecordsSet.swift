@@ -1,0 +1,125 @@
+import ArgumentParser
+import Foundation
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+struct RecordsSet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Sets fields of a record, or makes a record.",
+        discussion: """
+            Values are written as in a CSV file: times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
+            {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give a file. FIELD= clears a field. \
+            Fields that are not named stay.
+
+            Examples:
+              tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
+              tidemark records set MyJournal.tidemark lofoten image=pictures/lofoten.jpg details=
+              tidemark records set MyJournal.tidemark senja --type Destination caption=Senja
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The record's name.")
+    var name: String
+
+    @Argument(help: ArgumentHelp("The values.", valueName: "field=value"))
+    var assignments: [String]
+
+    @Option(help: "The record type; needed for a new record.")
+    var type: String?
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    private struct Report: Encodable {
+        let type, record: String
+        let inserted, updated, unchanged: Int
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let url = try fileURL(container, "the container")
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: url))
+            let schema = try schema(reader)
+            let values = try assignments.map { try assignment($0, schema: schema) }
+            let nameField = schema.nameField ?? "_name"
+            let manifest = try Manifest(
+                header: [nameField] + values.map(\.field), row: [name] + values.map(\.value), schema: schema)
+            defer { manifest.remove() }
+            var options = ImportOptions(
+                type: schema.name, format: .csv, nameField: nameField,
+                assetsRoot: URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true),
+                author: "tidemark records set")
+            options.origin = .save
+            options.rejects = manifest.rejects
+            let summary = try await BulkImport(source: .file(manifest.file), into: url, options: options).run()
+            if summary.rejected > 0 { throw StoreError(.invalid, try manifest.reason()) }
+            if json {
+                return try Output.json(
+                    Report(
+                        type: schema.name, record: name, inserted: summary.changes.inserted, updated: summary.changes.updated,
+                        unchanged: summary.changes.unchanged))
+            }
+            let done = summary.changes.inserted > 0 ? "made" : summary.changes.updated > 0 ? "changed" : "unchanged"
+            try Output.line("\(schema.name) \(name): \(done)")
+        }
+    }
+
+    private func schema(_ reader: StoreReader) throws -> RecordTypeSchema {
+        let there = try reader.record(named: name)?.0
+        if let there, let type, type != there.name {
+            throw StoreError(.schema, "the record '\(name)' is there with the type \(there.name), not \(type)")
+        }
+        if let there { return there }
+        guard let type else { throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type") }
+        return try reader.type(named: type)
+    }
+
+    private func assignment(_ text: String, schema: RecordTypeSchema) throws -> (field: String, value: String?) {
+        guard let equals = text.firstIndex(of: "=") else {
+            throw StoreError(.invalid, "'\(text)' sets nothing; write field=value")
+        }
+        let (field, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+        guard let known = schema.field(named: field) else {
+            let fields = schema.fields.map(\.name).joined(separator: ", ")
+            throw StoreError(.schema, "\(schema.name) has no field '\(field)'; it has \(fields)")
+        }
+        if value.isEmpty { return (field, nil) }
+        // Relative to where one is, also with a path from the root.
+        guard known.type == .asset, value.hasPrefix("/") else { return (field, value) }
+        throw StoreError(.invalid, "give the file for '\(field)' relative to the current folder, not '\(value)'")
+    }
+
+    /// A manifest of one row, in a folder of its own.
+    private struct Manifest {
+        private let folder: URL
+        var file: URL { folder.appendingPathComponent("row.csv") }
+        var rejects: URL { folder.appendingPathComponent("rejects.jsonl") }
+
+        init(header: [String], row: [String?], schema: RecordTypeSchema) throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-set-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            func quoted(_ cell: String?) -> String {
+                cell.map { "\"\($0.replacingOccurrences(of: "\"", with: "\"\""))\"" } ?? ""
+            }
+            let lines = [header.map { quoted($0) }, row.map { quoted($0) }].map { $0.joined(separator: ",") + "\r\n" }
+            try Data(lines.joined().utf8).write(to: file)
+        }
+
+        /// Why the row was refused.
+        func reason() throws -> String {
+            struct Rejection: Decodable {
+                let field: String?
+                let reason: String
+            }
+            let line = try Data(contentsOf: rejects).prefix { $0 != 0x0a }
+            let rejection = try JSONDecoder().decode(Rejection.self, from: line)
+            return (rejection.field.map { "\($0): " } ?? "") + rejection.reason
+        }
+
+        func remove() { try? FileManager.default.removeItem(at: folder) }
+    }
+}

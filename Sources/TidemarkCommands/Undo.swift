@@ -1,0 +1,77 @@
+import ArgumentParser
+import TidemarkModel
+import TidemarkStore
+
+struct Undo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Undoes a transaction: what it inserted goes, what it changed or deleted is as before.",
+        discussion: """
+            An undo is a transaction itself, and can be undone. Where records were changed since, nothing is undone unless a merge policy \
+            says what becomes of them.
+
+            Examples:
+              tidemark undo MyJournal.tidemark                      (the last transaction)
+              tidemark undo MyJournal.tidemark 42
+              tidemark undo MyJournal.tidemark 42 --merge-policy mergeByPropertyStoreTrump
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(
+        help: ArgumentHelp("The transaction, as 'tidemark history' shows it. (default: the last)", valueName: "transaction"))
+    var transaction: Int64?
+
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            What becomes of fields and records that were changed since: error, mergeByPropertyStoreTrump (they stay), \
+            mergeByPropertyObjectTrump (they are undone).
+            """, valueName: "policy"))
+    var mergePolicy: String = "error"
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    private struct Report: Encodable {
+        let undone: Int64
+        let transaction: Int64?
+        let inserted, updated, deleted, conflicts: Int
+    }
+
+    func validate() throws {
+        guard MergePolicy(name: mergePolicy) != nil else {
+            throw ValidationError("there is no merge policy '\(mergePolicy)'; see --help")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let last = try StoreReader(container: directory, scope: scope).transactions(limit: 1).first?.id
+            guard let undone = transaction ?? last else {
+                throw StoreError(.notFound, "\(directory.url.path) has no history yet: there is nothing to undo")
+            }
+            let store = try RecordStore(
+                container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
+            let outcome = try await store.undo(
+                transaction: undone, author: "tidemark undo", policy: MergePolicy(name: mergePolicy) ?? .error)
+            let counts = outcome.counts
+            if json {
+                return try Output.json(
+                    Report(
+                        undone: undone, transaction: outcome.transaction, inserted: counts.inserted, updated: counts.updated,
+                        deleted: counts.deleted, conflicts: outcome.conflicts.count))
+            }
+            try Output.line(
+                """
+                Undid transaction \(undone): \(Wording.count(counts.inserted)) brought back, \(Wording.count(counts.updated)) changed \
+                back, \(Wording.count(counts.deleted)) deleted\(outcome.conflicts.isEmpty
+                    ? "" : "; \(Wording.count(outcome.conflicts.count, "conflict")) settled").
+                """)
+        }
+    }
+}
