@@ -6,9 +6,19 @@ import PackageDescription
 let package = Package(
     name: "tidemark-benchmarks",
     platforms: [.macOS(.v15)],
-    products: [.executable(name: "grdb-peer", targets: ["grdb-peer"])],
-    dependencies: [.package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0")],
+    products: [
+        .executable(name: "grdb-peer", targets: ["grdb-peer"]),
+        .executable(name: "store-bench", targets: ["store-bench"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(name: "tidemark", path: ".."),
+    ],
     targets: [
+        .executableTarget(
+            name: "store-bench",
+            dependencies: [.product(name: "GRDB", package: "GRDB.swift"), .product(name: "Tidemark", package: "tidemark")],
+            path: "Store", swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
             name: "grdb-peer", dependencies: [.product(name: "GRDB", package: "GRDB.swift")], path: "Peers/GRDBPeer")
     ]

@@ -149,7 +149,7 @@ public actor EditingContext {
         let types = Dictionary(
             edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
         let policy = await container.policies(own ?? mergePolicy, types: types)
-        let (result, saved) = try await container.save { assets in
+        let (result, saved) = try await container.commit { assets in
             let prepared = try edits.map { try $0.record.prepare($0.name, assets: assets) }
             var parts: [DatabaseScope: [Int]] = [:]
             for (index, it) in edits.enumerated() { parts[it.record.scope, default: []].append(index) }

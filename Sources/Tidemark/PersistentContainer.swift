@@ -14,6 +14,9 @@ import TidemarkStore
 /// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
 /// already. To check that nobody has changed a record since it was loaded, edit it in an ``EditingContext``.
 public actor PersistentContainer: RecordReading {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.container")
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
     public nonisolated let directory: ContainerDirectory
     public nonisolated let recordSources: RecordSources
     nonisolated let stores: [DatabaseScope: RecordStore]
@@ -61,7 +64,8 @@ public actor PersistentContainer: RecordReading {
         let doorbell = try Doorbell(container: directory, role: role)
         var stores: [DatabaseScope: RecordStore] = [:]
         for scope in ContainerDirectory.scopes {
-            stores[scope] = try RecordStore(container: directory, scope: scope, readsConcurrently: true, doorbell: doorbell)
+            // On the container's own queue: a save is one hop for its caller.
+            stores[scope] = try RecordStore(container: directory, scope: scope, doorbell: doorbell, executor: executor)
         }
         let changeBell = ChangeBell()
         let all = Array(stores.values)
@@ -89,19 +93,19 @@ public actor PersistentContainer: RecordReading {
     /// - Throws: What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
     ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
     @discardableResult
-    public nonisolated func save<R: Record>(_ record: R, in scope: DatabaseScope = .private) async throws -> SaveResult {
-        try await save([record], in: scope)
+    public func save<R: Record>(_ record: R, in scope: DatabaseScope = .private) throws -> SaveResult {
+        try save([record], in: scope)
     }
 
     /// Saves records, all of one store or none.
     @discardableResult
-    public nonisolated func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) async throws -> SaveResult {
-        let policy = await self.policies(nil, types: [R.recordType: R.mergePolicy])
-        return try await write { assets in
+    public func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) throws -> SaveResult {
+        let policy = policies(nil, types: [R.recordType: R.mergePolicy])
+        return try write { assets in
             let prepared = try records.map { try PreparedRecord($0, assets: assets) }
             var parts: [DatabaseScope: [Int]] = [:]
             for (index, it) in prepared.enumerated() {
-                parts[try await self.home(of: it.record, default: scope), default: []].append(index)
+                parts[try home(of: it.record, default: scope), default: []].append(index)
             }
             return parts.map { scope, indices in
                 StoreSave(
@@ -119,17 +123,17 @@ public actor PersistentContainer: RecordReading {
 
     /// Deletes a record, whatever the store has by then. One that is not there is deleted already.
     @discardableResult
-    public nonisolated func delete<R: Record>(_ record: R) async throws -> SaveResult {
-        try await delete(R.self, named: record.recordName)
+    public func delete<R: Record>(_ record: R) throws -> SaveResult {
+        try delete(R.self, named: record.recordName)
     }
 
     /// Deletes the record of a name.
     @discardableResult
-    public nonisolated func delete<R: Record>(_ type: R.Type, named name: String) async throws -> SaveResult {
+    public func delete<R: Record>(_ type: R.Type, named name: String) throws -> SaveResult {
         let record = RecordName(type: R.recordType, name: name)
-        let scope = try await home(of: record, default: .private)
-        let policy = await policies(nil, types: [R.recordType: R.mergePolicy])
-        return try await write { _ in
+        let scope = try home(of: record, default: .private)
+        let policy = policies(nil, types: [R.recordType: R.mergePolicy])
+        return try write { _ in
             [
                 StoreSave(
                     scope: scope, edits: [RecordEdit(record: record, base: .any, values: nil, fields: [])], schemas: [],
@@ -145,9 +149,8 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Returns: Their names.
     @discardableResult
-    public nonisolated func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> [String]
-    {
-        try await batch(type, predicate) { store, query, author in try await store.delete(matching: query, author: author) }
+    public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) throws -> [String] {
+        try batch(type, predicate) { store, query, author in try store.delete(matching: query, author: author) }
     }
 
     /// Gives the records that match new values, without loading them. As `NSBatchUpdateRequest`; the hooks are not asked.
@@ -159,29 +162,30 @@ public actor PersistentContainer: RecordReading {
     /// - Parameter values: By field; `nil` for no value.
     /// - Returns: The names of the records that matched.
     @discardableResult
-    public nonisolated func updateAll<R: Record>(
+    public func updateAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, set values: [String: (any Encodable & Sendable)?]
-    ) async throws -> [String] {
+    ) throws -> [String] {
         let assets = AssetIntake(directory)
         let stored = try values.mapValues { value in try value.flatMap { try RecordEncoder.content(of: $0) }.map(assets.value) }
         guard assets.blobs.isEmpty else {
             throw StoreError(.invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
         }
-        return try await batch(type, predicate) { store, query, author in
-            try await store.update(matching: query, set: stored, author: author)
+        return try batch(type, predicate) { store, query, author in
+            try store.update(matching: query, set: stored, author: author)
         }
     }
 
-    private nonisolated func batch<R: Record>(
+    private func batch<R: Record>(
         _ type: R.Type, _ predicate: RecordPredicate?,
-        _ run: (RecordStore, RecordQuery, TransactionAuthor) async throws -> [String]
-    ) async throws -> [String] {
+        _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
+    ) throws -> [String] {
         var names: [String] = []
         for scope in ContainerDirectory.scopes {
             guard let store = stores[scope], let source = recordSources.source(scope) else { continue }
-            let query = try await store.reader.read { db in try source.query(db, type, where: predicate) }
+            let query = try store.reader.read { db in try source.query(db, type, where: predicate) }
             guard let query else { continue }
-            names += try await run(store, query, TransactionAuthor(author, origin: .save))
+            let author = TransactionAuthor(author, origin: .save)
+            names += try store.assumeIsolated { store in try run(store, query, author) }
         }
         if !names.isEmpty { changeBell.ring() }
         return names
@@ -210,9 +214,9 @@ public actor PersistentContainer: RecordReading {
     // Parts of it
 
     /// The store that has a record; `scope` when none has it.
-    nonisolated func home(of record: RecordName, default scope: DatabaseScope) async throws -> DatabaseScope {
+    private func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
         for source in recordSources.all where source.scope != scope {
-            let isThere = try await source.database.read { db in
+            let isThere = try source.database.read { db in
                 guard let type = try source.type(db, named: record.type) else { return false }
                 let statement = try db.cachedStatement(sql: type.existence)
                 return try Bool.fetchOne(statement, arguments: [QueriedType.key(record.name)]) ?? false
@@ -229,25 +233,29 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Writes to the stores, one transaction each.
-    nonisolated func write(_ prepare: (AssetIntake) async throws -> [StoreSave]) async throws -> SaveResult {
-        try await save(prepare).result
+    private func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
+        try save(tellingStates: false, prepare).result
     }
 
-    /// As ``write(_:)``; also tells what each edited record is now.
-    nonisolated func save(
-        _ prepare: (AssetIntake) async throws -> [StoreSave]
-    ) async throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) {
+    /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
+    private func save(
+        tellingStates: Bool, _ prepare: (AssetIntake) throws -> [StoreSave]
+    ) throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) {
         let assets = AssetIntake(directory)
-        let parts = try await prepare(assets)
+        let parts = try prepare(assets)
         try assets.sync()
         let blobs = assets.blobs
         var result = SaveResult()
         var saved: [RecordName: StoredVersion?] = [:]
         for part in parts.sorted(by: { $0.scope.rawValue < $1.scope.rawValue }) {
             guard let store = stores[part.scope], let source = recordSources.source(part.scope) else { continue }
-            let outcome = try await store.save(
-                part.edits, schemas: part.schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save),
-                policy: part.policy, check: { db in try part.check(db, source) })
+            let author = TransactionAuthor(author, origin: .save)
+            let outcome = try store.assumeIsolated { store in
+                try store.save(
+                    part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,
+                    tellingStates: tellingStates,
+                    check: { db in try part.check(db, source) })
+            }
             result.add(outcome, scope: part.scope)
             saved.merge(outcome.saved) { $1 }
         }
@@ -255,6 +263,11 @@ public actor PersistentContainer: RecordReading {
         if !result.counts.isUnchanged { changeBell.ring() }
         return (result, saved)
     }
+
+    /// Writes the edits of a context.
+    func commit(
+        _ prepare: @Sendable (AssetIntake) throws -> [StoreSave]
+    ) throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) { try save(tellingStates: true, prepare) }
 
     static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []

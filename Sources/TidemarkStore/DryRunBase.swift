@@ -10,8 +10,7 @@ struct DryRunBase {
     let digestSeed: UInt64
     private let path: String
     private let sources: [Source]
-    private let nextChange: Int64
-    private let nextTransaction: Int64
+    let next: StoreCounters
 
     /// A type's table there, as it was when the dry run began.
     private struct Source {
@@ -22,11 +21,11 @@ struct DryRunBase {
     /// - Parameter reader: The store that the scratch store is to behave like.
     init(_ reader: StoreReader) throws {
         path = reader.container.store(reader.scope).path
-        (digestSeed, sources, nextChange, nextTransaction) = try reader.database.read { db in
+        (digestSeed, sources, next) = try reader.database.read { db in
             let types = try StoredType.fetchAll(db)
             return (
                 try reader.digestSeed(db), try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
-                try StoreCounters.change(db), try StoreCounters.transaction(db)
+                try StoreCounters(db)
             )
         }
     }
@@ -42,17 +41,12 @@ struct DryRunBase {
         }
     }
 
-    /// Gives the scratch store the types and the numbers of the other, which is attached to its connection as `base`.
+    /// Gives the scratch store the types of the other, which is attached to its connection as `base`.
     private func prepare(_ db: Database) throws {
         for source in sources {
             try StoredType.create(
                 db, name: source.type.name, nameField: source.type.nameField, fields: source.type.schema.fields)
-            try db.execute(
-                sql: "UPDATE main.tide_types SET next_row = ? WHERE name = ?", arguments: [source.nextRow, source.type.name])
         }
-        let sql = "UPDATE main.tide_counters SET value = ? WHERE name = ?"
-        try db.execute(sql: sql, arguments: [nextChange, "next_change"])
-        try db.execute(sql: sql, arguments: [nextTransaction, "next_transaction"])
         try db.execute(sql: "CREATE TEMP TABLE wanted (key PRIMARY KEY) WITHOUT ROWID")
         for type in try StoredType.fetchAll(db) {
             try db.execute(sql: "CREATE UNIQUE INDEX main.\"\(type.indexName)\" ON \"\(type.table)\" (_key, _zone)")
@@ -94,6 +88,9 @@ struct DryRunBase {
                     """)
         }
     }
+
+    /// The next row id of a type there; `nil` when it has no such type.
+    func nextRow(of type: String) -> Int64? { sources.first { $0.type.name == type }?.nextRow }
 
     private func names(_ source: Source) -> String { "names_\(source.type.id)" }
 

@@ -46,8 +46,10 @@ extension HistoryPurge {
             """
         try db.execute(
             sql: """
-                UPDATE tide_types SET forgotten_deletions = forgotten_deletions
-                + (SELECT count(*) FROM tide_changes WHERE type_id = tide_types.id AND kind = 3 AND \(forgotten))
+                UPDATE tide_types SET forgotten_rows = forgotten_rows + (
+                    SELECT coalesce(sum(CASE kind WHEN 1 THEN last_row - first_row + 1 WHEN 3 THEN -1 ELSE 0 END), 0)
+                    FROM tide_changes WHERE type_id = tide_types.id AND \(forgotten)
+                )
                 """)
         try db.execute(sql: "DELETE FROM tide_changes WHERE \(forgotten)")
         changes = db.changesCount

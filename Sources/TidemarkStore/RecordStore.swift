@@ -12,7 +12,7 @@ import TidemarkModel
 /// let types = try await store.types()
 /// ```
 public actor RecordStore {
-    package nonisolated let executor = StoreExecutor(label: "tidemark.store")
+    package nonisolated let executor: StoreExecutor
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     public nonisolated let container: ContainerDirectory
@@ -44,10 +44,20 @@ public actor RecordStore {
             doorbell: doorbell, base: nil)
     }
 
+    /// Opens a store whose work runs where that of others runs, too.
+    package init(
+        container: ContainerDirectory, scope: DatabaseScope, doorbell: Doorbell, executor: StoreExecutor
+    ) throws(StoreError) {
+        try self.init(
+            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: true, doorbell: doorbell,
+            executor: executor, base: nil)
+    }
+
     init(
         container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool = false,
-        doorbell: Doorbell? = nil, base: DryRunBase?
+        doorbell: Doorbell? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?
     ) throws(StoreError) {
+        self.executor = executor
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
         do {

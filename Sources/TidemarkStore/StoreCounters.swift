@@ -1,38 +1,46 @@
 import GRDB
 
-/// The numbers that a store hands out next.
-///
-/// Each throws ``StoreError`` `corrupt` when it is not there or can't be right.
-enum StoreCounters {
-    static func row(_ db: Database, type: StoredType) throws -> Int64 {
-        try number(
-            db, "SELECT next_row FROM tide_types WHERE id = \(type.id)", after: "SELECT max(_id) FROM \"\(type.table)\"",
-            what: "next_row of \(type.name)")
-    }
-
-    static func change(_ db: Database) throws -> Int64 {
-        try number(
-            db, "SELECT value FROM tide_counters WHERE name = 'next_change'", after: "SELECT max(id) FROM tide_changes",
-            what: "next_change")
-    }
-
-    static func transaction(_ db: Database) throws -> Int64 {
-        try number(
-            db, "SELECT value FROM tide_counters WHERE name = 'next_transaction'", after: "SELECT max(id) FROM tide_transactions",
-            what: "next_transaction")
-    }
+/// The numbers that a store hands out next. They follow from the last transaction and the last rows, and are stored nowhere else.
+struct StoreCounters {
+    var transaction: Int64 = 1
+    var change: Int64 = 1
+    /// Microseconds since 1970 UTC of the last transaction.
+    private(set) var lastTime: Int64 = .min
 
     /// More than any batch takes lies above it.
     private static let limit = Int64.max - (1 << 40)
 
-    private static func number(_ db: Database, _ sql: String, after: String, what: String) throws -> Int64 {
-        let last = try Int64.fromDatabaseValue(DatabaseValue.fetchOne(db.cachedStatement(sql: after)) ?? .null) ?? 0
-        guard let number = try DatabaseValue.fetchOne(db.cachedStatement(sql: sql)).flatMap(Int64.fromDatabaseValue) else {
-            throw StoreError(.corrupt, "the store has no number for \(what)")
+    /// - Parameter base: The store that a dry run looks through to; its numbers count there.
+    /// - Throws: ``StoreError`` `corrupt` when the numbers can't be right.
+    init(_ db: Database, base: DryRunBase? = nil) throws {
+        let sql = """
+            SELECT t.id, t.last_change, t.time, (SELECT max(id) FROM tide_changes)
+            FROM (SELECT 1) LEFT JOIN (SELECT * FROM tide_transactions ORDER BY id DESC LIMIT 1) t
+            """
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql)) else { return }
+        let (id, last) = (row[0] as Int64? ?? 0, row[1] as Int64? ?? 0)
+        let change = row[3] as Int64? ?? 0
+        guard change <= last, (0..<Self.limit).contains(last), (0..<Self.limit).contains(id) else {
+            throw StoreError(
+                .corrupt,
+                "tide_transactions cannot have \(id) as its last, with changes up to \(last): \(change) is the last change")
         }
-        guard number > last, number > 0, number < limit else {
-            throw StoreError(.corrupt, "the store's number for \(what) cannot be \(number): \(last) is the last that is in use")
+        transaction = max(id + 1, base?.next.transaction ?? 0)
+        self.change = max(last + 1, base?.next.change ?? 0)
+        lastTime = row[2] ?? .min
+    }
+
+    /// The next row id of a type's table: no row that is there, or that history says was deleted, has it.
+    static func row(_ db: Database, type: StoredType, base: DryRunBase? = nil) throws -> Int64 {
+        let sql = """
+            SELECT max(
+                coalesce((SELECT max(_id) FROM "\(type.table)"), 0),
+                coalesce((SELECT max(first_row) FROM tide_changes WHERE type_id = ? AND kind = 3), 0))
+            """
+        let last = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id]) ?? 0
+        guard (0..<limit).contains(last) else {
+            throw StoreError(.corrupt, "the row \(last) of \(type.name) has a number that cannot be one")
         }
-        return number
+        return max(last + 1, base?.nextRow(of: type.name) ?? 0)
     }
 }

@@ -9,11 +9,11 @@ enum StoreFormat {
 
     static let tables = """
         CREATE TABLE tide_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
-        CREATE TABLE tide_counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
         CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
         CREATE TABLE tide_types (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,
-            name_field TEXT, next_row INTEGER NOT NULL, forgotten_deletions INTEGER NOT NULL DEFAULT 0
+            name_field TEXT, forgotten_rows INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE tide_fields (
             type_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name TEXT NOT NULL, column_name TEXT NOT NULL COLLATE NOCASE,
@@ -43,7 +43,7 @@ enum StoreFormat {
         ) STRICT;
         CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
-        INSERT INTO tide_counters (name, value) VALUES ('next_change', 1), ('next_transaction', 1);
+
         INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');
         INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1), ('first_transaction', 1), ('first_change', 1);
         """

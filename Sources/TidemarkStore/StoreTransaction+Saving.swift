@@ -7,17 +7,18 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
+    ///   - tellingStates: Whether the outcome tells what each record is now.
     ///   - check: Runs first, in the transaction; what it throws keeps everything back.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what a rule of one's own or `check` throws; ``StoreError``.
     package func save(
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
-        policy: @Sendable (String) -> MergePolicy, check: @Sendable (Database) throws -> Void
+        policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false, check: @Sendable (Database) throws -> Void
     ) throws -> SaveOutcome {
         let outcome: Result<SaveOutcome, any Error> = try transact("save", author: author) { transaction in
             do {
                 try check(transaction.db)
                 for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
-                return .success(try transaction.save(edits, blobs: blobs, policy: policy))
+                return .success(try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates))
             } catch let error as StoreError {
                 throw error
             } catch let error as DatabaseError {
@@ -44,7 +45,7 @@ struct SettledRecord {
 
 extension StoreTransaction {
     fileprivate func save(
-        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy
+        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool
     ) throws -> SaveOutcome {
         var settled: [SettledRecord] = []
         var unresolved: [RecordMerge.Unresolved] = []
@@ -59,7 +60,7 @@ extension StoreTransaction {
         try register(blobs)
         try apply(settled, policy: policy)
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
-        for edit in edits {
+        for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name
             outcome.saved[edit.record] = .some(try find(name, type: type)?.state)

@@ -42,14 +42,11 @@ package final class StoreTransaction {
         self.connection = connection
         self.author = author
         self.writer = writer
-        firstChange = try StoreCounters.change(db)
-        id = try StoreCounters.transaction(db)
-        nextChange = firstChange
+        let next = try StoreCounters(db, base: connection.base)
+        (id, firstChange, nextChange) = (next.transaction, next.change, next.change)
         // A clock that was set back, or stands still, does not make history go backwards.
-        let last = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT time FROM tide_transactions WHERE id = ?"), arguments: [id - 1])
         let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
-        time = max(now, (last ?? .min).addingReportingOverflow(1).partialValue)
+        time = next.lastTime == .max ? now : max(now, next.lastTime + 1)
     }
 
     // The schema
@@ -186,13 +183,11 @@ package final class StoreTransaction {
     }
 
     private func counting(_ type: StoredType, _ body: (inout tide_counters) throws -> Void) throws {
-        let row = try StoreCounters.row(db, type: type)
+        let row = try StoreCounters.row(db, type: type, base: connection.base)
         var counters = tide_counters(next_row: row, next_change: nextChange)
         try body(&counters)
         nextChange = counters.next_change
-        guard counters.next_row != row else { return }
-        try db.cachedStatement(sql: "UPDATE tide_types SET next_row = ? WHERE id = ?")
-            .execute(arguments: [counters.next_row, type.id])
+
     }
 
     private func note(_ written: tide_counts, _ type: StoredType) -> ChangeCounts {
@@ -224,12 +219,6 @@ package final class StoreTransaction {
             id, time, author.name, author.origin.rawValue, writer.uuidString, counts.inserted, counts.updated, counts.deleted,
             firstChange, nextChange - 1,
         ])
-        try db.cachedStatement(
-            sql: """
-                UPDATE tide_counters SET value = CASE name WHEN 'next_transaction' THEN ? ELSE ? END
-                WHERE name IN ('next_transaction', 'next_change')
-                """
-        ).execute(arguments: [id + 1, nextChange])
         // The core's writes pass GRDB by: whoever observes the tables is told.
         for table in changedTables { try db.notifyChanges(in: Table(table)) }
     }

@@ -98,7 +98,7 @@ public struct StoreVerification: Sendable {
         var referenced: [String: Reference] = [:]
         for id in try String.fetchAll(db, sql: "SELECT id FROM tide_assets") { referenced[id] = Reference() }
         // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
-        try reporting(&report) { _ in _ = (try StoreCounters.change(db), try StoreCounters.transaction(db)) }
+        try reporting(&report) { _ in _ = try StoreCounters(db) }
         try reporting(&report) { try examineHistory(db, report: &$0) }
         let types = try reporting(&report) { _ in try StoredType.fetchAll(db) } ?? []
         for type in types {
@@ -177,30 +177,28 @@ public struct StoreVerification: Sendable {
     /// Whether the rows are those that history tells of, and the view shows them.
     private func examineCompleteness(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let table = "\"\(type.table)\""
-        let (there, deleted, forgotten) =
-            try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM tide_changes WHERE type_id = tide_types.id AND kind = 3),
-                    forgotten_deletions FROM tide_types WHERE id = ?
-                    """, arguments: [type.id]
-            ).map { ($0[0] as Int64, $0[1] as Int64, $0[2] as Int64) } ?? (0, 0, 0)
-        let gone = try StoreCounters.row(db, type: type) - 1 - there - deleted - forgotten
+        let sql = """
+            SELECT forgotten_rows + coalesce((
+                SELECT sum(CASE kind WHEN 1 THEN last_row - first_row + 1 WHEN 3 THEN -1 ELSE 0 END)
+                FROM tide_changes WHERE type_id = tide_types.id
+            ), 0) - (SELECT count(*) FROM \(table)) FROM tide_types WHERE id = ?
+            """
+        let gone = try Int64.fetchOne(db, sql: sql, arguments: [type.id]) ?? 0
         if gone != 0 {
             report.problems.append(
                 .init(
                     .database,
                     gone > 0
                         ? "\(gone) records of \(type.name) are gone, and history does not tell of it"
-                        : "history tells of \(-gone) deletions of \(type.name) that cannot have been", type: type.name))
+                        : "\(-gone) records of \(type.name) are there, and history does not tell how they came", type: type.name))
         }
-        let sql = """
+        let unexplained = """
             SELECT _key FROM \(table) r WHERE r._version >= \(try HistoryFloor(db).change) AND NOT EXISTS (
                 SELECT 1 FROM tide_changes c
                 WHERE c.id = r._version AND c.type_id = ? AND r._id BETWEEN c.first_row AND c.last_row
             ) LIMIT 20
             """
-        for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
+        for row in try Row.fetchAll(db, sql: unexplained, arguments: [type.id]) {
             let name = RecordKey.fromDatabaseValue(row[0])?.name
             report.problems.append(
                 .init(

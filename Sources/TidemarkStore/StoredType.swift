@@ -120,7 +120,7 @@ struct StoredType: Equatable {
         let taken = try Set(String.fetchAll(db, sql: "SELECT lower(table_name) FROM tide_types"))
         let table = freeName(name) { taken.contains($0.lowercased()) }
         try db.execute(
-            sql: "INSERT INTO tide_types (name, table_name, next_row) VALUES (?, ?, 1)", arguments: [name, table])
+            sql: "INSERT INTO tide_types (name, table_name) VALUES (?, ?)", arguments: [name, table])
         let id = db.lastInsertedRowID
         let nameField = nameField.flatMap { name in
             isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() } ? name : nil

@@ -115,16 +115,12 @@ import TidemarkTransfer
             words: "key"),
         .init(sql: "UPDATE Destination SET _zone = 2 WHERE _id = 2", saying: ["verify"], words: "zone"),
         .init(sql: "UPDATE Destination SET _version = -1 WHERE _id = 2", saying: ["verify"], words: "version"),
-        .init(sql: "DELETE FROM tide_counters", saying: ["verify", "rehearsal", "import"], words: "next_change"),
         .init(
-            sql: "UPDATE tide_counters SET value = 9223372036854775807", saying: ["verify", "rehearsal", "import"],
-            words: "next_change cannot be 9223372036854775807"),
+            sql: "UPDATE tide_transactions SET last_change = 9223372036854775806", saying: ["verify", "rehearsal", "import"],
+            words: "tide_transactions cannot have"),
         .init(
-            sql: "UPDATE tide_types SET next_row = 9223372036854775807", saying: ["verify", "rehearsal", "import"],
-            words: "next_row of Destination cannot be"),
-        .init(
-            sql: "UPDATE tide_types SET next_row = 2", saying: ["verify", "rehearsal", "import"],
-            words: "next_row of Destination cannot be 2"),
+            sql: "DELETE FROM tide_transactions", saying: ["verify", "rehearsal", "import"],
+            words: "tide_transactions cannot have"),
         .init(sql: "DROP TABLE tide_outbox", saying: all, words: "lacks the table tide_outbox"),
         .init(
             sql: "ALTER TABLE tide_changes DROP COLUMN before", saying: all,
@@ -185,7 +181,7 @@ import TidemarkTransfer
     @Test(
         .timeLimit(.minutes(1)),
         arguments: [
-            ("tide_types", "UPDATE tide_types SET name = x'ff00', next_row = 'x'"),
+            ("tide_types", "UPDATE tide_types SET name = x'ff00', forgotten_rows = 'x'"),
             ("tide_fields", "UPDATE tide_fields SET ordinal = 'x' || ordinal, type = 'x'"),
             ("tide_transactions", "UPDATE tide_transactions SET time = 'x', author = x'ff', inserted = 1e300"),
             ("tide_changes", "UPDATE tide_changes SET kind = 'x', previous = 'x', first_row = 1.5, last_row = x''"),

@@ -1,0 +1,199 @@
+import Foundation
+import GRDB
+import Tidemark
+import TidemarkStore
+
+/// Measures the store's API beside SQLite's own commits and beside GRDB, in one run; see README.md.
+///
+///     StoreBench api FOLDER ROUNDS          prints a JSON object of lists of ratios
+///     StoreBench listen CONTAINER           prints the time of each change that it hears
+///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
+///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
+@main
+struct StoreBench {
+    static func main() async throws {
+        let arguments = CommandLine.arguments.dropFirst().map(\.self)
+        switch (arguments.first, arguments.count) {
+        case ("api", 3): try await api(URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2])!)
+        case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
+        case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
+        case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
+        default:
+            FileHandle.standardError.write(Data("usage: StoreBench api|listen|notify|open …\n".utf8))
+            exit(64)
+        }
+    }
+
+    /// Nanoseconds of a clock that all processes share.
+    static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Prints a line at once, also into a pipe.
+    private static func tell(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
+
+    /// The median of so many runs of `body`, in nanoseconds.
+    static func median(_ count: Int, _ body: (Int) async throws -> Void) async rethrows -> Double {
+        var times: [Int64] = []
+        for index in 0..<count {
+            let start = now()
+            try await body(index)
+            times.append(now() - start)
+        }
+        return Double(times.sorted()[count / 2])
+    }
+
+    // The API beside its floors and peers
+
+    static func api(_ folder: URL, rounds: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        var report: [String: [Double]] = [:]
+        for round in 0..<rounds {
+            let place = folder.appendingPathComponent("round-\(round)")
+            try? FileManager.default.removeItem(at: place)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            for (figure, value) in try await self.round(place) { report[figure, default: []].append(value) }
+            try FileManager.default.removeItem(at: place)
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        print(String(decoding: try encoder.encode(report), as: UTF8.self))
+    }
+
+    private static func round(_ place: URL) async throws -> [String: Double] {
+        let journal = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: place.appendingPathComponent("Bench.tidemark")))
+        let records = (0..<10_000).map(Destination.init(number:))
+        try await journal.save(records)
+        let peer = try DatabasePool(path: place.appendingPathComponent("peer.sqlite").path, configuration: peerConfiguration)
+        try await peer.write { db in
+            try Peer.create(in: db)
+            for record in records { try Peer(record).insert(db) }
+        }
+
+        let saves = 400
+        let more = (0..<saves).map { Destination(number: 20_000 + $0) }
+        // Turn by turn, so that what else goes on weighs on both.
+        var (ours, raw): ([Int64], [Int64]) = ([], [])
+        let floor = try Floor(place.appendingPathComponent("floor.sqlite"), records: records)
+        for record in more {
+            var start = now()
+            try await journal.save(record)
+            ours.append(now() - start)
+            start = now()
+            try floor.save(record)
+            raw.append(now() - start)
+        }
+        func middle(_ times: [Int64]) -> Double { Double(times.sorted()[times.count / 2]) }
+
+        let names = (0..<2000).map { _ in records.randomElement()!.id }
+        let fetch = try await median(names.count) { _ = try await journal.fetch(Destination.self, id: names[$0])! }
+        let peerFetch = try await median(names.count) { index in
+            _ = try await peer.read { db in try Peer.fetchOne(db, key: names[index])! }
+        }
+        let all = try await median(7) { _ in
+            let count = try await journal.fetchAll(Destination.self).count
+            precondition(count == 10_400)
+        }
+        let peerAll = try await median(7) { _ in
+            let count = try await peer.read { db in try Peer.fetchAll(db).count }
+            precondition(count == 10_000)
+        }
+        return [
+            "save, µs": middle(ours) / 1000, "save, SQLite, µs": middle(raw) / 1000, "save ÷ SQLite": middle(ours) / middle(raw),
+            "fetch by name, µs": fetch / 1000, "fetch by name ÷ GRDB": fetch / peerFetch,
+            "fetch all, ms": all / 1e6, "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
+        ]
+    }
+
+    private static var peerConfiguration: Configuration {
+        var configuration = Configuration()
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA page_size = 16384") }
+        return configuration
+    }
+
+    // Between processes
+
+    static func listen(_ container: URL) async throws {
+        let journal = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: container))
+        var changes = journal.changes(since: try journal.historyToken()).makeAsyncIterator()
+        tell("ready")
+        while let change = try await changes.next() {
+            tell("\(change.transaction.id) \(now()) \(change.changes.count)")
+        }
+    }
+
+    static func notify(_ container: URL, commits: Int) async throws {
+        let journal = try PersistentContainer(directory: ContainerDirectory(openingOrCreatingAt: container))
+        let heard = Task {
+            var count = 0
+            for try await change in journal.changes() { count += change.origin == .thisProcess ? 1 : 0 }
+            return count
+        }
+        for number in 0..<commits {
+            let result = try await journal.save(Destination(number: number))
+            print(result.transactions[.private]!, now())
+            if number % 20 == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        try await Task.sleep(for: .milliseconds(500))
+        heard.cancel()
+        print("heard of its own:", (try? await heard.value) ?? 0)
+    }
+
+    static func open(_ container: URL, times: Int) throws {
+        for _ in 0..<times {
+            let start = now()
+            let journal = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: container))
+            let first = try journal.reader()!.read { try Row.fetchOne($0, sql: "SELECT * FROM Destination LIMIT 1") }
+            print(Double(now() - start) / 1e6)
+            precondition(first != nil)
+        }
+    }
+}
+
+/// SQLite's own commit of one row, durable: the same columns and a unique key, one prepared statement.
+private final class Floor {
+    private let database: DatabaseQueue
+
+    init(_ url: URL, records: [Destination]) throws {
+        var configuration = Configuration()
+        configuration.prepareDatabase { db in
+            try db.execute(
+                sql: "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
+        }
+        database = try DatabaseQueue(path: url.path, configuration: configuration)
+        try database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE Destination (
+                        _id INTEGER PRIMARY KEY, _key BLOB NOT NULL, createdAt INTEGER, caption TEXT, details TEXT, rating INTEGER,
+                        elevation REAL
+                    );
+                    CREATE UNIQUE INDEX names ON Destination (_key)
+                    """)
+            for record in records { try insert(db, record) }
+        }
+    }
+
+    func save(_ record: Destination) throws {
+        try database.inDatabase { db in
+            try db.inTransaction(.immediate) {
+                try insert(db, record)
+                return .commit
+            }
+        }
+    }
+
+    private func insert(_ db: Database, _ record: Destination) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO Destination (_key, createdAt, caption, details, rating, elevation) VALUES (?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(arguments: [
+            withUnsafeBytes(of: record.id.uuid) { Data($0) }, Int64(record.createdAt.timeIntervalSince1970 * 1e6), record.caption,
+            record.details, record.rating, record.elevation,
+        ])
+    }
+}
