@@ -6,6 +6,8 @@ import TidemarkStore
 /// Measures the store's API beside SQLite's own commits and beside GRDB, in one run; see README.md.
 ///
 ///     StoreBench api FOLDER ROUNDS          prints a JSON object of lists of ratios
+///     StoreBench fetch FOLDER ours|grdb N   fetches all of 10,000 records N times, to be counted from outside
+///     StoreBench save FOLDER ours|sqlite N  saves N records one by one, likewise
 ///     StoreBench listen CONTAINER           prints the time of each change that it hears
 ///     StoreBench notify CONTAINER COMMITS   saves, and prints the time of each commit
 ///     StoreBench open CONTAINER TIMES       prints how long each opening for reading takes
@@ -15,6 +17,8 @@ struct StoreBench {
         let arguments = CommandLine.arguments.dropFirst().map(\.self)
         switch (arguments.first, arguments.count) {
         case ("api", 3): try await api(URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2])!)
+        case ("fetch", 4): try await fetch(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
+        case ("save", 4): try await save(URL(fileURLWithPath: arguments[1]), arguments[2], times: Int(arguments[3])!)
         case ("listen", 2): try await listen(URL(fileURLWithPath: arguments[1]))
         case ("notify", 3): try await notify(URL(fileURLWithPath: arguments[1]), commits: Int(arguments[2])!)
         case ("open", 3): try open(URL(fileURLWithPath: arguments[1]), times: Int(arguments[2])!)
@@ -106,6 +110,38 @@ struct StoreBench {
             "fetch by name, µs": fetch / 1000, "fetch by name ÷ GRDB": fetch / peerFetch,
             "fetch all, ms": all / 1e6, "fetch all ÷ GRDB": all / Double(records.count + saves) / (peerAll / Double(records.count)),
         ]
+    }
+
+    private static func fetch(_ folder: URL, _ side: String, times: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let records = (0..<10_000).map(Destination.init(number:))
+        if side == "ours" {
+            let journal = try PersistentContainer(
+                directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("Fetch.tidemark")))
+            if try await journal.count(Destination.self) == 0 { try await journal.save(records) }
+            for _ in 0..<times { _ = try await journal.fetchAll(Destination.self) }
+        } else {
+            let peer = try DatabasePool(path: folder.appendingPathComponent("peer.sqlite").path, configuration: peerConfiguration)
+            try await peer.write { db in
+                guard try !db.tableExists("Destination") else { return }
+                try Peer.create(in: db)
+                for record in records { try Peer(record).insert(db) }
+            }
+            for _ in 0..<times { _ = try await peer.read { db in try Peer.fetchAll(db) } }
+        }
+    }
+
+    private static func save(_ folder: URL, _ side: String, times: Int) async throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let records = (0..<times).map(Destination.init(number:))
+        if side == "ours" {
+            let journal = try PersistentContainer(
+                directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("Save.tidemark")))
+            for record in records { try await journal.save(record) }
+        } else {
+            let floor = try Floor(folder.appendingPathComponent("floor.sqlite"), records: [])
+            for record in records { try floor.save(record) }
+        }
     }
 
     private static var peerConfiguration: Configuration {

@@ -216,12 +216,7 @@ public actor PersistentContainer: RecordReading {
     /// The store that has a record; `scope` when none has it.
     private func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
         for source in recordSources.all where source.scope != scope {
-            let isThere = try source.database.read { db in
-                guard let type = try source.type(db, named: record.type) else { return false }
-                let statement = try db.cachedStatement(sql: type.existence)
-                return try Bool.fetchOne(statement, arguments: [QueriedType.key(record.name)]) ?? false
-            }
-            if isThere { return source.scope }
+            if try source.contains(record, at: directory.store(source.scope)) { return source.scope }
         }
         return scope
     }

@@ -30,6 +30,16 @@ package struct RecordSource: Sendable {
         RecordSource(scope: scope, database: database, assets: assets, schema: schema)
     }
 
+    /// Whether a record is in this store. Reads on the calling thread.
+    package func contains(_ record: RecordName, at url: URL) throws -> Bool {
+        if try schema.certainlyLacks(record.type, in: database, at: url) { return false }
+        return try database.read { db in
+            guard let type = try type(db, named: record.type) else { return false }
+            let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.type.table)\" WHERE _key = ?")
+            return try Bool.fetchOne(statement, arguments: [RecordKey(name: record.name)]) ?? false
+        }
+    }
+
     /// A record type for queries in SQL; `nil` when the store has none of that name.
     package func type(_ db: Database, named name: String) throws -> QueriedType? {
         try schema.types(db).first { $0.name == name }.map { QueriedType($0) }
@@ -59,9 +69,6 @@ package struct QueriedType: Sendable {
 
     /// SQL that selects them.
     package var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\"" }
-
-    /// SQL that tells whether a key is there.
-    package var existence: String { "SELECT 1 FROM \"\(type.table)\" WHERE _key = ?" }
 
     /// For a condition of a user's: what the type's view shows, under its name.
     package var view: String { "(\(type.viewSQL))" }
