@@ -126,16 +126,28 @@ struct LockHolders {
 
     /// `nil` where the list is not to be had, or does not even have this process's own lock.
     init?(of file: stat) {
-        guard let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return nil }
-        self.init(of: file, list: list, process: getpid())
+        var lists: [String] = []
+        // A long list comes in pieces, and what is locked or released between two of them can make others fall out.
+        for _ in 0..<16 {
+            guard let (list, pieces) = Self.read("/proc/locks") else { return nil }
+            lists.append(list)
+            if pieces < 2 { break }
+        }
+        self.init(of: file, lists: lists, process: getpid())
     }
 
-    init?(of file: stat, list: String, process: Int32) {
+    init?(of file: stat, lists: [String], process: Int32) {
+        let holders = lists.reduce(into: Set<Int32>()) { $0.formUnion(Self.holders(of: file, in: $1)) }
+        guard holders.contains(process) else { return nil }
+        hasOthers = holders.count > 1
+    }
+
+    private static func holders(of file: stat, in list: String) -> [Int32] {
         let device = UInt64(truncatingIfNeeded: file.st_dev)
         let major = device >> 8 & 0xfff | device >> 32 & ~0xfff
         let minor = device & 0xff | device >> 12 & ~0xff
         // As in "12: POSIX  ADVISORY  READ  4711 fe:01:131074 1073741826 1073742335"; with "->" after the number, one that waits.
-        let holders = list.split(separator: "\n").compactMap { line -> Int32? in
+        return list.split(separator: "\n").compactMap { line -> Int32? in
             let words = line.split(separator: " ")
             guard words.count >= 6, words[1] == "POSIX" else { return nil }
             let place = words[5].split(separator: ":")
@@ -144,7 +156,21 @@ struct LockHolders {
             else { return nil }
             return Int32(words[4])
         }
-        guard holders.contains(process) else { return nil }
-        hasOthers = holders.contains { $0 != process }
+    }
+
+    /// The text of a file, and in how many pieces the kernel gave it.
+    private static func read(_ path: String) -> (text: String, pieces: Int)? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var (bytes, pieces) = ([UInt8](), 0)
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = Foundation.read(descriptor, &buffer, buffer.count)
+            guard count >= 0 else { return nil }
+            if count == 0 { return (String(decoding: bytes, as: UTF8.self), pieces) }
+            bytes += buffer[..<count]
+            pieces += 1
+        }
     }
 }

@@ -78,7 +78,7 @@ import TidemarkTransfer
         @Test func `the list of locks is read by device, file, kind and process`() {
             var status = stat()
             (status.st_dev, status.st_ino) = (0xfe01, 131074)
-            func holders(_ list: String) -> Bool? { LockHolders(of: status, list: list, process: 42)?.hasOthers }
+            func holders(_ lists: String...) -> Bool? { LockHolders(of: status, lists: lists, process: 42)?.hasOthers }
             let own = "1: POSIX  ADVISORY  READ  42 fe:01:131074 1073741826 1073742335\n"
             #expect(holders(own) == false)
             #expect(holders(own + "2: POSIX  ADVISORY  READ  43 fe:01:131074 120 120\n") == true)
@@ -86,6 +86,7 @@ import TidemarkTransfer
             #expect(holders(own + "2: POSIX  ADVISORY  READ  43 fe:01:131075 120 120\n") == false)
             #expect(holders(own + "2: POSIX  ADVISORY  READ  43 fe:02:131074 120 120\n") == false)
             #expect(holders(own + "1: -> POSIX  ADVISORY  WRITE 43 fe:01:131074 0 EOF\n") == false)
+            #expect(holders("", own, "2: POSIX  ADVISORY  READ  43 fe:01:131074 120 120\n") == true)
             #expect(holders("") == nil)
             #expect(holders("2: POSIX  ADVISORY  READ  43 fe:01:131074 120 120\n") == nil)
             #expect(holders("nonsense\n::\n1: POSIX\n") == nil)
