@@ -22,7 +22,7 @@ struct DryRunBase {
     /// - Parameter reader: The store that the scratch store is to behave like.
     init(_ reader: StoreReader) throws {
         path = reader.container.store(reader.scope).path
-        (digestSeed, sources, nextChange, nextTransaction) = try reader.database.read { db in
+        (digestSeed, sources, nextChange, nextTransaction) = try reader.read { db in
             let types = try StoredType.fetchAll(db)
             return (
                 try reader.digestSeed(db), try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
@@ -34,7 +34,7 @@ struct DryRunBase {
     /// Attaches the other store to the scratch store's writing connection.
     func attach(to connection: StoreConnection) throws {
         try connection.database.writeWithoutTransaction { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [path])
+            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [ReadOnlyDatabase.name(of: path)])
             try db.inTransaction(.deferred) {
                 try prepare(db)
                 return .commit

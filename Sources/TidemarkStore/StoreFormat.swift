@@ -88,12 +88,7 @@ enum StoreFormat {
         guard application == applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
         }
-        guard version <= ContainerDirectory.format else {
-            throw StoreError(
-                .newerFormat,
-                "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"
-            )
-        }
+        try ContainerDirectory.checkFormat(version, of: path)
         let there = try Self.columns(db, of: "tide_*")
         for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
             guard let found = there[table] else { throw StoreError(.corrupt, "\(path) lacks the table \(table)") }
