@@ -21,12 +21,17 @@ enum {
     WRITE_LOCK = 0,
     READ_LOCK_0 = 3,
     DEAD_MAN = SQLITE_SHM_NLOCK,
-    // SQLite waits longer from try to try; so many take some 15 ms.
-    TORN_LIMIT = 20,
-    // Looks at a header that is being written, 0.1 ms apart.
-    HEADER_TRIES = 20,
+    // Four a try, as often as there are marks to set. SQLite waits longer from try to try; 20 take some 15 ms.
+    FRUITLESS_LIMIT = 80,
+    // Looks at an index that is being changed, 0.1 ms apart.
+    USABLE_TRIES = 20,
     // Of one of the header's two copies; the last two are a checksum over those before.
     HEADER_WORDS = 12,
+    LAST_FRAME_WORD = 4,
+    // Behind the header: the frames moved into the database, and the read marks.
+    MOVED_WORD = 24,
+    READ_MARK_WORD = 25,
+    READ_MARKS = 5,
 };
 
 // Descriptors
@@ -53,6 +58,10 @@ static listed *list_find(int descriptor) {
     listed *entry = all_listed;
     while (entry && entry->descriptor != descriptor) entry = entry->next;
     return entry;
+}
+
+static bool list_is_of(const listed *entry, dev_t device, ino_t inode) {
+    return entry->device == device && entry->inode == inode;
 }
 
 /// Whether the process has the file open for something else, or may have.
@@ -100,7 +109,7 @@ static int descriptor_take(tide_index *index) {
     struct stat status;
     if (lstat(index->path, &status) == 0) {
         entry = all_listed;
-        while (entry && (entry->is_in_use || entry->device != status.st_dev || entry->inode != status.st_ino)) entry = entry->next;
+        while (entry && (entry->is_in_use || !list_is_of(entry, status.st_dev, status.st_ino))) entry = entry->next;
     }
     if (!entry) failure = list_open(index->path, &entry);
     if (!failure) {
@@ -124,7 +133,7 @@ static void descriptor_give(tide_index *index) {
     if (!is_open_elsewhere(index->device, index->inode)) {
         for (listed **link = &all_listed; *link;) {
             listed *entry = *link;
-            if (entry->is_in_use || entry->device != index->device || entry->inode != index->inode) {
+            if (entry->is_in_use || !list_is_of(entry, index->device, index->inode)) {
                 link = &entry->next;
                 continue;
             }
@@ -186,10 +195,11 @@ static int region_map(tide_index *index, int region, void volatile **out) {
     return SQLITE_OK;
 }
 
-/// Whether the header's two copies are equal, initialized, and sum up.
-static bool header_is_whole(const void volatile *region) {
-    uint32_t copies[2][HEADER_WORDS];
+/// Whether a read can begin with an index: the header's two copies are equal, initialized, and sum up; and the log is not needed, or
+/// there is a mark to read it under.
+static bool is_usable(const void volatile *region) {
     const uint32_t volatile *words = region;
+    uint32_t copies[2][HEADER_WORDS];
     for (int i = 0; i < 2 * HEADER_WORDS; i++) copies[i / HEADER_WORDS][i % HEADER_WORDS] = words[i];
     if (memcmp(copies[0], copies[1], sizeof copies[0]) != 0) return false;
     // Behind three words: a byte that says so.
@@ -199,7 +209,11 @@ static bool header_is_whole(const void volatile *region) {
         first += copies[0][i] + second;
         second += copies[0][i + 1] + first;
     }
-    return first == copies[0][HEADER_WORDS - 2] && second == copies[0][HEADER_WORDS - 1];
+    if (first != copies[0][HEADER_WORDS - 2] || second != copies[0][HEADER_WORDS - 1]) return false;
+    uint32_t last = copies[0][LAST_FRAME_WORD];
+    bool is_readable = words[MOVED_WORD] == last;
+    for (int i = 1; i < READ_MARKS; i++) is_readable = is_readable || words[READ_MARK_WORD + i] <= last;
+    return is_readable;
 }
 
 // Attaching
@@ -209,22 +223,23 @@ static int unreliable(tide_index *index) {
     return SQLITE_READONLY_CANTINIT;
 }
 
-/// Waits a little for a whole header; the dead man's switch is held.
-static int header_await(tide_index *index) {
-    for (int try = 0; try < HEADER_TRIES; try++) {
+/// Waits a little for an index that is being changed; the dead man's switch is held.
+static int usable_await(tide_index *index) {
+    for (int try = 0; try < USABLE_TRIES; try++) {
         void volatile *region = NULL;
         int code = region_map(index, 0, &region);
         if (code != SQLITE_OK) return code;
-        if (region && header_is_whole(region)) return SQLITE_OK;
+        if (region && is_usable(region)) return SQLITE_OK;
         // Somebody is at it, and will be done.
         if (lock_seen(index, WRITE_LOCK) == F_WRLCK) return SQLITE_BUSY;
         usleep(100);
     }
-    // Left torn by one that died; the next writer mends it.
+    // Left so by one that died; the next writer mends it.
     return unreliable(index);
 }
 
-/// SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make one of its own. SQLITE_READONLY: it has to begin again.
+/// SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make one of its own. SQLITE_READONLY: it has to begin
+/// again.
 static int attach(tide_index *index) {
     if (index->state == TIDE_INDEX_LIVE) return SQLITE_OK;
     struct stat status;
@@ -254,7 +269,7 @@ static int attach(tide_index *index) {
     default: return SQLITE_IOERR_LOCK;
     }
     if (!lock_set(index, DEAD_MAN, F_RDLCK)) return SQLITE_BUSY;
-    int code = header_await(index);
+    int code = usable_await(index);
     if (code == SQLITE_OK) {
         index->state = TIDE_INDEX_LIVE;
     } else {
@@ -294,9 +309,12 @@ int tide_index_map(tide_index *index, int region, int region_size, void volatile
     return code == SQLITE_OK && index->was_unreliable ? SQLITE_READONLY : code;
 }
 
-/// SQLite asks for the write lock when it finds the header torn, and only then: to try again under it, and to recover the index.
-static int torn(tide_index *index) {
-    if (++index->torn <= TORN_LIMIT || lock_seen(index, WRITE_LOCK) != F_UNLCK) return SQLITE_BUSY;
+/// SQLite asks for a lock to mend something, and tries again when it is busy: the write lock where it finds the header torn, those of
+/// the read marks, one after the other, where it would set one. Left so by one that died, it stays so until the next writer comes.
+static int mend(tide_index *index, int offset) {
+    int tries = offset == WRITE_LOCK ? READ_MARKS - 1 : 1;
+    index->fruitless += (unsigned)tries;
+    if (index->fruitless <= FRUITLESS_LIMIT || lock_seen(index, WRITE_LOCK) != F_UNLCK) return SQLITE_BUSY;
     return SQLITE_READONLY_RECOVERY;
 }
 
@@ -306,7 +324,7 @@ static int lock_shared(tide_index *index, int offset) {
         return SQLITE_OK;
     }
     if (index->descriptor < 0) return SQLITE_IOERR_SHMLOCK;
-    if (offset == WRITE_LOCK) return torn(index);
+    if (offset == WRITE_LOCK) return mend(index, offset);
     // Asked for to find out whether somebody has it, and given back at once.
     if (offset < READ_LOCK_0) return lock_seen(index, offset) == F_WRLCK ? SQLITE_BUSY : SQLITE_OK;
     struct stat status;
@@ -315,7 +333,7 @@ static int lock_shared(tide_index *index, int offset) {
     }
     if (!lock_set(index, offset, F_RDLCK)) return SQLITE_BUSY;
     index->held |= (uint8_t)(1u << offset);
-    index->torn = 0;
+    index->fruitless = 0;
     return SQLITE_OK;
 }
 
@@ -329,7 +347,7 @@ int tide_index_lock(tide_index *index, int offset, int count, int flags) {
         return SQLITE_OK;
     }
     if (flags & SQLITE_SHM_SHARED) return lock_shared(index, offset);
-    return offset == WRITE_LOCK && index->descriptor >= 0 ? torn(index) : SQLITE_BUSY;
+    return index->descriptor >= 0 ? mend(index, offset) : SQLITE_BUSY;
 }
 
 bool tide_index_is_undisturbed(const tide_index *index) {

@@ -43,8 +43,8 @@ typedef struct tide_index {
     uint8_t held;
     /// SQLite has been told that it can't rely on the index; from then on it must be told that it may not write to it.
     bool was_unreliable;
-    /// How often SQLite has found the header torn since it last could read.
-    unsigned torn;
+    /// How often SQLite has asked in vain for a lock to mend something with, since it last could read.
+    unsigned fruitless;
     /// What is mapped, in the order of the file, `mapping_size` bytes each.
     void **mappings;
     int mapping_count;

@@ -111,7 +111,8 @@ public struct ContainerDirectory: Hashable, Sendable {
         guard format >= oldestFormat else {
             throw StoreError(
                 .olderFormat,
-                "\(path) has format \(format); this version reads from \(oldestFormat) on. Open it with the Tidemark that made it")
+                "\(path) has format \(format); this version reads from \(oldestFormat) on. Open it with the Tidemark that made it"
+            )
         }
     }
 

@@ -52,7 +52,7 @@ enum ReadOnlyDatabase {
         while true {
             do {
                 return try body()
-            } catch where isVoid(error) && tries < 20 && mayRepeat() {
+            } catch  where isVoid(error) && tries < 20 && mayRepeat() {
                 tries += 1
                 // A torn index may be all that a connection has; new ones come.
                 (database as? DatabasePool)?.releaseMemoryEventually()

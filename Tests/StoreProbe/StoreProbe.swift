@@ -73,8 +73,8 @@ struct Write: AsyncParsableCommand {
         }
         if checkpoints { try await store.checkpoint() }
         try StoreProbe.print([
-            "saved": count, "p50": StoreProbe.milliseconds(durations, at: 0.5), "p99": StoreProbe.milliseconds(durations, at: 0.99),
-            "slowest": StoreProbe.milliseconds(durations, at: 1),
+            "saved": count, "p50": StoreProbe.milliseconds(durations, at: 0.5),
+            "p99": StoreProbe.milliseconds(durations, at: 0.99), "slowest": StoreProbe.milliseconds(durations, at: 1),
             "seconds": StoreProbe.milliseconds([clock.now - start], at: 0) / 1e3,
         ])
         if stays { while true { pause() } }
@@ -133,7 +133,9 @@ struct Read: AsyncParsableCommand {
                             """)!
                 }
                 let (count, last, most): (Int, Int, Int) = (found[0], found[1], found[2])
-                if count != last + 1 || most != last { problems.append("\(count) records, the last \(last), the highest \(most)") }
+                if count != last + 1 || most != last {
+                    problems.append("\(count) records, the last \(last), the highest \(most)")
+                }
                 if last < rows { problems.append("\(last) records after \(rows)") }
                 rows = last
             } catch {

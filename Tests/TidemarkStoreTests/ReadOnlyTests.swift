@@ -181,7 +181,8 @@ import TidemarkModel
         ("PRAGMA application_id = 12", .notAStore, "no Tidemark store"),
         ("DROP TABLE tide_types", .corrupt, "lacks the table tide_types"),
     ])
-    func `another format or another's database is refused by name`(sql: String, code: StoreError.Code, words: String) async throws {
+    func `another format or another's database is refused by name`(sql: String, code: StoreError.Code, words: String) async throws
+    {
         let scratch = try await store(.nothing)
         try execute(scratch, sql)
         let before = try FileState(of: scratch.container)
