@@ -192,6 +192,14 @@ import TidemarkModel
         #expect(try FileState(of: scratch.container) == before)
     }
 
+    @Test func `a store must have the columns that SQLite makes of its tables`() async throws {
+        let made = try await DatabaseQueue().write { db in
+            try db.execute(sql: StoreFormat.tables)
+            return try StoreFormat.columns(db, of: "tide_*")
+        }
+        #expect(StoreFormat.columns == made)
+    }
+
     @Test func `what is no database, or no store at all, is refused`() async throws {
         let scratch = try await store(.nothing)
         let file = scratch["Test.tidemark/private.sqlite"]
