@@ -98,7 +98,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer", "store-probe", "store-probe",
+                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

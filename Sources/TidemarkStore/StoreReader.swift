@@ -50,6 +50,40 @@ public struct StoreReader: Sendable {
         self.database = database
     }
 
+    /// Reads with any SQL, in one transaction: all of it sees one state of the store.
+    ///
+    /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
+    public func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try ReadOnlyDatabase.reading(database) {
+            try database.read { db in
+                let result = try body(db)
+                try ReadOnlyDatabase.check(db)
+                return result
+            }
+        }
+    }
+
+    /// A reader of the store as it is now, whatever others write from then on: a generation of the data that is pinned.
+    ///
+    /// It reads in one transaction that lasts until the reader, and all its copies, are gone; one thing at a time. Meanwhile the
+    /// store's log can't be emptied, and grows with what is written. The snapshot of a snapshot is the same.
+    ///
+    /// - Throws: ``StoreError``. Reading from it later throws `changed` when the store had no `-shm` file when the snapshot was
+    ///   taken and a writer has come since: what it pinned is gone.
+    public func snapshot() throws(StoreError) -> StoreReader {
+        if isSnapshot { return self }
+        guard let pool = database as? DatabasePool else { return try StoreReader(container: container, scope: scope).snapshot() }
+        do {
+            let snapshot = try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() }
+            return StoreReader(container: container, scope: scope, database: snapshot)
+        } catch {
+            throw StoreError(error, doing: "pin the state of \(container.store(scope).path)")
+        }
+    }
+
+    /// Whether it sees one pinned state of the store.
+    public var isSnapshot: Bool { database is DatabaseSnapshot }
+
     /// The record types of the store, with their fields.
     public func types() throws(StoreError) -> [RecordTypeSchema] {
         try read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }

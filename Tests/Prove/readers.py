@@ -189,7 +189,7 @@ class Run:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program StoreProbe")
+    parser.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program store-probe")
     parser.add_argument("--rate", type=float, default=2000, help="saves a second (2,000)")
     parser.add_argument("--seconds", type=float, default=10, help="how long the writer saves (10)")
     parser.add_argument("--readers", type=int, default=4, help="processes that read (4)")

@@ -66,8 +66,8 @@ struct Write: AsyncParsableCommand {
             let began = clock.now
             _ = try await store.save(
                 [edit("r\(number)", number), edit("last", number)], schemas: [schema], blobs: [],
-                author: TransactionAuthor("probe", origin: .save)
-            ) { _ in .overwrite }
+                author: TransactionAuthor("probe", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
             durations.append(clock.now - began)
             if acknowledges { FileHandle.standardOutput.write(Data("\(number)\n".utf8)) }
         }
@@ -77,7 +77,9 @@ struct Write: AsyncParsableCommand {
             "p99": StoreProbe.milliseconds(durations, at: 0.99), "slowest": StoreProbe.milliseconds(durations, at: 1),
             "seconds": StoreProbe.milliseconds([clock.now - start], at: 0) / 1e3,
         ])
-        if stays { while true { pause() } }
+        // A test that fails leaves no process behind.
+        if stays { alarm(300) }
+        while stays { pause() }
     }
 }
 
@@ -94,8 +96,8 @@ struct Fill: AsyncParsableCommand {
             let edits = (number + 1...number + 5000).map { edit("r\($0)", $0, size: size) }
             number += edits.count
             _ = try await store.save(
-                edits + [edit("last", number)], schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save)
-            ) { _ in .overwrite }
+                edits + [edit("last", number)], schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
         }
         try await store.checkpoint()
         try StoreProbe.print(["records": number])

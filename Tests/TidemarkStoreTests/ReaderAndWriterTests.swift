@@ -9,7 +9,7 @@ import TidemarkModel
 /// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole transactions,
 /// and all of them. Method: real processes that save, are killed, and come while something is read.
 @Suite struct ReaderAndWriterTests {
-    private func probe() throws -> Tool { try Tool(named: "StoreProbe") }
+    private func probe() throws -> Tool { try Tool(named: "store-probe") }
 
     /// Has another process save, and end before this returns.
     private func save(_ scratch: Scratch, _ count: Int, checkpoints: Bool = false) throws {
@@ -36,8 +36,8 @@ import TidemarkModel
                 fields: schema.fields)
         }
         _ = try await store.save(
-            [edit("r\(number)"), edit("last")], schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save)
-        ) { _ in .overwrite }
+            [edit("r\(number)"), edit("last")], schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save),
+            policy: { _ in .overwrite }, check: { _ in })
     }
 
     @Test(arguments: [false, true])
