@@ -86,12 +86,19 @@ let package = Package(
         .executableTarget(
             name: "doorbell-ringer", dependencies: ["TidemarkModel", "TidemarkStore"], path: "Tests/DoorbellRinger",
             swiftSettings: strict),
+        .executableTarget(
+            name: "store-probe",
+            dependencies: [
+                "TidemarkModel", "TidemarkStore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Tests/StoreProbe", swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer",
+                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -21,11 +21,11 @@ enum ExitStatus: Int32 {
     init(_ error: StoreError) {
         switch error.code {
         case .notFound, .unreadable: self = .noInput
-        case .notAStore, .newerFormat, .cannotCreate: self = .cannotCreate
+        case .notAStore, .newerFormat, .olderFormat, .cannotCreate: self = .cannotCreate
         case .schema, .sql, .invalidName, .invalid: self = .usage
         case .historyTokenExpired: self = .unavailable
         case .untrusted: self = .noPermission
-        case .busy: self = .temporaryFailure
+        case .busy, .changed: self = .temporaryFailure
         case .corrupt: self = .dataError
         default: self = .ioError
         }

@@ -15,6 +15,8 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// The newest format that this version reads and writes.
     public static let format = 1
+    /// The oldest format that this version reads.
+    public static let oldestFormat = 1
 
     public let url: URL
     public let description: Description
@@ -61,7 +63,7 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Opens the container at `url`.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat` or `io`.
+    /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat`, `olderFormat` or `io`.
     public init(openingAt url: URL) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
         let data: Data
@@ -91,17 +93,27 @@ public struct ContainerDirectory: Hashable, Sendable {
         guard let version = try? decoder.decode(Version.self, from: data) else {
             throw StoreError(.notAStore, "\(file.path) is not the description of a Tidemark container")
         }
-        guard version.format <= Self.format else {
-            throw StoreError(
-                .newerFormat,
-                "\(url.path) has format \(version.format); this version reads up to \(Self.format). Update Tidemark to open it")
-        }
+        try Self.checkFormat(version.format, of: url.path)
         do {
             description = try decoder.decode(Description.self, from: data)
         } catch {
             throw StoreError(.notAStore, "\(file.path) is not the description of a Tidemark container: \(error)")
         }
         self.url = url
+    }
+
+    /// Makes sure that this version reads a format.
+    static func checkFormat(_ format: Int, of path: String) throws(StoreError) {
+        guard format <= Self.format else {
+            throw StoreError(
+                .newerFormat, "\(path) has format \(format); this version reads up to \(Self.format). Update Tidemark to open it")
+        }
+        guard format >= oldestFormat else {
+            throw StoreError(
+                .olderFormat,
+                "\(path) has format \(format); this version reads from \(oldestFormat) on. Open it with the Tidemark that made it"
+            )
+        }
     }
 
     /// Opens the container at `url`, or makes a new one there if nothing is there (or an empty directory).

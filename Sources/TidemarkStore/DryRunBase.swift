@@ -21,7 +21,7 @@ struct DryRunBase {
     /// - Parameter reader: The store that the scratch store is to behave like.
     init(_ reader: StoreReader) throws {
         path = reader.container.store(reader.scope).path
-        (digestSeed, sources, next) = try reader.database.read { db in
+        (digestSeed, sources, next) = try reader.read { db in
             let types = try StoredType.fetchAll(db)
             return (
                 try reader.digestSeed(db), try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
@@ -33,7 +33,7 @@ struct DryRunBase {
     /// Attaches the other store to the scratch store's writing connection.
     func attach(to connection: StoreConnection) throws {
         try connection.database.writeWithoutTransaction { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [path])
+            try db.execute(sql: "ATTACH DATABASE ? AS base", arguments: [ReadOnlyDatabase.name(of: path)])
             try db.inTransaction(.deferred) {
                 try prepare(db)
                 return .commit

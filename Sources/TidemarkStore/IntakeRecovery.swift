@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkModel
 
 /// Removes what a process has left that died while it took files in. The caller holds the intake lock exclusively.
 struct IntakeRecovery {
@@ -23,30 +24,28 @@ struct IntakeRecovery {
         guard !ids.isEmpty else { return [] }
         // Without a registry everything would look like a stray.
         guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }
-        let there = container.stores.filter { FileManager.default.fileExists(atPath: $0.path) }
-        let registries = try there.map { try Registry(at: $0) }
+        let scopes = ContainerDirectory.scopes.filter { FileManager.default.fileExists(atPath: container.store($0).path) }
+        let registries = try scopes.map { try Registry(container, scope: $0) }
         return try ids.filter { id in try !registries.contains { try $0.has(id) } }
     }
 
     /// One store's list of the blobs that its records, or their history, name.
     private struct Registry {
-        let queue: DatabaseQueue
+        let reader: StoreReader
 
-        init(at url: URL) throws {
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(10)
-            queue = try DatabaseQueue(path: url.path, configuration: configuration)
-            try queue.read { db in
-                try StoreFormat.check(db, path: url.path)
+        init(_ container: ContainerDirectory, scope: DatabaseScope) throws {
+            reader = try StoreReader(container: container, scope: scope)
+            try reader.read { db in
                 // A damaged table does not find what it has.
                 let finding = try String.fetchOne(db, sql: "PRAGMA integrity_check(tide_assets)")
-                guard finding == "ok" else { throw StoreError(.corrupt, "\(url.path) is damaged: \(finding ?? "tide_assets")") }
+                guard finding == "ok" else {
+                    throw StoreError(.corrupt, "\(container.store(scope).path) is damaged: \(finding ?? "tide_assets")")
+                }
             }
         }
 
         func has(_ id: String) throws -> Bool {
-            try queue.read { db in
+            try reader.read { db in
                 try Bool.fetchOne(
                     db.cachedStatement(sql: "SELECT 1 FROM tide_assets WHERE id = ?"), arguments: [id]) ?? false
             }

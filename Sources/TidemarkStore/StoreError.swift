@@ -16,6 +16,10 @@ public struct StoreError: Error, Sendable {
         public static let notAStore = Code(rawValue: "notAStore")
         /// The store was written by a newer version.
         public static let newerFormat = Code(rawValue: "newerFormat")
+        /// The store has a format older than those that this version reads.
+        public static let olderFormat = Code(rawValue: "olderFormat")
+        /// Another process began to write to the store while it was read without a lock; what was read last is void.
+        public static let changed = Code(rawValue: "changed")
         /// The container or a file in it can't be made.
         public static let cannotCreate = Code(rawValue: "cannotCreate")
         /// A file can't be read or written.
@@ -61,9 +65,9 @@ public struct StoreError: Error, Sendable {
 
     public var recovery: Recovery {
         switch code {
-        case .busy: .retry
+        case .busy, .changed: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted: .askThePerson
+        case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted: .askThePerson
         case .historyTokenExpired: .reset
         default: .none
         }
@@ -98,6 +102,12 @@ extension StoreError {
         switch error {
         case let error as StoreError:
             self = error
+        case let error as DatabaseError where ReadOnlyDatabase.isVoid(error):
+            self.init(.changed, "cannot \(what): another process began to write to the store meanwhile. Read it again")
+        case let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK:
+            self.init(
+                .unreadable,
+                "cannot \(what): a transaction was broken off, and its journal is left. Open the container for writing once")
         case let error as DatabaseError:
             let code: Code =
                 switch error.resultCode {

@@ -58,13 +58,21 @@ enum StoreFormat {
         }
     }
 
-    /// The tables that `tables` makes and their columns, as SQLite has them.
-    private static let columns: [String: Set<String>] =
-        // In memory, from a text of ours: nothing of a user's can make it fail.
-        try! DatabaseQueue().inDatabase { db in
-            try db.execute(sql: tables)
-            return try columns(db, of: "tide_*")
+    /// The tables that `tables` makes and their columns. Read from the text: to ask SQLite takes longer than to open a store.
+    static let columns: [String: Set<String>] = tables.split(separator: ";").reduce(into: [:]) { columns, statement in
+        let words = statement.split(whereSeparator: \.isWhitespace)
+        guard words.starts(with: ["CREATE", "TABLE"]), let open = statement.firstIndex(of: "("),
+            let close = statement.lastIndex(of: ")")
+        else { return }
+        var depth = 0
+        let definitions = statement[statement.index(after: open)..<close].split { character in
+            if character == "(" { depth += 1 }
+            if character == ")" { depth -= 1 }
+            return character == "," && depth == 0
         }
+        let names = definitions.compactMap { $0.split(whereSeparator: \.isWhitespace).first.map(String.init) }
+        columns[String(words[2])] = Set(names).subtracting(["PRIMARY", "UNIQUE"])
+    }
 
     /// The columns of the tables whose names match a GLOB pattern; what is no real table is not among them.
     static func columns(_ db: Database, of pattern: String) throws -> [String: Set<String>] {
@@ -88,12 +96,7 @@ enum StoreFormat {
         guard application == applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
         }
-        guard version <= ContainerDirectory.format else {
-            throw StoreError(
-                .newerFormat,
-                "\(path) has format \(version); this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"
-            )
-        }
+        try ContainerDirectory.checkFormat(version, of: path)
         let there = try Self.columns(db, of: "tide_*")
         for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
             guard let found = there[table] else { throw StoreError(.corrupt, "\(path) lacks the table \(table)") }

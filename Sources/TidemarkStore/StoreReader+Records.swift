@@ -47,13 +47,23 @@ extension StoreReader {
     /// Calls `body` for each record that the query matches, one at a time, all of one state of the store.
     ///
     /// - Throws: ``StoreError`` `sql` when the condition is no SQL expression over the type's fields, `schema` for an unknown type or
-    ///   field; and what `body` throws.
+    ///   field; `changed` when another process began to write, after the first call, to a store that had no `-shm` file; and what
+    ///   `body` throws.
     /// - Complexity: Memory is constant; without an order, records come as they are read.
     public func forEachRecord(_ query: RecordQuery, _ body: (StoredRecord) throws -> Void) throws {
-        try database.read { db in
-            let type = try storedType(db, named: query.type)
-            let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
-            try query.forEachRow(db, type: type, columns: columns) { row in try body(StoredRecord(row, type: type)) }
+        // What `body` has seen can't be taken back.
+        var hasBegun = false
+        let mayRepeat = { !hasBegun }
+        try ReadOnlyDatabase.reading(database, mayRepeat: mayRepeat) {
+            try database.read { db in
+                let type = try storedType(db, named: query.type)
+                let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+                try query.forEachRow(db, type: type, columns: columns) { row in
+                    let record = try StoredRecord(row, type: type)
+                    hasBegun = true
+                    try body(record)
+                }
+            }
         }
     }
 
@@ -88,7 +98,7 @@ extension RecordQuery {
     }
 
     private func failure(_ error: any Error) -> StoreError {
-        if let condition, let error = error as? DatabaseError,
+        if let condition, let error = error as? DatabaseError, !ReadOnlyDatabase.isVoid(error),
             ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
         {
             return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")

@@ -4,9 +4,13 @@ import TidemarkModel
 
 /// A store of a container, open for reading only: queries, exports, history.
 ///
+/// It can't change a byte of the container, whatever the process may do: SQLite itself has every file open for reading, and makes,
+/// locks for writing and removes none. It reads while others write, keeps no writer waiting, and needs no right to write anything.
+/// A read transaction that lasts, a snapshot above all, only keeps the log from being emptied.
+///
 /// ```swift
 /// let reader = try StoreReader(container: container)
-/// let newest = try reader.database.read { db in
+/// let newest = try reader.read { db in
 ///     try String.fetchAll(db, sql: "SELECT caption FROM Destination ORDER BY createdAt DESC LIMIT 10")
 /// }
 /// ```
@@ -14,24 +18,27 @@ public struct StoreReader: Sendable {
     public let container: ContainerDirectory
     public let scope: DatabaseScope
     /// GRDB's reader, for any SQL.
+    ///
+    /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
+    /// while something is read, the read fails with `SQLITE_BUSY_SNAPSHOT`, and may be begun again; ``read(_:)`` does that.
     public let database: any DatabaseReader
 
-    /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `corrupt` or `io`.
+    /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `olderFormat`, `unreadable`, `corrupt` or `io`.
     public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {
         let path = container.store(scope).path
         guard container.hasStore(scope) else {
             try container.checkStoreMayBeMade(scope)
             throw StoreError(.notFound, "\(container.url.path) has no \(scope.name) store yet")
         }
-        var configuration = Configuration()
-        configuration.readonly = true
-        configuration.label = "tidemark.reader"
-        configuration.busyMode = .timeout(10)
-        self.container = container
-        self.scope = scope
         do {
-            database = try DatabaseQueue(path: path, configuration: configuration)
-            try database.read { db in try StoreFormat.check(db, path: path) }
+            let database = try ReadOnlyDatabase.reading(nil) {
+                let database = try ReadOnlyDatabase.open(path: path)
+                try database.read { db in try StoreFormat.check(db, path: path) }
+                return database
+            }
+            self.init(container: container, scope: scope, database: database)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
+            throw StoreError(.notAStore, "\(path) is no SQLite database")
         } catch {
             throw StoreError(error, doing: "open \(path)")
         }
@@ -42,6 +49,40 @@ public struct StoreReader: Sendable {
         self.scope = scope
         self.database = database
     }
+
+    /// Reads with any SQL, in one transaction: all of it sees one state of the store.
+    ///
+    /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
+    public func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try ReadOnlyDatabase.reading(database) {
+            try database.read { db in
+                let result = try body(db)
+                try ReadOnlyDatabase.check(db)
+                return result
+            }
+        }
+    }
+
+    /// A reader of the store as it is now, whatever others write from then on: a generation of the data that is pinned.
+    ///
+    /// It reads in one transaction that lasts until the reader, and all its copies, are gone; one thing at a time. Meanwhile the
+    /// store's log can't be emptied, and grows with what is written. The snapshot of a snapshot is the same.
+    ///
+    /// - Throws: ``StoreError``. Reading from it later throws `changed` when the store had no `-shm` file when the snapshot was
+    ///   taken and a writer has come since: what it pinned is gone.
+    public func snapshot() throws(StoreError) -> StoreReader {
+        if isSnapshot { return self }
+        guard let pool = database as? DatabasePool else { return try StoreReader(container: container, scope: scope).snapshot() }
+        do {
+            let snapshot = try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() }
+            return StoreReader(container: container, scope: scope, database: snapshot)
+        } catch {
+            throw StoreError(error, doing: "pin the state of \(container.store(scope).path)")
+        }
+    }
+
+    /// Whether it sees one pinned state of the store.
+    public var isSnapshot: Bool { database is DatabaseSnapshot }
 
     /// The record types of the store, with their fields.
     public func types() throws(StoreError) -> [RecordTypeSchema] {
@@ -57,7 +98,7 @@ public struct StoreReader: Sendable {
 
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
-            return try database.read(body)
+            return try read(body)
         } catch {
             throw StoreError(error, doing: what)
         }

@@ -74,9 +74,13 @@ public struct StoreVerification: Sendable {
     /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
         let reader = try StoreReader(container: container)
-        var report = VerificationReport()
         do {
-            let referenced = try reader.database.read { db in try examine(db, seed: try reader.digestSeed(db), report: &report) }
+            let (examined, referenced) = try reader.read { db in
+                var report = VerificationReport()
+                let referenced = try examine(db, seed: try reader.digestSeed(db), report: &report)
+                return (report, referenced)
+            }
+            var report = examined
             try examineAssets(referenced, report: &report, progress: progress)
             // Nothing is removed because a damaged registry lacks it.
             if !report.problems.contains(where: { $0.kind == .database || $0.kind == .assetUnregistered }),
@@ -85,10 +89,10 @@ public struct StoreVerification: Sendable {
                 try BlobStore.recover(container)
             }
             try examineStrays(referenced, report: &report)
+            return report
         } catch {
             throw StoreError(error, doing: "verify \(container.url.path)")
         }
-        return report
     }
 
     /// Examines the database; returns, for each asset that records name, one of them.

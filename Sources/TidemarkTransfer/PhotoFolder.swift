@@ -211,7 +211,7 @@ private struct FolderWalk {
         } catch {
             switch error.code {
             case .notAStore: return .folder(names)
-            case .newerFormat, .notFound: return nil
+            case .newerFormat, .olderFormat, .notFound: return nil
             default: return .unreadable(error.message)
             }
         }

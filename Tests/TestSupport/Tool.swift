@@ -1,6 +1,6 @@
 import Foundation
 
-/// The command-line tool as a process.
+/// The command-line tool, or another program of the package, as a process.
 public struct Tool: Sendable {
     public struct Result: Sendable {
         public let status: Int32

@@ -1,0 +1,358 @@
+#include "tide_reader_index.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if !defined(F_OFD_SETLK) && defined(__APPLE__)
+#define F_OFD_SETLK 90
+#define F_OFD_GETLK 92
+#endif
+
+enum {
+    REGION_SIZE = 32768,
+    FIRST_LOCK_BYTE = 120,
+    WRITE_LOCK = 0,
+    READ_LOCK_0 = 3,
+    DEAD_MAN = SQLITE_SHM_NLOCK,
+    // Four a try, as often as there are marks to set. SQLite waits longer from try to try; 20 take some 15 ms.
+    FRUITLESS_LIMIT = 80,
+    // Looks at an index that is being changed, 0.1 ms apart.
+    USABLE_TRIES = 20,
+    // Of one of the header's two copies; the last two are a checksum over those before.
+    HEADER_WORDS = 12,
+    LAST_FRAME_WORD = 4,
+    // Behind the header: the frames moved into the database, and the read marks.
+    MOVED_WORD = 24,
+    READ_MARK_WORD = 25,
+    READ_MARKS = 5,
+};
+
+// Descriptors
+
+/// A descriptor of a -shm file. All that there are of the process are in one list.
+typedef struct listed {
+    struct listed *next;
+    int descriptor;
+    dev_t device;
+    ino_t inode;
+    bool is_in_use;
+} listed;
+
+static listed *all_listed;
+
+/// SQLite opens, locks and closes -shm files under the same mutex.
+static sqlite3_mutex *list_lock(void) {
+    sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_VFS1);
+    sqlite3_mutex_enter(mutex);
+    return mutex;
+}
+
+static listed *list_find(int descriptor) {
+    listed *entry = all_listed;
+    while (entry && entry->descriptor != descriptor) entry = entry->next;
+    return entry;
+}
+
+static bool list_is_of(const listed *entry, dev_t device, ino_t inode) {
+    return entry->device == device && entry->inode == inode;
+}
+
+/// Whether the process has the file open for something else, or may have.
+static bool is_open_elsewhere(dev_t device, ino_t inode) {
+    DIR *descriptors = opendir("/dev/fd");
+    if (!descriptors) return true;
+    bool is_found = false;
+    for (struct dirent *entry; !is_found && (entry = readdir(descriptors));) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        struct stat status;
+        if (end == entry->d_name || *end || list_find((int)number) || fstat((int)number, &status) != 0) continue;
+        is_found = status.st_dev == device && status.st_ino == inode;
+    }
+    closedir(descriptors);
+    return is_found;
+}
+
+/// Opens a file into a new entry of the list. Returns 0, or errno.
+static int list_open(const char *path, listed **opened) {
+    listed *entry = sqlite3_malloc(sizeof *entry);
+    if (!entry) return ENOMEM;
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int failure = descriptor < 0 ? errno : 0;
+    if (!failure && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) {
+        // No file that anybody has locks on.
+        close(descriptor);
+        failure = EINVAL;
+    }
+    if (failure) {
+        sqlite3_free(entry);
+        return failure;
+    }
+    *entry = (listed){all_listed, descriptor, status.st_dev, status.st_ino, false};
+    *opened = all_listed = entry;
+    return 0;
+}
+
+/// Gives the index a descriptor of its file. Returns 0, or errno.
+static int descriptor_take(tide_index *index) {
+    sqlite3_mutex *mutex = list_lock();
+    listed *entry = NULL;
+    int failure = 0;
+    struct stat status;
+    if (lstat(index->path, &status) == 0) {
+        entry = all_listed;
+        while (entry && (entry->is_in_use || !list_is_of(entry, status.st_dev, status.st_ino))) entry = entry->next;
+    }
+    if (!entry) failure = list_open(index->path, &entry);
+    if (!failure) {
+        entry->is_in_use = true;
+        index->descriptor = entry->descriptor;
+        index->device = entry->device;
+        index->inode = entry->inode;
+    }
+    sqlite3_mutex_leave(mutex);
+    return failure;
+}
+
+/// Takes the descriptor back, with its locks. It is closed only when no other of the process has the file: the end of any descriptor
+/// releases all the process's locks of the older kind, which SQLite's writers rely on.
+static void descriptor_give(tide_index *index) {
+    if (index->descriptor < 0) return;
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(index->descriptor, F_OFD_SETLK, &all);
+    sqlite3_mutex *mutex = list_lock();
+    list_find(index->descriptor)->is_in_use = false;
+    if (!is_open_elsewhere(index->device, index->inode)) {
+        for (listed **link = &all_listed; *link;) {
+            listed *entry = *link;
+            if (entry->is_in_use || !list_is_of(entry, index->device, index->inode)) {
+                link = &entry->next;
+                continue;
+            }
+            *link = entry->next;
+            close(entry->descriptor);
+            sqlite3_free(entry);
+        }
+    }
+    sqlite3_mutex_leave(mutex);
+    index->descriptor = -1;
+}
+
+// Locks
+
+static bool lock_set(const tide_index *index, int offset, int type) {
+    struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = FIRST_LOCK_BYTE + offset, .l_len = 1};
+    return fcntl(index->descriptor, F_OFD_SETLK, &lock) == 0;
+}
+
+/// How others have locked a byte: F_UNLCK, F_RDLCK or F_WRLCK; -1 when that can't be told.
+static int lock_seen(const tide_index *index, int offset) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = FIRST_LOCK_BYTE + offset, .l_len = 1};
+    return fcntl(index->descriptor, F_OFD_GETLK, &lock) == 0 ? lock.l_type : -1;
+}
+
+// Memory
+
+static size_t mapping_size(void) {
+    long page = sysconf(_SC_PAGESIZE);
+    return page > REGION_SIZE ? (size_t)page : REGION_SIZE;
+}
+
+static void mappings_end(tide_index *index) {
+    for (int i = 0; i < index->mapping_count; i++) munmap(index->mappings[i], mapping_size());
+    sqlite3_free(index->mappings);
+    index->mappings = NULL;
+    index->mapping_count = 0;
+}
+
+/// Maps a region. `*out` is NULL with SQLITE_OK when it is the first one and the file is shorter yet.
+static int region_map(tide_index *index, int region, void volatile **out) {
+    size_t size = mapping_size();
+    size_t start = (size_t)region * REGION_SIZE;
+    int number = (int)(start / size);
+    if (number >= index->mapping_count) {
+        struct stat status;
+        if (fstat(index->descriptor, &status) != 0) return SQLITE_IOERR_SHMSIZE;
+        if ((size_t)status.st_size < start + REGION_SIZE) return region == 0 ? SQLITE_OK : SQLITE_IOERR_SHMSIZE;
+        void **grown = sqlite3_realloc64(index->mappings, sizeof *grown * (sqlite3_uint64)(number + 1));
+        if (!grown) return SQLITE_NOMEM;
+        index->mappings = grown;
+        while (index->mapping_count <= number) {
+            void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, index->descriptor, (off_t)size * index->mapping_count);
+            if (memory == MAP_FAILED) return SQLITE_IOERR_SHMMAP;
+            grown[index->mapping_count++] = memory;
+        }
+    }
+    *out = (char *)index->mappings[number] + start % size;
+    return SQLITE_OK;
+}
+
+/// Whether a read can begin with an index: the header's two copies are equal, initialized, and sum up; and the log is not needed, or
+/// there is a mark to read it under.
+static bool is_usable(const void volatile *region) {
+    const uint32_t volatile *words = region;
+    uint32_t copies[2][HEADER_WORDS];
+    for (int i = 0; i < 2 * HEADER_WORDS; i++) copies[i / HEADER_WORDS][i % HEADER_WORDS] = words[i];
+    if (memcmp(copies[0], copies[1], sizeof copies[0]) != 0) return false;
+    // Behind three words: a byte that says so.
+    if (((const unsigned char *)copies[0])[12] == 0) return false;
+    uint32_t first = 0, second = 0;
+    for (int i = 0; i < HEADER_WORDS - 2; i += 2) {
+        first += copies[0][i] + second;
+        second += copies[0][i + 1] + first;
+    }
+    if (first != copies[0][HEADER_WORDS - 2] || second != copies[0][HEADER_WORDS - 1]) return false;
+    uint32_t last = copies[0][LAST_FRAME_WORD];
+    bool is_readable = words[MOVED_WORD] == last;
+    for (int i = 1; i < READ_MARKS; i++) is_readable = is_readable || words[READ_MARK_WORD + i] <= last;
+    return is_readable;
+}
+
+// Attaching
+
+static int unreliable(tide_index *index) {
+    index->was_unreliable = true;
+    return SQLITE_READONLY_CANTINIT;
+}
+
+/// Waits a little for an index that is being changed; the dead man's switch is held.
+static int usable_await(tide_index *index) {
+    for (int try = 0; try < USABLE_TRIES; try++) {
+        void volatile *region = NULL;
+        int code = region_map(index, 0, &region);
+        if (code != SQLITE_OK) return code;
+        if (region && is_usable(region)) return SQLITE_OK;
+        // Somebody is at it, and will be done.
+        if (lock_seen(index, WRITE_LOCK) == F_WRLCK) return SQLITE_BUSY;
+        usleep(100);
+    }
+    // Left so by one that died; the next writer mends it.
+    return unreliable(index);
+}
+
+/// SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make one of its own. SQLITE_READONLY: it has to begin
+/// again.
+static int attach(tide_index *index) {
+    if (index->state == TIDE_INDEX_LIVE) return SQLITE_OK;
+    struct stat status;
+    bool is_there = lstat(index->path, &status) == 0;
+    if (!is_there && errno != ENOENT) return SQLITE_CANTOPEN;
+    bool is_open = is_there && index->descriptor >= 0 && status.st_dev == index->device && status.st_ino == index->inode;
+    if (!is_open) {
+        bool is_same = !is_there && index->state == TIDE_INDEX_ABSENT;
+        descriptor_give(index);
+        mappings_end(index);
+        index->state = TIDE_INDEX_UNKNOWN;
+        // What SQLite believes to have locked was another file, or none.
+        if (index->held && !is_same) return SQLITE_READONLY;
+    }
+    if (is_there && !is_open) {
+        int failure = descriptor_take(index);
+        if (failure == ENOMEM) return SQLITE_NOMEM;
+        if (failure != 0 && failure != ENOENT) return SQLITE_CANTOPEN;
+        is_there = failure == 0;
+    }
+    index->state = is_there ? TIDE_INDEX_LEFT : TIDE_INDEX_ABSENT;
+    if (!is_there) return unreliable(index);
+    switch (lock_seen(index, DEAD_MAN)) {
+    case F_RDLCK: break;
+    case F_UNLCK: return unreliable(index);
+    case F_WRLCK: return SQLITE_BUSY;
+    default: return SQLITE_IOERR_LOCK;
+    }
+    if (!lock_set(index, DEAD_MAN, F_RDLCK)) return SQLITE_BUSY;
+    int code = usable_await(index);
+    if (code == SQLITE_OK) {
+        index->state = TIDE_INDEX_LIVE;
+    } else {
+        lock_set(index, DEAD_MAN, F_UNLCK);
+    }
+    return code;
+}
+
+// The methods
+
+int tide_index_begin(tide_index *index, const char *database) {
+    *index = (tide_index){.descriptor = -1};
+    index->path = sqlite3_mprintf("%s-shm", database);
+    return index->path ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+void tide_index_release(tide_index *index) {
+    mappings_end(index);
+    descriptor_give(index);
+    index->state = TIDE_INDEX_UNKNOWN;
+    index->held = 0;
+}
+
+void tide_index_end(tide_index *index) {
+    tide_index_release(index);
+    sqlite3_free(index->path);
+    index->path = NULL;
+}
+
+int tide_index_map(tide_index *index, int region, int region_size, void volatile **out) {
+    *out = NULL;
+    if (region_size != REGION_SIZE) return SQLITE_IOERR_SHMMAP;
+    int code = attach(index);
+    if (code == SQLITE_OK) code = region_map(index, region, out);
+    // SQLITE_OK lets SQLite believe that it could write if it only had a lock for that, which it never gets. In a race with a
+    // writer it tries again then, where it gives up if it knows better.
+    return code == SQLITE_OK && index->was_unreliable ? SQLITE_READONLY : code;
+}
+
+/// SQLite asks for a lock to mend something, and tries again when it is busy: the write lock where it finds the header torn, those of
+/// the read marks, one after the other, where it would set one. Left so by one that died, it stays so until the next writer comes.
+static int mend(tide_index *index, int offset) {
+    int tries = offset == WRITE_LOCK ? READ_MARKS - 1 : 1;
+    index->fruitless += (unsigned)tries;
+    if (index->fruitless <= FRUITLESS_LIMIT || lock_seen(index, WRITE_LOCK) != F_UNLCK) return SQLITE_BUSY;
+    return SQLITE_READONLY_RECOVERY;
+}
+
+static int lock_shared(tide_index *index, int offset) {
+    if (index->state == TIDE_INDEX_ABSENT) {
+        index->held |= (uint8_t)(1u << offset);
+        return SQLITE_OK;
+    }
+    if (index->descriptor < 0) return SQLITE_IOERR_SHMLOCK;
+    if (offset == WRITE_LOCK) return mend(index, offset);
+    // Asked for to find out whether somebody has it, and given back at once.
+    if (offset < READ_LOCK_0) return lock_seen(index, offset) == F_WRLCK ? SQLITE_BUSY : SQLITE_OK;
+    struct stat status;
+    if (index->state == TIDE_INDEX_LIVE && (fstat(index->descriptor, &status) != 0 || status.st_nlink == 0)) {
+        return SQLITE_READONLY_RECOVERY;
+    }
+    if (!lock_set(index, offset, F_RDLCK)) return SQLITE_BUSY;
+    index->held |= (uint8_t)(1u << offset);
+    index->fruitless = 0;
+    return SQLITE_OK;
+}
+
+int tide_index_lock(tide_index *index, int offset, int count, int flags) {
+    if (flags & SQLITE_SHM_UNLOCK) {
+        for (int i = offset; i < offset + count; i++) {
+            uint8_t bit = (uint8_t)(1u << i);
+            if (index->held & bit && index->descriptor >= 0) lock_set(index, i, F_UNLCK);
+            index->held &= (uint8_t)~bit;
+        }
+        return SQLITE_OK;
+    }
+    if (flags & SQLITE_SHM_SHARED) return lock_shared(index, offset);
+    return index->descriptor >= 0 ? mend(index, offset) : SQLITE_BUSY;
+}
+
+bool tide_index_is_undisturbed(const tide_index *index) {
+    if (index->state != TIDE_INDEX_ABSENT && index->state != TIDE_INDEX_LEFT) return true;
+    struct stat status;
+    if (lstat(index->path, &status) != 0) return index->state == TIDE_INDEX_ABSENT && errno == ENOENT;
+    return index->state == TIDE_INDEX_LEFT && status.st_dev == index->device && status.st_ino == index->inode;
+}

@@ -1,0 +1,67 @@
+/// The wal-index of a database (its -shm file) as a process that only reads may use it; part of tide_reader_vfs.
+///
+/// SQLite's own VFS maps the file for writing, makes it where it is missing and starts it anew when nobody else uses it. Asked for
+/// `readonly_shm`, it does none of that, but then shares the descriptor that it opened for reading with every other connection of
+/// the process, writers among them. So this is an implementation apart. It takes the same locks on the same bytes, as open file
+/// description locks: these exclude the writers of this process too, and no descriptor's end releases another's.
+///
+/// The protocol, by the bytes of the file that are locked (SQLite's os_unix.c and wal.c):
+///   120 WRITE, 121 CKPT, 122 RECOVER    never locked here, only looked at
+///   123..127 READ(0)..READ(4)           locked shared while a read transaction lasts: what it relies on is not overwritten
+///   128 the dead man's switch           locked shared by whoever keeps the index up, and here only if somebody does
+///
+/// Threads: an index belongs to one connection.
+
+#ifndef TIDE_READER_INDEX_H
+#define TIDE_READER_INDEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Where a wal-index is.
+typedef enum tide_index_state {
+    /// Not looked for yet.
+    TIDE_INDEX_UNKNOWN = 0,
+    /// There is no file.
+    TIDE_INDEX_ABSENT,
+    /// There is a file, and nobody keeps it up. Locks on it are respected by writers that come.
+    TIDE_INDEX_LEFT,
+    /// Another connection keeps it up, and this one does so too: it stays so.
+    TIDE_INDEX_LIVE,
+} tide_index_state;
+
+typedef struct tide_index {
+    /// Owned.
+    char *path;
+    tide_index_state state;
+    /// -1 while no file is open; `device` and `inode` are its.
+    int descriptor;
+    dev_t device;
+    ino_t inode;
+    /// Locks that SQLite holds, a bit each; with ABSENT there is nothing to lock.
+    uint8_t held;
+    /// SQLite has been told that it can't rely on the index; from then on it must be told that it may not write to it.
+    bool was_unreliable;
+    /// How often SQLite has asked in vain for a lock to mend something with, since it last could read.
+    unsigned fruitless;
+    /// What is mapped, in the order of the file, `mapping_size` bytes each.
+    void **mappings;
+    int mapping_count;
+} tide_index;
+
+/// Begins with the index of the database at `database`; the caller ends it with `tide_index_end`. SQLITE_NOMEM is possible.
+int tide_index_begin(tide_index *index, const char *database);
+/// Unmaps it and lets go of its locks; it may be used again after that.
+void tide_index_release(tide_index *index);
+void tide_index_end(tide_index *index);
+
+/// The methods xShmMap and xShmLock of a VFS.
+int tide_index_map(tide_index *index, int region, int region_size, void volatile **out);
+int tide_index_lock(tide_index *index, int offset, int count, int flags);
+
+/// Whether nothing can have been written to the database since the index was last looked for: a writer would have made one, or
+/// respects the locks.
+bool tide_index_is_undisturbed(const tide_index *index);
+
+#endif

@@ -1,0 +1,67 @@
+import CTideCore
+import Foundation
+import GRDB
+
+/// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.
+enum ReadOnlyDatabase {
+    /// Opens connections that read side by side.
+    static func open(path: String) throws -> DatabasePool {
+        try checked { tide_reader_vfs_register(&$0) }
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.label = "tidemark.reader"
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { db in
+            let handle = try db.handle
+            try checked { tide_reader_prepare(handle, &$0) }
+        }
+        return try DatabasePool(path: name(of: path), configuration: configuration)
+    }
+
+    /// The name under which SQLite opens a file so.
+    static func name(of path: String) -> String {
+        let absolute = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
+        let plain = Set("/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+        let encoded = absolute.utf8.map { byte in
+            if plain.contains(byte) { return String(UnicodeScalar(byte)) }
+            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return "file://\(encoded.joined())?vfs=\(TIDE_READER_VFS_NAME)"
+    }
+
+    /// Whether an error means no more than that a read has to be begun again.
+    static func isVoid(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DatabaseError:
+            let results: [ResultCode] = [.SQLITE_BUSY_SNAPSHOT, .SQLITE_READONLY_RECOVERY, .SQLITE_READONLY_CANTINIT]
+            return results.contains(error.extendedResultCode)
+        case let error as StoreError: return error.code == .changed
+        default: return false
+        }
+    }
+
+    /// Runs a read, and runs it again as long as it is void.
+    ///
+    /// - Parameter mayRepeat: Whether nothing of it has got out yet.
+    static func reading<Result>(
+        _ database: (any DatabaseReader)?, mayRepeat: () -> Bool = { true }, _ body: () throws -> Result
+    ) throws -> Result {
+        // What a snapshot has pinned does not come back.
+        guard !(database is DatabaseSnapshot) else { return try body() }
+        var tries = 0
+        while true {
+            do {
+                return try body()
+            } catch  where isVoid(error) && tries < 20 && mayRepeat() {
+                tries += 1
+                // A torn index may be all that a connection has; new ones come.
+                (database as? DatabasePool)?.releaseMemoryEventually()
+            }
+        }
+    }
+
+    /// Makes sure that what a transaction has read still stands.
+    static func check(_ db: Database) throws {
+        guard tide_reader_is_undisturbed(try db.handle) else { throw DatabaseError(resultCode: .SQLITE_BUSY_SNAPSHOT) }
+    }
+}

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Lets processes read a store while another saves to it, and proves that they change nothing, see all and keep nobody waiting.
+
+1. A writer saves, at a rate, without readers, and then with some that read all the time, one of them opening the store anew for
+   each read. No reader may meet an error, or a state that no transaction left.
+2. One reader is watched by strace: no system call of it may write to, make, remove, rename, lock for writing, or change the
+   attributes of any file of the store.
+3. The writer is killed with SIGKILL, again and again; a reader, as root and as nobody, must then see what was acknowledged, and
+   leave every file as it was.
+4. A store of a size is made, and opened many times.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# What a reader may do with a descriptor of the store's files. Whatever else takes one is a finding.
+HARMLESS = {"read", "pread64", "close", "fstat", "newfstatat", "statx", "lseek", "mmap", "getdents64", "statfs", "fstatfs",
+            "faccessat", "faccessat2", "readlinkat", "access", "stat", "lstat", "readlink", "chdir", "fadvise64", "readv", "preadv"}
+
+
+def fail(text):
+    sys.exit(f"readers: {text}")
+
+
+def state(folder):
+    """Names, attributes, times and contents of all files."""
+    found = {}
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        status = path.lstat()
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        found[str(path)] = (status.st_ino, status.st_mode, status.st_nlink, status.st_uid, status.st_size, status.st_mtime_ns,
+                            status.st_ctime_ns, content)
+    return found
+
+
+def finish(process):
+    output, errors = process.communicate()
+    if process.returncode != 0:
+        fail(f"{process.args} ended with {process.returncode}: {errors}")
+    return json.loads(output.splitlines()[-1])
+
+
+class Run:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+
+    def start(self, *arguments, before=()):
+        command = [*before, self.options.probe, *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def probe(self, *arguments):
+        return finish(self.start(*arguments))
+
+    def write(self, container):
+        count = int(self.options.rate * self.options.seconds)
+        return self.start("write", container, "--count", count, "--rate", self.options.rate)
+
+    # While a writer saves
+
+    def share(self):
+        container = self.folder / "shared"
+        self.probe("write", container, "--count", 1)
+        alone = finish(self.write(container))
+        writer = self.write(container)
+        readers = [self.start("read", container, "--seconds", self.options.seconds - 1, *(["--reopens"] if number == 0 else []))
+                   for number in range(self.options.readers)]
+        found = [finish(reader) for reader in readers]
+        beside = finish(writer)
+        for reader in found:
+            if reader["problems"]:
+                fail(f"a reader met {reader['problems']}")
+        reads = sum(reader["reads"] for reader in found)
+        print(f"{self.options.readers} readers: {reads} reads, no problem; slowest {max(r['slowest'] for r in found):.1f} ms")
+        for name, writer in [("alone", alone), ("with readers", beside)]:
+            print(f"writer {name}: {writer['saved'] / writer['seconds']:.0f} saves a second, p50 {writer['p50']:.2f} ms, "
+                  f"p99 {writer['p99']:.2f} ms, slowest {writer['slowest']:.1f} ms", flush=True)
+
+    # Under strace
+
+    def watch(self):
+        if not shutil.which("strace"):
+            print("no strace here: system calls not looked at")
+            return
+        container = self.folder / "watched"
+        self.probe("write", container, "--count", 200)
+        calls = findings = 0
+        # While a writer is at work; with its index and log left; without the index; without both.
+        for step in ["live", "left", "no index", "nothing"]:
+            writer = None
+            if step == "live":
+                writer = self.write(container)
+            if step == "no index":
+                os.remove(container / "private.sqlite-shm")
+            if step == "nothing":
+                self.probe("write", container, "--count", 1, "--checkpoints")
+                os.remove(container / "private.sqlite-shm")
+                os.remove(container / "private.sqlite-wal")
+            before = None if writer else state(container)
+            log = self.folder / "strace"
+            seconds = 2 if writer else 0.2
+            reader = self.start("read", container, "--seconds", seconds, "--reopens", before=[
+                "strace", "-f", "-y", "-qq", "-s", "8", "-e", "trace=%file,%desc", "-o", str(log)])
+            found = finish(reader)
+            if found["problems"]:
+                fail(f"the watched reader met {found['problems']}")
+            if writer:
+                finish(writer)
+            elif state(container) != before:
+                fail(f"the watched reader changed a file of the store ({step})")
+            lines = [line for line in log.read_text(errors="replace").splitlines() if str(container) in line]
+            calls += len(lines)
+            for line in lines:
+                if not self.is_harmless(line):
+                    findings += 1
+                    print(f"  {line}")
+        if findings:
+            fail(f"{findings} system calls on files of the store that a reader has no business with")
+        print(f"strace: {calls} system calls on files of the store; each reads, looks, or locks for reading", flush=True)
+
+    @staticmethod
+    def is_harmless(line):
+        if "<... " in line and "resumed>" in line:
+            return True
+        call = re.match(r"(?:\d+ +)?(\w+)\((.*)", line)
+        if not call:
+            return line.split()[1:2] == ["+++"]
+        name, rest = call.groups()
+        if name in ("open", "openat"):
+            return "O_RDONLY" in rest and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)", rest)
+        if name == "fcntl":
+            # Asking who holds a lock names the lock that one would want.
+            asks = re.search(r"F_(OFD_)?GETLK|F_GETFD|F_SETFD|F_GETFL|F_DUPFD", rest)
+            return bool(asks) or ("SETLK" in rest and re.search(r"l_type=F_(RDLCK|UNLCK)", rest) is not None)
+        if name == "mmap":
+            return "PROT_WRITE" not in rest or "MAP_PRIVATE" in rest
+        if name == "execve":
+            return True
+        return name in HARMLESS
+
+    # After kills
+
+    def kill(self, moments):
+        container = self.folder / "killed"
+        self.probe("write", container, "--count", 1)
+        os.chmod(self.folder, 0o755)
+        users = [[], ["--as-nobody"]] if os.geteuid() == 0 else [[]]
+        for number in range(self.options.kills):
+            writer = self.start("write", container, "--count", 1_000_000, "--acknowledges")
+            for _ in range(moments.randrange(1, 400)):
+                acknowledged = int(writer.stdout.readline())
+            writer.kill()
+            rest = writer.stdout.read().splitlines(keepends=True)
+            writer.wait()
+            whole = [int(line) for line in rest if line.endswith("\n")]
+            acknowledged = whole[-1] if whole else acknowledged
+            for path in container.rglob("*"):
+                path.chmod(0o755 if path.is_dir() else 0o644)
+            container.chmod(0o755)
+            if number % 5 == 4:
+                os.remove(container / "private.sqlite-shm")
+            before = state(container)
+            for user in users:
+                found = self.probe("read", container, *user)
+                if found["problems"] or found["rows"] not in (acknowledged, acknowledged + 1):
+                    fail(f"after a kill at {acknowledged}: {found}")
+            if state(container) != before:
+                fail("a reader changed a file of the store")
+        print(f"{self.options.kills} kills: each acknowledged save was seen, no file was changed", flush=True)
+
+    # Opening
+
+    def open(self):
+        container = self.folder / "large"
+        self.probe("fill", container, "--megabytes", self.options.megabytes)
+        size = (container / "private.sqlite").stat().st_size
+        opened = self.probe("open", container)
+        print(f"opening {size / 1e6:.0f} MB: first {opened['first']:.2f} ms, p50 {opened['p50']:.2f} ms, "
+              f"p99 {opened['p99']:.2f} ms; with a first read p50 {opened['p50WithRead']:.2f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program store-probe")
+    parser.add_argument("--rate", type=float, default=2000, help="saves a second (2,000)")
+    parser.add_argument("--seconds", type=float, default=10, help="how long the writer saves (10)")
+    parser.add_argument("--readers", type=int, default=4, help="processes that read (4)")
+    parser.add_argument("--kills", type=int, default=50, help="how often to kill the writer (50)")
+    parser.add_argument("--megabytes", type=int, default=1000, help="size of the store to be opened (1,000); 0 for none")
+    parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    parser.add_argument("--seed", type=int, help="draws the same moments again")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="tidemark-readers-", dir=options.folder) as name:
+        run = Run(options, pathlib.Path(name))
+        run.share()
+        run.watch()
+        run.kill(random.Random(seed))
+        if options.megabytes:
+            run.open()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+import ArgumentParser
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// A process of its own for tests: writes to a store or reads it, and can be killed while it does.
+///
+/// Each save adds a record `r<n>` and sets the number of the record `last` to n, in one transaction. So in every state of the store
+/// there are as many numbered records as `last` says.
+@main struct StoreProbe: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(subcommands: [Write.self, Fill.self, Read.self, Open.self, Locks.self])
+
+    static func print(_ object: [String: Any]) throws {
+        let data = try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys])
+        FileHandle.standardOutput.write(data + Data("\n".utf8))
+    }
+
+    /// Milliseconds of a sorted list at a share of its length.
+    static func milliseconds(_ durations: [Duration], at share: Double) -> Double {
+        let sorted = durations.sorted()
+        guard !sorted.isEmpty else { return 0 }
+        let duration = sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+        return Double(duration.components.seconds) * 1e3 + Double(duration.components.attoseconds) / 1e15
+    }
+}
+
+/// The type of the records.
+private let schema = RecordTypeSchema(
+    name: "Destination",
+    fields: [.init(name: "n", type: .int64), .init(name: "caption", type: .string), .init(name: "details", type: .string)])
+
+private func edit(_ name: String, _ number: Int, size: Int = 300) -> RecordEdit {
+    RecordEdit(
+        record: RecordName(type: "Destination", name: name), base: .any,
+        values: [
+            "n": .int64(Int64(number)), "caption": .string("Place \(number)"),
+            "details": .string(String(repeating: "details of \(number) ", count: size / 16)),
+        ], fields: schema.fields)
+}
+
+private func container(_ path: String) -> URL { URL(fileURLWithPath: path) }
+
+struct Write: AsyncParsableCommand {
+    @Argument var path: String
+    @Option var count = 100
+    /// Saves a second; 0 for as fast as it goes.
+    @Option var rate = 0.0
+    /// Prints the number of each save once it is durable.
+    @Flag var acknowledges = false
+    /// Empties the log in the end.
+    @Flag var checkpoints = false
+    /// Stays, with the store open, until it is killed.
+    @Flag var stays = false
+
+    func run() async throws {
+        let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: container(path)))
+        let first = try await store.reader.read { db in
+            try db.tableExists("Destination") ? Int.fetchOne(db, sql: "SELECT max(n) FROM Destination") ?? 0 : 0
+        }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var durations: [Duration] = []
+        for number in first + 1..<first + 1 + count {
+            if rate > 0 { try await Task.sleep(until: start + .seconds(Double(number - first - 1) / rate), clock: clock) }
+            let began = clock.now
+            _ = try await store.save(
+                [edit("r\(number)", number), edit("last", number)], schemas: [schema], blobs: [],
+                author: TransactionAuthor("probe", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
+            durations.append(clock.now - began)
+            if acknowledges { FileHandle.standardOutput.write(Data("\(number)\n".utf8)) }
+        }
+        if checkpoints { try await store.checkpoint() }
+        try StoreProbe.print([
+            "saved": count, "p50": StoreProbe.milliseconds(durations, at: 0.5),
+            "p99": StoreProbe.milliseconds(durations, at: 0.99), "slowest": StoreProbe.milliseconds(durations, at: 1),
+            "seconds": StoreProbe.milliseconds([clock.now - start], at: 0) / 1e3,
+        ])
+        // A test that fails leaves no process behind.
+        if stays { alarm(300) }
+        while stays { pause() }
+    }
+}
+
+/// Makes a large store.
+struct Fill: AsyncParsableCommand {
+    @Argument var path: String
+    @Option var megabytes = 1000
+
+    func run() async throws {
+        let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: container(path)))
+        let size = 4000
+        var number = 0
+        while number * size < megabytes << 20 {
+            let edits = (number + 1...number + 5000).map { edit("r\($0)", $0, size: size) }
+            number += edits.count
+            _ = try await store.save(
+                edits + [edit("last", number)], schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
+        }
+        try await store.checkpoint()
+        try StoreProbe.print(["records": number])
+    }
+}
+
+struct Read: AsyncParsableCommand {
+    @Argument var path: String
+    /// Reads so long, over and over; once without.
+    @Option var seconds = 0.0
+    /// Opens the store anew for each read.
+    @Flag var reopens = false
+    /// Gives up the rights of root first.
+    @Flag var asNobody = false
+
+    func run() async throws {
+        if asNobody {
+            guard setgroups(0, nil) == 0, setgid(65534) == 0, setuid(65534) == 0 else { throw ValidationError("not root") }
+        }
+        let container = try ContainerDirectory(openingAt: container(path))
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(seconds)
+        var reader = try StoreReader(container: container)
+        var (durations, rows, problems): ([Duration], Int, [String]) = ([], 0, [])
+        repeat {
+            let began = clock.now
+            do {
+                if reopens { reader = try StoreReader(container: container) }
+                let found = try reader.read { db in
+                    try Row.fetchOne(
+                        db,
+                        sql: """
+                            SELECT (SELECT count(*) FROM Destination), (SELECT n FROM Destination WHERE _key = 'last'),
+                            (SELECT max(n) FROM Destination)
+                            """)!
+                }
+                let (count, last, most): (Int, Int, Int) = (found[0], found[1], found[2])
+                if count != last + 1 || most != last {
+                    problems.append("\(count) records, the last \(last), the highest \(most)")
+                }
+                if last < rows { problems.append("\(last) records after \(rows)") }
+                rows = last
+            } catch {
+                problems.append("\(error)")
+            }
+            durations.append(clock.now - began)
+        } while clock.now < end && problems.count < 20
+        try StoreProbe.print([
+            "reads": durations.count, "rows": rows, "problems": problems, "p50": StoreProbe.milliseconds(durations, at: 0.5),
+            "slowest": StoreProbe.milliseconds(durations, at: 1),
+        ])
+    }
+}
+
+/// Measures how long opening takes, a first read included.
+struct Open: AsyncParsableCommand {
+    @Argument var path: String
+    @Option var times = 200
+
+    func run() async throws {
+        let clock = ContinuousClock()
+        var (opening, whole): ([Duration], [Duration]) = ([], [])
+        for _ in 0..<times {
+            let began = clock.now
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: container(path)))
+            opening.append(clock.now - began)
+            _ = try reader.read { db in try Int.fetchOne(db, sql: "SELECT n FROM Destination WHERE _key = 'last'") }
+            whole.append(clock.now - began)
+        }
+        try StoreProbe.print([
+            "first": StoreProbe.milliseconds([opening[0]], at: 0), "p50": StoreProbe.milliseconds(opening, at: 0.5),
+            "p99": StoreProbe.milliseconds(opening, at: 0.99), "p50WithRead": StoreProbe.milliseconds(whole, at: 0.5),
+        ])
+    }
+}
+
+/// Tells who has locked the dead man's switch of a wal-index.
+struct Locks: AsyncParsableCommand {
+    @Argument var path: String
+
+    func run() async throws {
+        let file = open(path, O_RDONLY)
+        guard file >= 0 else { throw ValidationError("no \(path)") }
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = 128
+        lock.l_len = 1
+        guard fcntl(file, F_GETLK, &lock) == 0 else { throw ValidationError("no locks") }
+        try StoreProbe.print(["isHeld": lock.l_type != Int16(F_UNLCK)])
+    }
+}

@@ -1,0 +1,270 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+
+@testable import TidemarkStore
+
+/// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole transactions,
+/// and all of them. Method: real processes that save, are killed, and come while something is read.
+@Suite struct ReaderAndWriterTests {
+    private func probe() throws -> Tool { try Tool(named: "store-probe") }
+
+    /// Has another process save, and end before this returns.
+    private func save(_ scratch: Scratch, _ count: Int, checkpoints: Bool = false) throws {
+        let arguments = ["write", scratch.container.path, "--count", "\(count)"] + (checkpoints ? ["--checkpoints"] : [])
+        let status = try ChildProcess.run(probe().executable.path, arguments)
+        guard status == 0 else { throw StoreError(.core, "the writer ended with \(status)") }
+    }
+
+    private func numbers(_ db: Database) throws -> [Int] {
+        let row = try Row.fetchOne(
+            db, sql: "SELECT (SELECT count(*) FROM Destination) - 1, (SELECT n FROM Destination WHERE _key = 'last')")!
+        return [row[0], row[1]]
+    }
+
+    private var index: String { "Test.tidemark/private.sqlite-shm" }
+
+    // In one process
+
+    private func save(_ store: RecordStore, _ number: Int) async throws {
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "n", type: .int64)])
+        func edit(_ name: String) -> RecordEdit {
+            RecordEdit(
+                record: RecordName(type: "Destination", name: name), base: .any, values: ["n": .int64(Int64(number))],
+                fields: schema.fields)
+        }
+        _ = try await store.save(
+            [edit("r\(number)"), edit("last")], schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save),
+            policy: { _ in .overwrite }, check: { _ in })
+    }
+
+    @Test(arguments: [false, true])
+    func `a reader and a writer of one process see each other's locks and keep their own`(readsConcurrently: Bool) async throws {
+        let scratch = try Scratch()
+        try save(scratch, 3)
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        // The reader comes first: its descriptor of the index is not the writer's.
+        let early = try StoreReader(container: container)
+        #expect(try early.read(numbers) == [3, 3])
+        let store = try RecordStore(container: container, readsConcurrently: readsConcurrently)
+        for number in 4...10 {
+            try await save(store, number)
+            let late = try StoreReader(container: container)
+            #expect(try late.read(numbers) == [number, number])
+            #expect(try early.read(numbers) == [number, number])
+        }
+        let pinned = try early.snapshot()
+        try await save(store, 11)
+        try await store.checkpoint()
+        try save(scratch, 1, checkpoints: true)
+        #expect(try pinned.read(numbers) == [10, 10])
+        #expect(try early.read(numbers) == [12, 12])
+        #expect(try scratch.verification().problems == [])
+    }
+
+    @Test func `readers that end leave the writer of their process its locks`() async throws {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        let store = try RecordStore(container: container)
+        for number in 1...3 {
+            try await save(store, number)
+            #expect(try StoreReader(container: container).read(numbers) == [number, number])
+            // As another process sees it: the index is kept up.
+            let locks = try await probe().run(["locks", scratch[index].path])
+            #expect(try locks.json()["isHeld"] as? Bool == true)
+        }
+        try await save(store, 4)
+    }
+
+    @Test func `descriptors of the index are closed when nobody in the process needs them`() async throws {
+        let scratch = try Scratch()
+        try save(scratch, 1)
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        var status = stat()
+        #expect(stat(scratch[index].path, &status) == 0)
+        func open() -> Int {
+            (0..<4096).count { descriptor in
+                var other = stat()
+                return fstat(Int32(descriptor), &other) == 0 && other.st_ino == status.st_ino && other.st_dev == status.st_dev
+            }
+        }
+        do {
+            let readers = try (0..<3).map { _ in try StoreReader(container: container) }
+            for reader in readers { #expect(try reader.read(numbers) == [1, 1]) }
+            #expect(open() > 0)
+        }
+        #expect(open() == 0)
+        do {
+            let store = try RecordStore(container: container)
+            try await save(store, 2)
+            let mine = open()
+            for _ in 0..<10 { #expect(try StoreReader(container: container).read(numbers) == [2, 2]) }
+            // Kept, for their end would release the writer's locks; and used again.
+            #expect(open() <= mine + 2)
+        }
+        // A reader that comes later cleans up.
+        #expect(try StoreReader(container: container).read(numbers) == [2, 2])
+        #expect(open() == 0)
+    }
+
+    // Writers that come and go
+
+    @Test func `a reader that was there first sees what writers commit later`() async throws {
+        for removesIndex in [false, true] {
+            let scratch = try Scratch()
+            try save(scratch, 3)
+            if removesIndex { try FileManager.default.removeItem(at: scratch[index]) }
+            let reader = try scratch.reader()
+            #expect(try reader.read(numbers) == [3, 3])
+            for round in 1...3 {
+                try save(scratch, 2, checkpoints: round == 2)
+                #expect(try reader.read(numbers) == [3 + 2 * round, 3 + 2 * round])
+            }
+            let writer = try probe().start(["write", scratch.container.path, "--count", "1", "--stays"])
+            _ = try #require(await writer.line())
+            #expect(try reader.read(numbers) == [10, 10])
+            await writer.kill()
+            #expect(try reader.read(numbers) == [10, 10])
+            try save(scratch, 1)
+            #expect(try reader.read(numbers) == [11, 11])
+        }
+    }
+
+    /// A store of more pages than a connection keeps, with nothing in its log.
+    private func large() throws -> Scratch {
+        let scratch = try Scratch()
+        let status = try ChildProcess.run(probe().executable.path, ["fill", scratch.container.path, "--megabytes", "12"])
+        guard status == 0 else { throw StoreError(.core, "the writer ended with \(status)") }
+        return scratch
+    }
+
+    private let sum = "SELECT sum(n) - (SELECT n FROM Destination WHERE _key = 'last') FROM Destination"
+
+    @Test func `a read without an index that a writer breaks into begins again`() throws {
+        let scratch = try large()
+        try FileManager.default.removeItem(at: scratch[index])
+        let reader = try scratch.reader()
+        var tries = 0
+        let found = try reader.read { db in
+            tries += 1
+            let last = try Int.fetchOne(db, sql: "SELECT n FROM Destination WHERE _key = 'last'")!
+            if tries == 1 { try save(scratch, 3, checkpoints: true) }
+            return (last, try Int.fetchOne(db, sql: sum)!)
+        }
+        #expect(tries == 2)
+        #expect(found == (5003, 5003 * 5004 / 2))
+        #expect(try reader.read(numbers) == [5003, 5003])
+    }
+
+    @Test func `what others have called void is told to those who can't begin again`() throws {
+        let scratch = try large()
+        try FileManager.default.removeItem(at: scratch[index])
+        let reader = try scratch.reader()
+        let pinned = try reader.snapshot()
+        var seen = 0
+        #expect(throws: StoreError(.changed, "")) {
+            try reader.forEachRecord(RecordQuery(type: "Destination")) { _ in
+                seen += 1
+                if seen == 1 { try save(scratch, 3, checkpoints: true) }
+            }
+        }
+        #expect(seen >= 1 && seen < 5001)
+        #expect(throws: StoreError(.changed, "")) { _ = try pinned.count(type: "Destination") }
+        #expect(try reader.count(type: "Destination") == 5004)
+    }
+
+    @Test func `with an index that nobody kept up a read holds the writer's checkpoint off`() throws {
+        let scratch = try large()
+        let reader = try scratch.reader()
+        var tries = 0
+        let found = try reader.read { db in
+            tries += 1
+            let last = try Int.fetchOne(db, sql: "SELECT n FROM Destination WHERE _key = 'last'")!
+            try save(scratch, 3, checkpoints: true)
+            return (last, try Int.fetchOne(db, sql: sum)!)
+        }
+        #expect(tries == 1)
+        #expect(found == (5000, 5000 * 5001 / 2))
+        #expect(try reader.read(numbers) == [5003, 5003])
+    }
+
+    @Test func `a pinned state stays while others write, and new reads go on`() async throws {
+        let scratch = try Scratch()
+        try save(scratch, 5)
+        let reader = try scratch.reader()
+        let pinned = try reader.snapshot()
+        #expect(pinned.isSnapshot && !reader.isSnapshot)
+        for round in 1...5 {
+            try save(scratch, 4, checkpoints: true)
+            #expect(try pinned.read(numbers) == [5, 5])
+            #expect(try pinned.snapshot().transactions().count == 5)
+            #expect(try reader.read(numbers) == [5 + 4 * round, 5 + 4 * round])
+        }
+    }
+
+    /// Bytes of the index, and what they become: the second copy of its header; its read marks.
+    @Test(arguments: [(64, 4, 0xa5), (100, 20, 0xff)] as [(UInt64, Int, UInt8)])
+    func `an index that was left torn is done without`(offset: UInt64, count: Int, byte: UInt8) async throws {
+        let scratch = try Scratch()
+        // Somebody keeps it up, and does nothing.
+        let idle = try probe().start(["write", scratch.container.path, "--count", "5", "--stays"])
+        _ = try #require(await idle.line())
+        let reader = try scratch.reader()
+        #expect(try reader.read(numbers) == [5, 5])
+        let file = try FileHandle(forUpdating: scratch[index])
+        try file.seek(toOffset: offset)
+        try file.write(contentsOf: Data(repeating: byte, count: count))
+        try file.close()
+        #expect(try scratch.reader().read(numbers) == [5, 5])
+        #expect(try reader.read(numbers) == [5, 5])
+        // The next writer mends it.
+        try save(scratch, 2)
+        #expect(try reader.read(numbers) == [7, 7])
+        #expect(try scratch.reader().read(numbers) == [7, 7])
+        await idle.kill()
+    }
+
+    @Test func `after a kill at any moment a reader sees what was acknowledged, whole`() async throws {
+        var random = Randomness("reading after kills")
+        let scratch = try Scratch()
+        try save(scratch, 1)
+        let early = try scratch.reader()
+        for _ in 0..<20 {
+            let writer = try probe().start([
+                "write", scratch.container.path, "--count", "100000", "--rate", "500", "--acknowledges",
+            ])
+            var last = ""
+            for _ in 0..<Int.random(in: 1...40, using: &random) { last = await writer.line() ?? last }
+            let acknowledged = try #require(Int(await writer.kill().last ?? last))
+            let before = try FileState(of: scratch.container)
+            for reader in [early, try scratch.reader()] {
+                let found = try reader.read(numbers)
+                #expect(found[0] == found[1])
+                // One more may be durable than was said.
+                #expect((acknowledged...acknowledged + 1).contains(found[0]))
+            }
+            #expect(try FileState(of: scratch.container) == before)
+        }
+        #expect(try scratch.verification().problems == [])
+    }
+
+    @Test func `while a writer saves, readers of other processes see whole transactions`() async throws {
+        let scratch = try Scratch()
+        try save(scratch, 1)
+        let (probe, path) = (try probe(), scratch.container.path)
+        async let writing = probe.run(["write", path, "--count", "1500", "--checkpoints"])
+        try await withThrowingTaskGroup(of: Tool.Result.self) { group in
+            for number in 0..<3 {
+                group.addTask { try await probe.run(["read", path, "--seconds", "2"] + (number == 0 ? ["--reopens"] : [])) }
+            }
+            for try await result in group {
+                #expect(try result.json()["problems"] as? [String] == [], "\(result)")
+                #expect(try result.json()["reads"] as? Int ?? 0 > 10)
+            }
+        }
+        #expect(try await writing.status == 0)
+        #expect(try scratch.reader().read(numbers) == [1501, 1501])
+    }
+}
