@@ -18,8 +18,8 @@ enum ExitStatus: Int32 {
 
     init(_ error: StoreError) {
         switch error.code {
-        case .notFound, .unreadable: self = .noInput
-        case .notAStore, .newerFormat, .cannotCreate: self = .cannotCreate
+        case .notFound, .unreadable, .moved, .incompleteCopy: self = .noInput
+        case .notAStore, .newerFormat, .cannotCreate, .cannotMove: self = .cannotCreate
         case .schema, .sql: self = .usage
         case .busy: self = .temporaryFailure
         case .corrupt: self = .dataError

@@ -18,7 +18,7 @@ public struct Tidemark: AsyncParsableCommand {
             is in use; 130 interrupted; 141 nobody reads on what it prints.
             """,
         version: "0.1.0",
-        subcommands: [Import.self, Records.self, Export.self, Verify.self, History.self, Help.self])
+        subcommands: [Import.self, Records.self, Export.self, Verify.self, History.self, Store.self, Help.self])
 
     /// One prefix for the errors of the command line and for all others.
     public static var _errorPrefix: String { "tidemark: " }

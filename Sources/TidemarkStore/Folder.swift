@@ -120,7 +120,8 @@ package struct Folder: ~Copyable {
 
     private static func isFile(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFREG }
 
-    private static func failure(_ what: String, _ path: String) -> StoreError {
+    /// The error of a system call that has just failed.
+    static func failure(_ what: String, _ path: String) -> StoreError {
         let code: StoreError.Code =
             switch errno {
             case ENOENT: .notFound

@@ -1,0 +1,88 @@
+import Foundation
+
+extension StoreMover {
+    /// Makes sure that a container which has moved is at the target.
+    ///
+    /// - Returns: What the target's journal says, if it still has one.
+    func moved(_ notice: MovedNotice, to places: MovePlaces) throws(StoreError) -> MoveJournal? {
+        let identity = notice.moved.container.identity
+        // It may have moved on.
+        if let next = try MovedNotice(in: places.target), next.moved.container.identity == identity { return nil }
+        let there: ContainerDirectory
+        do {
+            there = try ContainerDirectory(openingAt: places.target)
+        } catch {
+            guard error.code == .notFound || error.code == .notAStore else { throw error }
+            throw StoreError(.cannotMove, "the container has moved from \(places.source.path) to \(notice.moved.to), not to \(places.target.path)")
+        }
+        guard there.description.identity == identity else {
+            throw StoreError(
+                .cannotMove,
+                "the container has moved from \(places.source.path) to \(notice.moved.to); at \(places.target.path) is another")
+        }
+        return try MoveJournal.read(in: places.target)
+    }
+
+    /// Does what is left to do after the switch, under the source's locks.
+    func complete(_ notice: MovedNotice, _ places: MovePlaces, explicitly: Bool) throws -> Summary {
+        var summary = Summary(from: places.source.path, to: places.target.path, alreadyMoved: true)
+        let isReleased = try moved(notice, to: places) == nil
+        let contents = try ContainerContents(of: places.source)
+        guard !isReleased || contents.isMore && (explicitly || !notice.moved.keepsSource) else {
+            summary.sourceIsDeleted = !contents.isMore
+            summary.staying = contents.others
+            return summary
+        }
+        let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
+        defer { locks.release() }
+        return try complete(notice, places, explicitly: explicitly, holding: locks)
+    }
+
+    /// Does what is left to do after the switch.
+    func complete(
+        _ notice: MovedNotice, _ places: MovePlaces, explicitly: Bool, holding locks: borrowing ContainerLocks
+    ) throws -> Summary {
+        var summary = Summary(from: places.source.path, to: places.target.path, alreadyMoved: true)
+        // Rolled back, or done by another, while this one waited.
+        guard try MovedNotice(in: places.source) == notice else {
+            throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) was undone just now")
+        }
+        if let journal = try moved(notice, to: places) {
+            guard journal.move == notice.moved.move else {
+                throw StoreError(.cannotMove, "\(places.target.path) is the copy of another move, from \(journal.from)")
+            }
+            try journal.remove(in: places.target)
+            summary.alreadyMoved = false
+        }
+        try hook(.released)
+        if try ContainerContents(of: places.source).isMore, explicitly || !notice.moved.keepsSource {
+            try deleteOld(places)
+            summary.alreadyMoved = false
+        }
+        let contents = try ContainerContents(of: places.source)
+        summary.sourceIsDeleted = !contents.isMore
+        summary.staying = contents.others
+        return summary
+    }
+
+    private func deleteOld(_ places: MovePlaces) throws {
+        do {
+            try ContainerContents.remove(from: places.source) { step in
+                switch step {
+                case .databases: try hook(.oldDatabasesRemoved)
+                case .assets: try hook(.oldAssetsRemoved)
+                case .locks: try hook(.oldLocksRemoved)
+                }
+            }
+            for journal in [MovedNotice.draft, MoveJournal.file] { try DurableFile.remove(journal, in: places.source) }
+        } catch {
+            let error = StoreError(error, doing: "delete the old files")
+            throw StoreError(
+                error.code,
+                """
+                the container is at \(places.target.path) now, but its old files could not all be deleted: \(error.message). To go on: \
+                `tidemark store move \(places.source.path) \(places.target.path) --finish`
+                """)
+        }
+    }
+}
