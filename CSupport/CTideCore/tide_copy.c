@@ -22,15 +22,17 @@ enum { copy_chunk = 4 << 20, digest_text = 32 };
 
 struct tide_copier {
     int from, to;
+    bool may_link;
     uint8_t *buffer;
     XXH3_state_t *hash;
 };
 
-tide_status tide_copier_create(const char *from, const char *to, tide_copier **copier, tide_error *error) {
+tide_status tide_copier_create(const char *from, const char *to, bool may_link, tide_copier **copier, tide_error *error) {
     *copier = NULL;
     tide_copier *created = calloc(1, sizeof *created);
     if (!created) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     created->from = created->to = -1;
+    created->may_link = may_link;
     void *aligned = NULL;
     if (posix_memalign(&aligned, tide_direct_block, copy_chunk) == 0) created->buffer = aligned;
     created->hash = XXH3_createState();
@@ -124,22 +126,6 @@ static tide_status blob_pass(tide_copier *copier, const char *id, int source, in
     return digest_check(copier, id, error);
 }
 
-/// Makes the copy's file, anew; past the page cache if `direct`.
-static int copy_open(int folder, const char *id, bool direct) {
-    int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-#if defined(O_DIRECT)
-    if (direct) flags |= O_DIRECT;
-    int descriptor = openat(folder, id, flags, 0600);
-    if (descriptor >= 0 || errno != EINVAL || !direct) return descriptor;
-    // A file system without it may have made the file all the same.
-    unlinkat(folder, id, 0);
-    flags &= ~O_DIRECT;
-#else
-    (void)direct;
-#endif
-    return openat(folder, id, flags, 0600);
-}
-
 /// Shares the source's blocks with the copy, where that is possible.
 static bool blocks_share(int source, int target) {
 #if defined(__linux__) && defined(FICLONE)
@@ -151,9 +137,20 @@ static bool blocks_share(int source, int target) {
 #endif
 }
 
+/// Gives the blob a second name; false where that can't be.
+static bool blob_link(tide_copier *copier, const char *id, int folder) {
+    if (!copier->may_link) return false;
+    int source = tide_blob_folder_open(copier->from, id, false);
+    if (source < 0) return false;
+    bool is_linked = linkat(source, id, folder, id, 0) == 0;
+    close(source);
+    return is_linked;
+}
+
 static tide_status blob_copy(tide_copier *copier, const char *id, int source, int folder, tide_error *error) {
     if (unlinkat(folder, id, 0) != 0 && errno != ENOENT) return tide_error_errno(error, "replace the asset", id);
-    int target = copy_open(folder, id, true);
+    if (blob_link(copier, id, folder)) return TIDE_OK;
+    int target = openat(folder, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (target < 0) return tide_error_errno(error, "make the copy of the asset", id);
     tide_status status =
         blocks_share(source, target) ? blob_pass(copier, id, target, -1, error) : blob_pass(copier, id, source, target, error);
@@ -165,11 +162,18 @@ static tide_status blob_copy(tide_copier *copier, const char *id, int source, in
     return status;
 }
 
+/// Whether a blob of the target is the very file that the source has.
+static bool is_same_file(int one, int other) {
+    struct stat first, second;
+    return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 /// Whether the target has the blob already, whole.
-static bool is_there(tide_copier *copier, const char *id) {
+static bool is_there(tide_copier *copier, const char *id, int source) {
     int descriptor;
     if (blob_open(copier->to, id, &descriptor, NULL) != TIDE_OK) return false;
-    bool is_whole = blob_pass(copier, id, descriptor, -1, NULL) == TIDE_OK;
+    bool is_whole =
+        copier->may_link && is_same_file(source, descriptor) ? true : blob_pass(copier, id, descriptor, -1, NULL) == TIDE_OK;
 #if !defined(__linux__)
     if (is_whole) is_whole = fsync(descriptor) == 0;
 #endif
@@ -177,15 +181,14 @@ static bool is_there(tide_copier *copier, const char *id) {
     return is_whole;
 }
 
-tide_status tide_copier_copy(tide_copier *copier, const char *id, bool *is_new, tide_error *error) {
-    *is_new = false;
+tide_status tide_copier_copy(tide_copier *copier, const char *id, tide_error *error) {
     if (!tide_blob_id_is_valid(id, strlen(id))) {
         return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "'%.100s' is no identifier of an asset", id);
     }
     int source;
     tide_status status = blob_open(copier->from, id, &source, error);
     if (status) return status;
-    if (is_there(copier, id)) {
+    if (is_there(copier, id, source)) {
         close(source);
         return TIDE_OK;
     }
@@ -200,7 +203,6 @@ tide_status tide_copier_copy(tide_copier *copier, const char *id, bool *is_new, 
         close(folder);
     }
     close(source);
-    *is_new = status == TIDE_OK;
     return status;
 }
 
@@ -208,11 +210,16 @@ tide_status tide_copier_verify(tide_copier *copier, const char *id, tide_error *
     if (!tide_blob_id_is_valid(id, strlen(id))) {
         return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "'%.100s' is no identifier of an asset", id);
     }
-    int descriptor;
+    int descriptor, source;
     tide_status status = blob_open(copier->to, id, &descriptor, error);
     if (status) return status;
+    bool was_written = true;
+    if (blob_open(copier->from, id, &source, NULL) == TIDE_OK) {
+        was_written = !is_same_file(source, descriptor);
+        close(source);
+    }
 #if defined(POSIX_FADV_DONTNEED)
-    posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    if (was_written) posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_WILLNEED);
 #endif
     status = blob_pass(copier, id, descriptor, -1, error);
@@ -249,6 +256,7 @@ void tide_file_forget(const char *path) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0) return;
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_WILLNEED);
     close(descriptor);
 #else
     (void)path;

@@ -8,19 +8,19 @@ final class AssetCopying: Sendable {
 
     private let from: URL
     private let to: URL
+    private let mayLink: Bool
 
-    /// - Parameter to: Made with the first asset.
-    init(from: URL, to: URL) { (self.from, self.to) = (from, to) }
+    /// - Parameters:
+    ///   - to: Made with the first asset.
+    ///   - mayLink: Whether an asset may get a second name where a copy would be on the same file system.
+    init(from: URL, to: URL, mayLink: Bool) { (self.from, self.to, self.mayLink) = (from, to, mayLink) }
 
     /// Copies each asset that is not there yet, whole. Nothing is durable before `synchronize`.
     ///
     /// - Parameter progress: Called with each asset, from several threads.
     /// - Throws: ``StoreError`` `corrupt` when one is missing or damaged; `diskFull`, `io`; and what `progress` throws.
     func copy(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
-        try run(ids, progress: progress) { copier, id, error in
-            var isNew = false
-            return tide_copier_copy(copier, id, &isNew, error)
-        }
+        try run(ids, progress: progress) { copier, id, error in tide_copier_copy(copier, id, error) }
     }
 
     /// Reads each copy again.
@@ -29,7 +29,7 @@ final class AssetCopying: Sendable {
     }
 
     func synchronize() throws(StoreError) {
-        let copier = try Copier(from: from, to: to)
+        let copier = try Copier(from: from, to: to, mayLink: mayLink)
         try checked { tide_copier_sync(copier.pointer, &$0) }
     }
 
@@ -37,14 +37,15 @@ final class AssetCopying: Sendable {
 
     private func run(_ ids: [String], progress: @escaping (String) throws -> Void, _ work: @escaping Work) throws {
         guard !ids.isEmpty else { return }
-        let copiers = try (0..<min(Self.workers, ids.count)).map { _ in try Copier(from: from, to: to) }
+        let copiers = try (0..<min(Self.workers, ids.count)).map { _ in try Copier(from: from, to: to, mayLink: mayLink) }
         let round = Round(ids: ids, copiers: copiers, work: work, progress: progress)
         var error = tide_error()
         let status = withExtendedLifetime(round) {
             tide_intake_run(
                 UInt32(copiers.count), UInt32(ids.count),
                 { context, worker, index, error in
-                    Unmanaged<Round>.fromOpaque(context!).takeUnretainedValue().run(worker: Int(worker), index: Int(index), error: error)
+                    Unmanaged<Round>.fromOpaque(context!).takeUnretainedValue().run(
+                        worker: Int(worker), index: Int(index), error: error)
                 }, Unmanaged.passUnretained(round).toOpaque(), &error)
         }
         if let failure = round.failure { throw failure }
@@ -55,9 +56,9 @@ final class AssetCopying: Sendable {
     private final class Copier {
         let pointer: OpaquePointer
 
-        init(from: URL, to: URL) throws(StoreError) {
+        init(from: URL, to: URL, mayLink: Bool) throws(StoreError) {
             var created: OpaquePointer?
-            try checked { tide_copier_create(from.path, to.path, &created, &$0) }
+            try checked { tide_copier_create(from.path, to.path, mayLink, &created, &$0) }
             pointer = created!
         }
 

@@ -22,16 +22,18 @@ final class ContainerCopy: Sendable {
     /// Identifiers, in order.
     let assets: [String]
     private let sizes: [String: Int64]
+    private let mayLink: Bool
     /// What the stores hold, known when they are copied.
     private let digests = Mutex<[DatabaseScope: ContentDigest]>([:])
 
+    /// - Parameter mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
     /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; and those of opening a store.
-    init(of source: ContainerDirectory) throws {
+    init(of source: ContainerDirectory, mayLink: Bool = false) throws {
         for scope in ContainerDirectory.scopes where !source.hasStore(scope) { try source.checkStoreMayBeMade(scope) }
         snapshots = try ContainerDirectory.scopes.filter(source.hasStore).map { try DatabaseSnapshot(of: source, scope: $0) }
         sizes = snapshots.reduce(into: [:]) { $0.merge($1.assets) { one, _ in one } }
         assets = sizes.keys.sorted()
-        self.source = source
+        (self.source, self.mayLink) = (source, mayLink)
     }
 
     var databaseBytes: Int64 { snapshots.reduce(0) { $0 + $1.bytes } }
@@ -43,27 +45,32 @@ final class ContainerCopy: Sendable {
 
     /// Copies everything, and makes it durable. What the folder has of the assets already, whole, is kept.
     func run(to folder: URL, hook: @escaping Hook, progress: (@Sendable (CopyProgress) -> Void)?) throws {
-        let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"))
+        let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"), mayLink: mayLink)
         let counter = Counter(.copying, total: bytes, report: progress)
         try concurrently([
             { [self] in
                 for snapshot in snapshots {
                     let before = Mutex<Int64>(0)
                     try snapshot.copy(to: folder) { done in
-                        counter.add(before.withLock { last in
-                            defer { last = done }
-                            return done - last
-                        })
+                        counter.add(
+                            before.withLock { last in
+                                defer { last = done }
+                                return done - last
+                            })
                     }
                     try hook(.databaseCopied)
-                    let digest = try snapshot.digest()
-                    digests.withLock { $0[snapshot.scope] = digest }
                 }
             },
             { [self] in
                 try target.copy(assets) { id in
                     counter.add(self.sizes[id] ?? 0)
                     try hook(.assetCopied)
+                }
+            },
+            { [self] in
+                for snapshot in snapshots {
+                    let digest = try snapshot.digest()
+                    digests.withLock { $0[snapshot.scope] = digest }
                 }
             },
         ])
@@ -76,7 +83,7 @@ final class ContainerCopy: Sendable {
     ///
     /// - Throws: ``StoreError`` `corrupt`.
     func verify(_ folder: URL, progress: (@Sendable (CopyProgress) -> Void)?) throws {
-        let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"))
+        let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"), mayLink: mayLink)
         let counter = Counter(.verifying, total: bytes, report: progress)
         let files = snapshots.map { ($0, folder.appendingPathComponent("\($0.scope.name).sqlite")) }
         try concurrently(

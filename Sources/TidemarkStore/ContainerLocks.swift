@@ -40,7 +40,9 @@ struct ContainerLocks: ~Copyable {
         } catch {
             guard error.code == .busy else { throw error }
             throw StoreError(
-                .busy, "files are being taken in at \(url.path), by an import or by an app that has it open; try again when that is done")
+                .busy,
+                "files are being taken in at \(url.path), by an import or by an app that has it open; try again when that is done"
+            )
         }
         return lock
     }

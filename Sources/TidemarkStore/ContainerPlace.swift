@@ -53,7 +53,8 @@ extension ContainerDirectory {
             throw StoreError(.moved, "the container that was at \(url.path) is gone; open it where it is now")
         }
         guard now.description.identity == description.identity, now.description.copy == description.copy else {
-            throw StoreError(.moved, "another container has come to the place of the one that was opened at \(url.path); open that")
+            throw StoreError(
+                .moved, "another container has come to the place of the one that was opened at \(url.path); open that")
         }
     }
 

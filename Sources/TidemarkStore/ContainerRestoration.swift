@@ -57,7 +57,8 @@ public struct ContainerRestoration: Sendable {
         if let problem = report.problems.first {
             throw StoreError(
                 .corrupt,
-                "the backup \(backup.url.path) has \(report.problems.count) problems, and nothing was restored: \(problem.message)")
+                "the backup \(backup.url.path) has \(report.problems.count) problems, and nothing was restored: \(problem.message)"
+            )
         }
         let copy = try ContainerCopy(of: backup)
         let folder = try UnfinishedFolder(for: places.target)

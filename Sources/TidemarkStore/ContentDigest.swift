@@ -40,9 +40,12 @@ struct ContentDigest: Equatable, Sendable {
         if format != other.format { return "the header of the file" }
         for name in Set(tables.keys).union(other.tables.keys).sorted() where tables[name] != other.tables[name] {
             guard !name.isEmpty else { return "the definitions of tables" }
-            guard let mine = tables[name], let theirs = other.tables[name] else { return "the table \(name), which one of them lacks" }
+            guard let mine = tables[name], let theirs = other.tables[name] else {
+                return "the table \(name), which one of them lacks"
+            }
             return mine.rows == theirs.rows
-                ? "values in the table \(name)" : "the table \(name), which has \(mine.rows) rows in one and \(theirs.rows) in the other"
+                ? "values in the table \(name)"
+                : "the table \(name), which has \(mine.rows) rows in one and \(theirs.rows) in the other"
         }
         return nil
     }

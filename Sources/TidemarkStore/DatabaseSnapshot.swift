@@ -16,6 +16,8 @@ final class DatabaseSnapshot: Sendable {
     let assets: [String: Int64]
     private let path: String
     private let queue: DatabaseQueue
+    /// The same state once more, so that it can be digested while it is copied.
+    private let digestQueue: DatabaseQueue
 
     /// Holds the state that the database has now, until this goes.
     ///
@@ -28,6 +30,7 @@ final class DatabaseSnapshot: Sendable {
         configuration.busyMode = .timeout(10)
         configuration.allowsUnsafeTransactions = true
         queue = try DatabaseQueue(path: path, configuration: configuration)
+        digestQueue = try DatabaseQueue(path: path, configuration: configuration)
         (bytes, assets) = try queue.inDatabase { db in
             try StoreFormat.check(db, path: path)
             try db.beginTransaction(.deferred)
@@ -43,11 +46,19 @@ final class DatabaseSnapshot: Sendable {
             let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             return (pages * (try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0), assets)
         }
+        try digestQueue.inDatabase { db in
+            try db.beginTransaction(.deferred)
+            // A program that knows nothing of our locks may have written since; then the digests will differ.
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master")
+        }
         self.scope = scope
         self.path = path
     }
 
-    deinit { try? queue.close() }
+    deinit {
+        try? queue.close()
+        try? digestQueue.close()
+    }
 
     /// Writes the state into a new database file in `folder`, durable but for its name.
     ///
@@ -90,7 +101,7 @@ final class DatabaseSnapshot: Sendable {
     }
 
     /// - Complexity: Reads the whole database.
-    func digest() throws -> ContentDigest { try queue.inDatabase { try ContentDigest(of: $0) } }
+    func digest() throws -> ContentDigest { try digestQueue.inDatabase { try ContentDigest(of: $0) } }
 
     /// The digest of a database file at rest.
     static func digest(of url: URL) throws -> ContentDigest { try reading(url) { try ContentDigest(of: $0) } }

@@ -25,7 +25,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
     public let stores: [Store]
     public let assets: Int
     public let assetBytes: Int64
-    /// What would be copied.
+    /// What would be copied; assets that stay on their file system are not.
     public let bytes: Int64
     /// What is free at the target.
     public let free: Int64
@@ -40,15 +40,14 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         stores = copy.snapshots.map { Store(name: "\($0.scope.name).sqlite", bytes: $0.bytes) }
         (assets, assetBytes) = (copy.assets.count, copy.assetBytes)
         staying = try ContainerContents(of: places.source).others.filter { !$0.hasPrefix(".") }
-        var there: Int64 = 0
-        if case .begun = target {
-            state = .begun
-            let sizes = try AssetFiles(in: places.target.appendingPathComponent("assets")).ids.map(Self.size)
-            there = min(sizes.reduce(0, +), copy.assetBytes)
+        if case .begun = target { state = .begun } else { state = .new }
+        if Self.isOneFileSystem(copy.source.assets, places.target) {
+            // The assets get second names.
+            bytes = copy.databaseBytes
         } else {
-            state = .new
+            let there = try AssetFiles(in: places.target.appendingPathComponent("assets")).ids.map(Self.size).reduce(0, +)
+            bytes = copy.databaseBytes + max(0, copy.assetBytes - there)
         }
-        bytes = copy.bytes - there
         free = Self.free(at: places.target)
         reasonsAgainst = Self.reasonsAgainst(places, target: target, stores: stores, bytes: bytes, free: free)
     }
@@ -76,7 +75,9 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         var reasons: [String] = []
         if case .occupied(let reason) = target { reasons.append("\(reason); name a place where nothing is") }
         let folder = MovePlaces.nearest(places.target)
-        if access(folder.path, W_OK | X_OK) != 0 { reasons.append("\(folder.path) can't be written: \(String(cString: strerror(errno)))") }
+        if access(folder.path, W_OK | X_OK) != 0 {
+            reasons.append("\(folder.path) can't be written: \(String(cString: strerror(errno)))")
+        }
         if access(places.source.path, W_OK | X_OK) != 0 {
             reasons.append("\(places.source.path) can't be written, so it could not say where the container is then")
         }
@@ -86,8 +87,15 @@ public struct MovePlan: Hashable, Sendable, Encodable {
             guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { continue }
             reasons.append("\(path) is a symbolic link; put what it stands for in its place")
         }
-        if free < bytes { reasons.append("\(folder.path) has \(free) bytes free, and the container needs \(bytes); make room there") }
+        if free < bytes {
+            reasons.append("\(folder.path) has \(free) bytes free, and the container needs \(bytes); make room there")
+        }
         return reasons
+    }
+
+    private static func isOneFileSystem(_ assets: URL, _ target: URL) -> Bool {
+        var (one, other) = (stat(), stat())
+        return stat(assets.path, &one) == 0 && stat(MovePlaces.nearest(target).path, &other) == 0 && one.st_dev == other.st_dev
     }
 
     /// The size that an asset's identifier says.

@@ -48,7 +48,9 @@ enum MoveTarget {
 
     /// A folder that a container has left.
     private static func left(_ target: URL, notice: MovedNotice, contents: ContainerContents, identity: UUID) -> MoveTarget {
-        if notice.moved.container.identity != identity { return .occupied("\(target.path) is where another container was before it moved") }
+        if notice.moved.container.identity != identity {
+            return .occupied("\(target.path) is where another container was before it moved")
+        }
         if contents.isMore {
             return .occupied(
                 """
@@ -56,6 +58,7 @@ enum MoveTarget {
                 `tidemark store move \(target.path) \(notice.moved.to) --finish`
                 """)
         }
-        return contents.others.isEmpty ? .vacated : .occupied("\(target.path) holds other files, \(contents.others[0]) among them")
+        return contents.others.isEmpty
+            ? .vacated : .occupied("\(target.path) holds other files, \(contents.others[0]) among them")
     }
 }

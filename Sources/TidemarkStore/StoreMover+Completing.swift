@@ -13,7 +13,10 @@ extension StoreMover {
             there = try ContainerDirectory(openingAt: places.target)
         } catch {
             guard error.code == .notFound || error.code == .notAStore else { throw error }
-            throw StoreError(.cannotMove, "the container has moved from \(places.source.path) to \(notice.moved.to), not to \(places.target.path)")
+            let place =
+                places.target.path == notice.moved.to
+                ? "\(notice.moved.to), and is not there now" : "\(notice.moved.to), not to \(places.target.path)"
+            throw StoreError(.cannotMove, "the container has moved from \(places.source.path) to \(place)")
         }
         guard there.description.identity == identity else {
             throw StoreError(

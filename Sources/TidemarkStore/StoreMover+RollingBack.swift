@@ -10,18 +10,27 @@ extension StoreMover {
     public func rollBack() throws(StoreError) {
         try reporting {
             let places = try MovePlaces(from: source, to: target)
-            guard let notice = try MovedNotice(in: places.source) else { return try dropCopy(places) }
+            let notice = try MovedNotice(in: places.source)
+            // Interrupted before its switch; the container may have moved elsewhere since.
+            if let journal = try MoveJournal.read(in: places.target), journal.from == places.source.path,
+                journal.move != notice?.moved.move
+            {
+                return try dropCopy(places, journal: journal)
+            }
+            guard let notice else { return try dropDraft(places) }
             let there = try currentTarget(notice, places)
             let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
             defer { locks.release() }
             let otherLocks = try ContainerLocks(at: places.target, timeout: lockTimeout)
             defer { otherLocks.release() }
-            guard try MovedNotice(in: places.source) == notice, try currentTarget(notice, places).description == there.description else {
+            guard try MovedNotice(in: places.source) == notice, try currentTarget(notice, places).description == there.description
+            else {
                 throw StoreError(.cannotMove, "the container was moved again just now")
             }
             try checkUnchanged(since: notice, places, target: there)
             let journal = MoveJournal(
-                move: notice.moved.move, identity: notice.moved.container.identity, from: places.source.path, to: places.target.path,
+                move: notice.moved.move, identity: notice.moved.container.identity, from: places.source.path,
+                to: places.target.path,
                 began: notice.moved.began, madeFolder: true, step: .rollingBack)
             // From here on the target counts by the source's word alone, and whoever has it open will look again.
             try journal.write(in: places.target)
@@ -35,28 +44,37 @@ extension StoreMover {
         }
     }
 
-    /// Undoes a move before its switch.
-    private func dropCopy(_ places: MovePlaces) throws {
-        let container = try ContainerDirectory(openingAt: places.source)
+    /// Removes a copy that does not count.
+    private func dropCopy(_ places: MovePlaces, journal: MoveJournal) throws {
         let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
         defer { locks.release() }
-        try container.checkPlace()
-        let hasDraft = access(places.source.appendingPathComponent(MovedNotice.draft).path, F_OK) == 0
-        if case .begun(let journal) = try MoveTarget(places, identity: container.description.identity) {
-            try Self.removeCopy(at: places.target, journal: journal)
-        } else if !hasDraft {
+        guard try MoveJournal.read(in: places.target) == journal, try MovedNotice(in: places.source)?.moved.move != journal.move
+        else {
+            throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) went on just now")
+        }
+        try Self.removeCopy(at: places.target, journal: journal)
+        try DurableFile.remove(MovedNotice.draft, in: places.source)
+        try hook(.copyRemoved)
+    }
+
+    /// Removes what a move has left at its source that was interrupted when its copy was removed already.
+    private func dropDraft(_ places: MovePlaces) throws {
+        let draft = places.source.appendingPathComponent(MovedNotice.draft)
+        guard access(draft.path, F_OK) == 0 else {
             throw StoreError(
                 .cannotMove, "there is no move from \(places.source.path) to \(places.target.path) that could be undone")
         }
-        try DurableFile.remove(MovedNotice.draft, in: places.source)
-        try hook(.copyRemoved)
+        let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
+        defer { locks.release() }
+        if try MovedNotice(in: places.source) == nil { try DurableFile.remove(MovedNotice.draft, in: places.source) }
     }
 
     /// The container at the target, to which it has moved.
     private func currentTarget(_ notice: MovedNotice, _ places: MovePlaces) throws -> ContainerDirectory {
         _ = try moved(notice, to: places)
         if let next = try MovedNotice(in: places.target) {
-            throw StoreError(.cannotMove, "the container has moved on from \(places.target.path) to \(next.moved.to); undo that first")
+            throw StoreError(
+                .cannotMove, "the container has moved on from \(places.target.path) to \(next.moved.to); undo that first")
         }
         return try ContainerDirectory(openingAt: places.target)
     }
@@ -68,7 +86,7 @@ extension StoreMover {
         do {
             old = try ContainerCopy(of: ContainerDirectory(uncountedAt: places.source, description: notice.moved.container))
             guard try ContainerContents(of: places.source).isMore else { throw StoreError(.notFound, "they are deleted") }
-            try AssetCopying(from: target.assets, to: old.source.assets).verify(old.assets) { _ in }
+            try AssetCopying(from: target.assets, to: old.source.assets, mayLink: false).verify(old.assets) { _ in }
         } catch {
             let error = StoreError(error, doing: "read them")
             throw StoreError(

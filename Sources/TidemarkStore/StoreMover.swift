@@ -89,11 +89,13 @@ public struct StoreMover: Sendable {
             let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
             defer { locks.release() }
             // Another mover may have been at work while this one waited.
-            if let notice = try MovedNotice(in: places.source) { return try complete(notice, places, explicitly: false, holding: locks) }
+            if let notice = try MovedNotice(in: places.source) {
+                return try complete(notice, places, explicitly: false, holding: locks)
+            }
             let container = try ContainerDirectory(openingAt: places.source)
             // The move that has brought it here was interrupted at its very end.
             try DurableFile.remove(MoveJournal.file, in: places.source)
-            let copy = try ContainerCopy(of: container)
+            let copy = try ContainerCopy(of: container, mayLink: true)
             let there = try MoveTarget(places, identity: container.description.identity)
             try MovePlan(places, copy: copy, target: there).check()
             var journal = try claim(places, there: there, identity: container.description.identity)
@@ -149,7 +151,9 @@ public struct StoreMover: Sendable {
             try Folder.make(places.target, mode: 0o700)
             madeFolder = true
         } else {
-            guard chmod(places.target.path, 0o700) == 0 else { throw Folder.failure("change the permissions of", places.target.path) }
+            guard chmod(places.target.path, 0o700) == 0 else {
+                throw Folder.failure("change the permissions of", places.target.path)
+            }
         }
         let journal = MoveJournal(
             move: UUID(), identity: identity, from: places.source.path, to: places.target.path,

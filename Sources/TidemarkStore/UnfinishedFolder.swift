@@ -60,7 +60,8 @@ struct UnfinishedFolder: ~Copyable {
             guard error.code == .schema else { throw error }
             // Not possible there: in two steps, with the old one beside until the new one is in its place.
             let aside = copy.appendingPathExtension("old")
-            guard rename(place.path, aside.path) == 0, rename(copy.path, place.path) == 0, rename(aside.path, copy.path) == 0 else {
+            guard rename(place.path, aside.path) == 0, rename(copy.path, place.path) == 0, rename(aside.path, copy.path) == 0
+            else {
                 throw Folder.failure("replace", place.path)
             }
         }

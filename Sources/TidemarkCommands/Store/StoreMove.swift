@@ -103,7 +103,9 @@ struct StoreMove: AsyncParsableCommand {
         for store in plan.stores { try Output.line("  \(store.name)  \(Wording.bytes(Int(store.bytes)))") }
         try Output.line("  \(Wording.count(plan.assets, "asset"))  \(Wording.bytes(Int(plan.assetBytes)))")
         try Output.line("To be copied: \(Wording.bytes(Int(plan.bytes))); free at the target: \(Wording.bytes(Int(plan.free))).")
-        if !plan.staying.isEmpty { try Output.line("Not the container's, and would stay: \(plan.staying.joined(separator: ", "))") }
+        if !plan.staying.isEmpty {
+            try Output.line("Not the container's, and would stay: \(plan.staying.joined(separator: ", "))")
+        }
         for reason in plan.reasonsAgainst { Output.error("tidemark: against it: \(reason)") }
         if !plan.reasonsAgainst.isEmpty { throw ExitCode(ExitStatus.cannotCreate.rawValue) }
     }
@@ -117,7 +119,9 @@ struct StoreMove: AsyncParsableCommand {
         if !summary.sourceIsDeleted {
             text += " The old files are kept; --finish deletes them, --rollback goes back to them."
         }
-        if !summary.staying.isEmpty { text += " Not the container's, and still there: \(summary.staying.joined(separator: ", "))." }
+        if !summary.staying.isEmpty {
+            text += " Not the container's, and still there: \(summary.staying.joined(separator: ", "))."
+        }
         return text
     }
 }
