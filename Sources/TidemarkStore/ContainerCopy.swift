@@ -34,6 +34,10 @@ final class ContainerCopy: Sendable {
         sizes = snapshots.reduce(into: [:]) { $0.merge($1.assets) { one, _ in one } }
         assets = sizes.keys.sorted()
         (self.source, self.mayLink) = (source, mayLink)
+        // What lies there unnamed would be left behind, and may be all that is left of a store that was lost.
+        guard try source.hasStore(.private) || AssetFiles(in: source.assets).ids.allSatisfy({ sizes[$0] != nil }) else {
+            throw source.storeIsMissing(.private)
+        }
     }
 
     var databaseBytes: Int64 { snapshots.reduce(0) { $0 + $1.bytes } }

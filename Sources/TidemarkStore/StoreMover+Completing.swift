@@ -31,7 +31,8 @@ extension StoreMover {
         var summary = Summary(from: places.source.path, to: places.target.path, alreadyMoved: true)
         let isReleased = try moved(notice, to: places) == nil
         let contents = try ContainerContents(of: places.source)
-        guard !isReleased || contents.isMore && (explicitly || !notice.moved.keepsSource) else {
+        // Locks too, which a late comer may have made again.
+        guard !isReleased || !contents.own.isEmpty && (explicitly || !notice.moved.keepsSource) else {
             summary.sourceIsDeleted = !contents.isMore
             summary.staying = contents.others
             return summary
@@ -58,9 +59,9 @@ extension StoreMover {
             summary.alreadyMoved = false
         }
         try hook(.released)
-        if try ContainerContents(of: places.source).isMore, explicitly || !notice.moved.keepsSource {
+        if explicitly || !notice.moved.keepsSource {
+            if try ContainerContents(of: places.source).isMore { summary.alreadyMoved = false }
             try deleteOld(places)
-            summary.alreadyMoved = false
         }
         let contents = try ContainerContents(of: places.source)
         summary.sourceIsDeleted = !contents.isMore

@@ -80,10 +80,12 @@ struct MovableContainer {
         return open
     }
 
-    /// All there is below a folder, with the contents of files.
+    /// All there is below a folder, with the contents of files, but for the files that SQLite's readers share.
     static func listing(_ url: URL) throws -> [String: Data] {
         guard let paths = FileManager.default.subpaths(atPath: url.path) else { return [:] }
-        return paths.reduce(into: [:]) { $0[$1] = (try? Data(contentsOf: url.appendingPathComponent($1))) ?? Data() }
+        return paths.filter { !$0.hasSuffix("-shm") }.reduce(into: [:]) {
+            $0[$1] = (try? Data(contentsOf: url.appendingPathComponent($1))) ?? Data()
+        }
     }
 
     static func verification(of url: URL) throws -> VerificationReport {
