@@ -11,6 +11,8 @@ public struct ContainerBackup: Sendable {
     private let container: ContainerDirectory
     private let target: URL
     private let lockTimeout: Duration
+    /// For tests.
+    package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
     /// - Parameter target: The copy's place, where nothing may be; or a folder, in which it gets the container's name and the time.
     public init(of container: ContainerDirectory, to target: URL, lockTimeout: Duration = .seconds(30)) {
@@ -43,10 +45,11 @@ public struct ContainerBackup: Sendable {
             description.copy = UUID()
             let folder = try UnfinishedFolder(for: place)
             try folder.fill { folder in
-                try copy.run(to: folder, hook: { _ in }, progress: progress)
+                try copy.run(to: folder, hook: hook, progress: progress)
                 try copy.verify(folder, progress: progress)
                 try DurableFile.write(description, to: folder.appendingPathComponent(ContainerContents.description))
             }
+            try hook(.described)
             try folder.settle()
             return Summary(path: place.path, stores: copy.snapshots.count, assets: copy.assets.count, bytes: copy.bytes)
         } catch {
@@ -64,7 +67,7 @@ public struct ContainerBackup: Sendable {
         return try ContainerCopy(of: container)
     }
 
-    private func place() throws(StoreError) -> URL {
+    private func place() throws -> URL {
         let place = try MovePlaces.resolved(target)
         var status = stat()
         guard stat(place.path, &status) == 0 else { return place }
@@ -74,7 +77,9 @@ public struct ContainerBackup: Sendable {
             throw StoreError(.cannotMove, "there is a container at \(place.path) already; name another place")
         }
         let time = Date.now.formatted(.iso8601.timeSeparator(.omitted).dateSeparator(.omitted))
-        let named = place.appendingPathComponent("\(container.url.deletingPathExtension().lastPathComponent)-\(time).tidemark")
+        let name = container.url.deletingPathExtension().lastPathComponent
+        try UnfinishedFolder.sweep(place, prefix: "\(name)-")
+        let named = place.appendingPathComponent("\(name)-\(time).tidemark")
         guard access(named.path, F_OK) != 0 else { throw StoreError(.cannotMove, "\(named.path) is there already") }
         return named
     }

@@ -19,9 +19,12 @@ struct ContainerContents {
     private static let journals = [MoveJournal.file, MovedNotice.draft]
 
     private static func isOwn(_ name: String) -> Bool {
-        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name)
-            // Of a file that was being written when the power failed.
-            || (journals + [description]).contains { name.hasPrefix(".\($0).") }
+        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || isUnfinished(name)
+    }
+
+    /// Whether it is a file of ours that was being written when its process died.
+    private static func isUnfinished(_ name: String) -> Bool {
+        (journals + [description]).contains { name.hasPrefix(".\($0).") }
     }
 
     private static func isDatabase(_ name: String) -> Bool {
@@ -35,8 +38,10 @@ struct ContainerContents {
         ContainerDirectory.scopes.contains { name == "\($0.name).sqlite-lock" }
     }
 
-    /// Whether there is more than what a container leaves that has moved: its locks, which a late comer may have made again.
-    var isMore: Bool { own.contains { !Self.isLock($0) } }
+    /// Whether there is more than what a container may leave that has moved: locks, which a late comer has made again.
+    var isMore: Bool { own.contains { !Self.isLock($0) && !Self.isUnfinished($0) } }
+    /// Whether there is nothing that has to stay.
+    var isEmpty: Bool { !isMore && others.allSatisfy { $0.hasPrefix(".") } }
 
     /// Removes a container's files but for its description and the journals: databases first, locks last. That something is gone
     /// already is no error; what is not the container's own stays.
@@ -59,9 +64,15 @@ struct ContainerContents {
             try removeIfEmpty(inside)
         }
         try atStep(.assets)
-        for name in own where isLock(name) && !keepsLocks { try folder.remove(name) }
+        for name in own where isLock(name) && !keepsLocks || isUnfinished(name) { try folder.remove(name) }
         try folder.synchronize()
         try atStep(.locks)
+    }
+
+    /// Removes files of ours that were being written when their process died.
+    static func removeUnfinished(from url: URL) throws(StoreError) {
+        let own = try ContainerContents(of: url).own
+        for name in own where isUnfinished(name) { try Folder(at: url).remove(name) }
     }
 
     enum RemovalStep { case databases, assets, locks }

@@ -10,6 +10,7 @@ public struct ContainerRestoration: Sendable {
     private let target: URL
     private let replaces: Bool
     private let lockTimeout: Duration
+    /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
     /// - Parameter replaces: Whether a container that is there may go, once the new one is whole. It has to be the same container, of

@@ -65,7 +65,8 @@ struct MoveJournal: Codable, Equatable {
             throw StoreError(
                 .incompleteCopy,
                 "\(url.path) is the copy of a move from \(journal.from), which is not to be seen from here, so whether it counts can't "
-                    + "be told. Put that back in its place. \(remedy)")
+                    + "be told. Put that back in its place; if it is gone for good, "
+                    + "`tidemark store move \(journal.from) \(url.path) --finish` makes the copy count if it is whole")
         }
         throw StoreError(
             .incompleteCopy, "\(url.path) is the copy of a move that is not done: the container is at \(journal.from). \(remedy)")

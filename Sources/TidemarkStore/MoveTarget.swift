@@ -42,8 +42,9 @@ enum MoveTarget {
                     : "\(target.path) holds another container")
             return
         }
-        let others = contents.own + contents.others.filter { !$0.hasPrefix(".") }
-        self = others.isEmpty ? .empty : .occupied("\(target.path) holds other files, \(others[0]) among them")
+        self =
+            contents.isEmpty
+            ? .empty : .occupied("\(target.path) holds other files, \((contents.others + contents.own)[0]) among them")
     }
 
     /// A folder that a container has left.

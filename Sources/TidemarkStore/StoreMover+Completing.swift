@@ -69,6 +69,16 @@ extension StoreMover {
         return summary
     }
 
+    /// Makes the copy count whose source is gone.
+    func adopt() throws -> Summary {
+        let (from, to) = (try MovePlaces.resolved(source), try MovePlaces.resolved(target))
+        guard let journal = try MoveJournal.read(in: to), journal.from == from.path, journal.step == .verified else {
+            throw StoreError(.notFound, "there is no container at \(from.path), and no whole copy of it at \(to.path)")
+        }
+        try journal.remove(in: to)
+        return Summary(from: from.path, to: to.path, sourceIsDeleted: true)
+    }
+
     private func deleteOld(_ places: MovePlaces) throws {
         do {
             try ContainerContents.remove(from: places.source) { step in

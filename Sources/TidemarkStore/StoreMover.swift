@@ -122,10 +122,13 @@ public struct StoreMover: Sendable {
 
     /// Deletes the old files of a move that has happened.
     ///
+    /// Where the source is gone altogether with the disk that it was on, a copy that was whole by then counts from now on.
+    ///
     /// - Throws: ``StoreError`` `cannotMove` when the container has not moved to the target, or is not there; `busy`, `io`.
     @discardableResult
     public func finish() throws(StoreError) -> Summary {
         try reporting {
+            guard access(source.path, F_OK) == 0 || errno != ENOENT else { return try adopt() }
             let places = try MovePlaces(from: source, to: target)
             guard let notice = try MovedNotice(in: places.source) else {
                 throw StoreError(.cannotMove, "the container at \(places.source.path) has not moved: there is nothing to finish")
@@ -172,6 +175,7 @@ public struct StoreMover: Sendable {
         _ copy: ContainerCopy, _ places: MovePlaces, journal: inout MoveJournal, notice: MovedNotice,
         progress: (@Sendable (CopyProgress) -> Void)?
     ) throws {
+        try ContainerContents.removeUnfinished(from: places.target)
         journal.step = .copying
         try journal.write(in: places.target)
         try hook(.claimed)

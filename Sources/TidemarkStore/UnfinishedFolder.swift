@@ -14,7 +14,7 @@ struct UnfinishedFolder: ~Copyable {
     init(for place: URL) throws {
         let parent = place.deletingLastPathComponent()
         try Folder.make(parent, mode: 0o777)
-        let url = parent.appendingPathComponent(".\(place.lastPathComponent).unfinished", isDirectory: true)
+        let url = parent.appendingPathComponent(".\(place.lastPathComponent)\(Self.suffix)", isDirectory: true)
         try Folder.make(url, mode: 0o700)
         let lock = try StoreLock(at: url.appendingPathComponent("private.sqlite-lock"))
         guard try lock.acquireIfFree() else {
@@ -24,6 +24,19 @@ struct UnfinishedFolder: ~Copyable {
         (self.url, self.place) = (url, place)
         self.lock = consume lock
     }
+
+    /// Removes what interrupted attempts have left beside a place, for places whose names begin alike.
+    static func sweep(_ parent: URL, prefix: String) throws {
+        for entry in try Folder(at: parent, followsLink: true).entries() {
+            guard entry.kind == .folder, entry.name.hasPrefix(".\(prefix)"), entry.name.hasSuffix(Self.suffix) else { continue }
+            let url = parent.appendingPathComponent(entry.name, isDirectory: true)
+            let lock = try StoreLock(at: url.appendingPathComponent("private.sqlite-lock"))
+            guard try lock.acquireIfFree() else { continue }
+            try drop(url)
+        }
+    }
+
+    private static let suffix = ".unfinished"
 
     /// Runs `body`, and removes everything if it fails.
     borrowing func fill(_ body: (URL) throws -> Void) throws {
@@ -67,7 +80,9 @@ struct UnfinishedFolder: ~Copyable {
         }
     }
 
-    borrowing func drop() throws {
+    borrowing func drop() throws { try Self.drop(url) }
+
+    private static func drop(_ url: URL) throws {
         try Self.empty(url)
         try DurableFile.remove("private.sqlite-lock", in: url)
         try ContainerContents.removeIfEmpty(url)

@@ -30,7 +30,9 @@ struct StoreBackup: AsyncParsableCommand {
         try await reportingErrors {
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let bar = CopyingBar(progress)
-            let summary = try ContainerBackup(of: container, to: fileURL(target, "the target")).run { bar.show($0) }
+            var backup = ContainerBackup(of: container, to: try fileURL(target, "the target"))
+            backup.hook = KillSwitch.hook
+            let summary = try backup.run { bar.show($0) }
             bar.finish()
             if json { return try Output.json(summary) }
             try Output.line(

@@ -53,9 +53,7 @@ struct StoreMove: AsyncParsableCommand {
         try await reportingErrors {
             let source = try fileURL(container, "the container")
             var mover = StoreMover(from: source, to: try place(source), keepsSource: keepSource)
-            #if DEBUG
-                mover.hook = KillSwitch.hook
-            #endif
+            mover.hook = KillSwitch.hook
             if dryRun {
                 try show(mover.plan())
             } else if rollback {

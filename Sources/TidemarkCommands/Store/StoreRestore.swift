@@ -35,9 +35,7 @@ struct StoreRestore: AsyncParsableCommand {
             let backup = try ContainerDirectory(openingAt: fileURL(backup, "the backup"))
             let bar = CopyingBar(progress)
             var restoration = ContainerRestoration(of: backup, to: try fileURL(container, "the container"), replaces: replace)
-            #if DEBUG
-                restoration.hook = KillSwitch.hook
-            #endif
+            restoration.hook = KillSwitch.hook
             let summary = try restoration.run { bar.show($0) }
             bar.finish()
             if json { return try Output.json(summary) }

@@ -55,6 +55,21 @@ import TidemarkStore
         #expect(try MovableContainer.listing(movable.scratch.url) == before)
     }
 
+    @Test func `what a killed backup has left is removed by the next one`() async throws {
+        let movable = try await MovableContainer()
+        let tool = try Tool()
+        let backups = movable.scratch["Backups"]
+        try FileManager.default.createDirectory(at: backups, withIntermediateDirectories: true)
+        let arguments = ["store", "backup", movable.source.path, backups.path]
+        let killed = try await tool.run(arguments, environment: ["TIDEMARK_KILL_AT": "described"])
+        #expect(killed.signal == SIGKILL, "\(killed.errors)")
+        let left = try FileManager.default.contentsOfDirectory(atPath: backups.path)
+        #expect(left.count == 1 && left[0].hasPrefix(".Test-") && left[0].hasSuffix(".tidemark.unfinished"))
+        #expect(try await tool.run(arguments).status == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: backups.path)
+        #expect(names.count == 1 && names[0].hasPrefix("Test-"), "\(names)")
+    }
+
     @Test func `a backup is of one moment while another process writes`() async throws {
         let movable = try await MovableContainer(records: 400)
         let tool = try Tool()

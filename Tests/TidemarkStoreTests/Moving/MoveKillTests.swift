@@ -128,6 +128,35 @@ import TidemarkStore
         #expect(error.message.contains("which is not to be seen from here"))
         try FileManager.default.moveItem(at: movable.scratch["unplugged"], to: movable.source)
         #expect(try movable.open() == [movable.target])
+        // Gone for good, the copy counts when a person says so.
+        try FileManager.default.removeItem(at: movable.source)
+        #expect(try movable.open() == [])
+        try StoreMover(from: movable.source, to: movable.target).finish()
+        #expect(try MovableContainer.state(of: movable.target) == movable.state)
+    }
+
+    @Test func `a copy that is not whole never counts, and what was being written is no obstacle`() async throws {
+        let movable = try await MovableContainer()
+        try await killed(move(movable), at: .copied)
+        for (folder, name) in [(movable.source, "moving-to.json"), (movable.target, "moving-from.json")] {
+            try Data("{".utf8).write(to: folder.appendingPathComponent(".\(name).\(UUID().uuidString)"))
+        }
+        let aside = movable.scratch["aside"]
+        try FileManager.default.moveItem(at: movable.source, to: aside)
+        #expect(try storeError { try StoreMover(from: movable.source, to: movable.target).finish() }?.code == .notFound)
+        try FileManager.default.moveItem(at: aside, to: movable.source)
+        #expect(try await tool.run(move(movable)).status == 0)
+        #expect(try movable.open() == [movable.target])
+        for folder in [movable.source, movable.target] {
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(names.filter { $0.hasPrefix(".") } == [])
+        }
+        // Killed while the journal was written, at the very beginning.
+        let again = try await MovableContainer()
+        try FileManager.default.createDirectory(at: again.target, withIntermediateDirectories: true)
+        try Data("{".utf8).write(to: again.target.appendingPathComponent(".moving-from.json.\(UUID().uuidString)"))
+        #expect(try await tool.run(move(again)).status == 0)
+        #expect(try again.open() == [again.target])
     }
 
     @Test func `killed at random moments, a move ends with the same container`() async throws {
