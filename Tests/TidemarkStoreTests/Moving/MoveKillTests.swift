@@ -135,6 +135,18 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == movable.state)
     }
 
+    @Test func `an asset that an interrupted move has left damaged is copied again`() async throws {
+        let movable = try await MovableContainer()
+        try await killed(move(movable), at: .copied)
+        let assets = movable.target.appendingPathComponent("assets")
+        let path = try #require(try FileManager.default.subpathsOfDirectory(atPath: assets.path).first { $0.count > 2 })
+        let content = try Data(contentsOf: assets.appendingPathComponent(path))
+        // Another file of that name: the source has the same one still.
+        try Data(content.map { $0 ^ 1 }).write(to: assets.appendingPathComponent(path), options: .atomic)
+        #expect(try await tool.run(move(movable)).status == 0)
+        #expect(try movable.open() == [movable.target])
+    }
+
     @Test func `a copy that is not whole never counts, and what was being written is no obstacle`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .copied)

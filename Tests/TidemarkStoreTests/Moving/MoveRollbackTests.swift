@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -27,6 +28,21 @@ import TidemarkTransfer
         #expect(try FileManager.default.contentsOfDirectory(atPath: movable.source.path) == ["container.json"])
         #expect(try storeError { try mover.rollBack() }?.code == .cannotMove)
         #expect(try movable.open() == [movable.target])
+    }
+
+    @Test func `whoever has the new place open finds out at once that the move is undone`() async throws {
+        let movable = try await MovableContainer()
+        var mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
+        try mover.run()
+        let there = try ContainerDirectory(openingAt: movable.target)
+        let seen = Mutex<[StoreError.Code?]>([])
+        mover.hook = { step in
+            let code = try storeError { try there.checkPlace() }?.code
+            if step != .copyRemoved { seen.withLock { $0.append(code) } }
+        }
+        try mover.rollBack()
+        // It counts until the source does again.
+        #expect(seen.withLock { $0 } == [nil, .incompleteCopy])
     }
 
     @Test func `what was written at the new place is not undone`() async throws {
