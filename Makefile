@@ -42,8 +42,9 @@ fuzz: deps ## Fuzzes the C core's readers for SECONDS (60) each
 	Tests/CoreFuzz/run --fuzz $(or $(SECONDS_EACH),60)
 
 .PHONY: prove
-prove: build ## Kills imports at many random moments and compares the stores; KILLS (200) times
+prove: build ## Kills imports and moves at many random moments and compares the stores; KILLS (200) times each
 	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
+	Tests/Prove/kill-move.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 
 .PHONY: format
 format: ## Formats the Swift sources in place

@@ -20,8 +20,8 @@ enum ExitStatus: Int32 {
 
     init(_ error: StoreError) {
         switch error.code {
-        case .notFound, .unreadable: self = .noInput
-        case .notAStore, .newerFormat, .olderFormat, .cannotCreate: self = .cannotCreate
+        case .notFound, .unreadable, .moved, .incompleteCopy: self = .noInput
+        case .notAStore, .newerFormat, .olderFormat, .cannotCreate, .cannotMove: self = .cannotCreate
         case .schema, .sql, .invalidName, .invalid: self = .usage
         case .historyTokenExpired: self = .unavailable
         case .untrusted: self = .noPermission

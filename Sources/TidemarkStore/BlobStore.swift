@@ -44,10 +44,13 @@ package final class BlobStore: @unchecked Sendable {
     }
 
     package init(container: ContainerDirectory) throws(StoreError) {
+        try container.checkPlace()
         core = try Core(container.url, isDryRun: false)
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         try Self.recoverIfAlone(lock, container: container)
         try lock.acquire(shared: true, timeout: .seconds(30))
+        // It may have moved while the lock was waited for.
+        try container.checkPlace()
         self.lock = consume lock
         marker = container.staging.appendingPathComponent(
             "\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString).open")

@@ -11,6 +11,8 @@ public struct ContainerDirectory: Hashable, Sendable {
         public var identity: UUID
         public var name: String
         public var environment: StoreEnvironment
+        /// Of a container that is a copy of another: a number of its own, so that one can't be taken for the other.
+        public var copy: UUID?
     }
 
     /// The newest format that this version reads and writes.
@@ -20,6 +22,8 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     public let url: URL
     public let description: Description
+    /// What was there when it was opened.
+    let place: ContainerPlace
 
     /// The database file of a scope.
     public func store(_ scope: DatabaseScope) -> URL { url.appendingPathComponent("\(scope.name).sqlite") }
@@ -61,11 +65,21 @@ public struct ContainerDirectory: Hashable, Sendable {
         return stat(url.path, &status) == 0 ? Int64(status.st_size) : -1
     }
 
+    /// What a container is that does not count where it lies: the old files of one that has moved, or a copy that is being made.
+    init(uncountedAt url: URL, description: Description) {
+        self.url = url
+        self.description = description
+        place = ContainerPlace(of: url.appendingPathComponent("container.json"))
+    }
+
     /// Opens the container at `url`.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat`, `olderFormat` or `io`.
+    /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat`, `olderFormat`, `io`, `moved` when it is at another
+    ///   place now, or `incompleteCopy` when it is the copy of a move that is not done.
     public init(openingAt url: URL) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
+        // Before it is read: what comes to its place afterwards is another.
+        place = ContainerPlace(of: file)
         let data: Data
         do {
             data = try Data(contentsOf: file)
@@ -75,6 +89,7 @@ public struct ContainerDirectory: Hashable, Sendable {
                 throw StoreError(.notFound, "there is no container at \(url.path)")
             }
             if access(file.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
+                try MoveJournal.checkCounts(url)
                 throw StoreError(.notAStore, "\(url.path) is no Tidemark container: it has no container.json")
             }
             let code: StoreError.Code = errno == EACCES || errno == EPERM ? .unreadable : .io
@@ -94,6 +109,8 @@ public struct ContainerDirectory: Hashable, Sendable {
             throw StoreError(.notAStore, "\(file.path) is not the description of a Tidemark container")
         }
         try Self.checkFormat(version.format, of: url.path)
+        try MovedNotice.check(data, at: url)
+        try MoveJournal.checkCounts(url)
         do {
             description = try decoder.decode(Description.self, from: data)
         } catch {
@@ -131,6 +148,7 @@ public struct ContainerDirectory: Hashable, Sendable {
             self = try ContainerDirectory(openingAt: url)
             return
         }
+        try MoveJournal.checkCounts(url)
         do {
             // The description comes first, so none of what a container may have beside it is there without one, unless it was lost.
             if exists, try files.contentsOfDirectory(atPath: url.path).contains(where: { !Self.isOurs($0) }) {
@@ -142,9 +160,8 @@ public struct ContainerDirectory: Hashable, Sendable {
             let description = Description(
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
                 environment: environment)
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            try Self.writeDurably(encoder.encode(description), to: file)
+            try DurableFile.write(description, to: file)
+            place = ContainerPlace(of: file)
             self.description = description
             self.url = url
         } catch let error as StoreError where error.code == .cannotCreate || error.code == .diskFull {
@@ -153,17 +170,6 @@ public struct ContainerDirectory: Hashable, Sendable {
             let reason = (error as? StoreError)?.message ?? error.localizedDescription
             throw StoreError(.cannotCreate, "cannot make a container at \(url.path): \(reason)")
         }
-    }
-
-    /// Writes a file that is there whole or not at all, also after a power cut.
-    private static func writeDurably(_ data: Data, to url: URL) throws {
-        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
-        try data.write(to: temporary)
-        let file = try FileHandle(forUpdating: temporary)
-        try file.synchronize()
-        try file.close()
-        guard rename(temporary.path, url.path) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-        try Folder(at: url.deletingLastPathComponent(), followsLink: true).synchronize()
     }
 
     /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.

@@ -122,6 +122,7 @@ package struct Folder: ~Copyable {
 
     private static func isFile(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFREG }
 
+    /// The error of a system call that has just failed.
     static func failure(_ what: String, _ path: String) -> StoreError {
         let code: StoreError.Code =
             switch errno {

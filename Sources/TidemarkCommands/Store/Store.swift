@@ -1,13 +1,17 @@
 import ArgumentParser
 
 /// `tidemark store`: what concerns a container as a whole.
-struct Store: ParsableCommand {
+struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Finds containers, and tells what they hold.",
+        abstract: "Finds containers, tells what they hold, moves, verifies, backs up and restores them.",
         discussion: """
             Examples:
               tidemark store locate Journal
               tidemark store info MyJournal.tidemark
+              tidemark store move MyJournal.tidemark ~/Shared/MyJournal.tidemark --dry-run
+              tidemark store backup MyJournal.tidemark Backup.tidemark
             """,
-        subcommands: [StoreLocate.self, StoreInfo.self])
+        subcommands: [
+            StoreLocate.self, StoreInfo.self, StoreMove.self, Verify.self, StoreBackup.self, StoreRestore.self,
+        ])
 }

@@ -1,0 +1,37 @@
+/// Digests what a query yields: the rows with their order, and the types and bytes of their values.
+///
+/// Two databases with equal digests of their tables hold the same. XXH3-128 detects accident, not malice.
+///
+/// Why C: it is bound by the memory bandwidth of a whole store.
+
+#ifndef TIDE_DIGEST_H
+#define TIDE_DIGEST_H
+
+#include <stdint.h>
+
+#include "tide_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+TIDE_ASSUME_NONNULL_BEGIN
+
+struct sqlite3;
+
+typedef struct tide_digest {
+    uint64_t rows;
+    uint64_t low, high;
+} tide_digest;
+
+/// Digests all rows of a query without parameters.
+tide_status tide_digest_rows(
+    struct sqlite3 *connection, const char *sql, tide_digest *digest, tide_error *TIDE_NULLABLE error);
+
+TIDE_ASSUME_NONNULL_END
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,16 @@
+import Synchronization
+import TidemarkStore
+
+/// How far the copying of a container is; told from several threads.
+final class CopyingBar: Sendable {
+    private let bar: Mutex<ProgressBar>
+
+    init(_ mode: ProgressMode) { bar = Mutex(ProgressBar(mode)) }
+
+    func show(_ state: CopyProgress) {
+        let label = state.total > 0 ? "\(state.phase.rawValue)  \(Wording.bytes(Int(state.bytes)))" : state.phase.rawValue
+        bar.withLock { $0.show(label, done: Int(state.bytes), total: state.total > 0 ? Int(state.total) : nil) }
+    }
+
+    func finish() { bar.withLock { $0.finish() } }
+}

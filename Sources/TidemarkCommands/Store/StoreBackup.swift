@@ -1,0 +1,43 @@
+import ArgumentParser
+import Foundation
+import TidemarkStore
+
+struct StoreBackup: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copies a container, whole and verified, while others use it.",
+        discussion: """
+            The copy is a container itself: both stores as they were at one moment, and their assets. Nothing is overwritten.
+
+            Examples:
+              tidemark store backup MyJournal.tidemark /backups/Monday.tidemark
+              tidemark store backup MyJournal.tidemark /backups --json
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The copy's place, where nothing may be; or a folder, in which it gets the container's name and the time.")
+    var target: String
+
+    @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints the summary as one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let bar = CopyingBar(progress)
+            var backup = ContainerBackup(of: container, to: try fileURL(target, "the target"))
+            backup.hook = KillSwitch.hook
+            let summary = try backup.run { bar.show($0) }
+            bar.finish()
+            if json { return try Output.json(summary) }
+            try Output.line(
+                "Backed up \(Wording.count(summary.stores, "store")) and \(Wording.count(summary.assets, "asset")), "
+                    + "\(Wording.bytes(Int(summary.bytes))), to \(summary.path).")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import CTideCore
+import Foundation
+
+/// Copies assets from one container's folder to another's, on several threads.
+final class AssetCopying: Sendable {
+    /// Copying waits for the disk more than it works.
+    private static let workers = 4
+
+    private let from: URL
+    private let to: URL
+    private let mayLink: Bool
+
+    /// - Parameters:
+    ///   - to: Made with the first asset.
+    ///   - mayLink: Whether an asset may get a second name where a copy would be on the same file system.
+    init(from: URL, to: URL, mayLink: Bool) { (self.from, self.to, self.mayLink) = (from, to, mayLink) }
+
+    /// Copies each asset that is not there yet, whole. Nothing is durable before `synchronize`.
+    ///
+    /// - Parameter progress: Called with each asset, from several threads.
+    /// - Throws: ``StoreError`` `corrupt` when one is missing or damaged; `diskFull`, `io`; and what `progress` throws.
+    func copy(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
+        try run(ids, progress: progress) { copier, id, error in tide_copier_copy(copier, id, error) }
+    }
+
+    /// Reads each copy again.
+    func verify(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
+        try run(ids, progress: progress) { copier, id, error in tide_copier_verify(copier, id, error) }
+    }
+
+    func synchronize() throws(StoreError) {
+        let copier = try Copier(from: from, to: to, mayLink: mayLink)
+        try checked { tide_copier_sync(copier.pointer, &$0) }
+    }
+
+    private typealias Work = (OpaquePointer, String, UnsafeMutablePointer<tide_error>) -> tide_status
+
+    private func run(_ ids: [String], progress: @escaping (String) throws -> Void, _ work: @escaping Work) throws {
+        guard !ids.isEmpty else { return }
+        let copiers = try (0..<min(Self.workers, ids.count)).map { _ in try Copier(from: from, to: to, mayLink: mayLink) }
+        let round = Round(ids: ids, copiers: copiers, work: work, progress: progress)
+        var error = tide_error()
+        let status = withExtendedLifetime(round) {
+            tide_intake_run(
+                UInt32(copiers.count), UInt32(ids.count),
+                { context, worker, index, error in
+                    Unmanaged<Round>.fromOpaque(context!).takeUnretainedValue().run(
+                        worker: Int(worker), index: Int(index), error: error)
+                }, Unmanaged.passUnretained(round).toOpaque(), &error)
+        }
+        if let failure = round.failure { throw failure }
+        guard status != TIDE_OK else { return }
+        throw status == TIDE_REJECTED ? StoreError(.corrupt, error.text) : StoreError(error)
+    }
+
+    private final class Copier {
+        let pointer: OpaquePointer
+
+        init(from: URL, to: URL, mayLink: Bool) throws(StoreError) {
+            var created: OpaquePointer?
+            try checked { tide_copier_create(from.path, to.path, mayLink, &created, &$0) }
+            pointer = created!
+        }
+
+        deinit { tide_copier_destroy(pointer) }
+    }
+
+    /// What the threads of one run share.
+    private final class Round {
+        private let ids: [String]
+        private let copiers: [Copier]
+        private let work: Work
+        private let progress: (String) throws -> Void
+        private let lock = NSLock()
+        private(set) var failure: (any Error)?
+
+        init(ids: [String], copiers: [Copier], work: @escaping Work, progress: @escaping (String) throws -> Void) {
+            (self.ids, self.copiers, self.work, self.progress) = (ids, copiers, work, progress)
+        }
+
+        func run(worker: Int, index: Int, error: UnsafeMutablePointer<tide_error>) -> tide_status {
+            let status = work(copiers[worker].pointer, ids[index], error)
+            guard status == TIDE_OK else { return status }
+            do {
+                try progress(ids[index])
+                return TIDE_OK
+            } catch let thrown {
+                lock.withLock { failure = thrown }
+                error.pointee.status = TIDE_MISUSE
+                return TIDE_MISUSE
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import TidemarkModel
+
+/// What lies in a container's folder: what is the container's own, and what is not.
+struct ContainerContents {
+    /// Names of the container's own files and folders, its description apart.
+    private(set) var own: [String] = []
+    /// Names of what others have put there. None of it is ours to copy or to remove.
+    private(set) var others: [String] = []
+
+    init(of url: URL) throws(StoreError) {
+        for name in try Folder(at: url).entries().map(\.name) where name != Self.description {
+            if Self.isOwn(name) { own.append(name) } else { others.append(name) }
+        }
+    }
+
+    static let description = "container.json"
+    private static let folders = ["assets", "staging", "doorbell"]
+    private static let journals = [MoveJournal.file, MovedNotice.draft]
+
+    private static func isOwn(_ name: String) -> Bool {
+        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || isUnfinished(name)
+    }
+
+    /// Whether it is a file of ours that was being written when its process died.
+    private static func isUnfinished(_ name: String) -> Bool {
+        (journals + [description]).contains { name.hasPrefix(".\($0).") }
+    }
+
+    private static func isDatabase(_ name: String) -> Bool {
+        ContainerDirectory.scopes.map { "\($0.name).sqlite" }.contains {
+            name == $0 || name.hasPrefix("\($0)-") && name != "\($0)-lock" || name == $0 + DatabaseSnapshot.unfinished
+                || name.hasPrefix("\($0)\(DatabaseSnapshot.unfinished)-")
+        }
+    }
+
+    private static func isLock(_ name: String) -> Bool {
+        ContainerDirectory.scopes.contains { name == "\($0.name).sqlite-lock" }
+    }
+
+    /// Whether there is more than what a container may leave that has moved: locks, which a late comer has made again.
+    var isMore: Bool { own.contains { !Self.isLock($0) && !Self.isUnfinished($0) } }
+    /// Whether there is nothing that has to stay.
+    var isEmpty: Bool { !isMore && others.allSatisfy { $0.hasPrefix(".") } }
+
+    /// Removes a container's files but for its description and the journals: databases first, locks last. That something is gone
+    /// already is no error; what is not the container's own stays.
+    ///
+    /// - Parameter atStep: Called with what is gone.
+    static func remove(from url: URL, keepsLocks: Bool = false, atStep: (RemovalStep) throws -> Void = { _ in }) throws {
+        let folder = try Folder(at: url)
+        let own = try ContainerContents(of: url).own
+        // Without its database a store is none: whoever comes after an interruption can tell that its end had begun.
+        for name in own.filter(isDatabase).sorted(by: { ($0.count, $0) < ($1.count, $1) }) { try folder.remove(name) }
+        try atStep(.databases)
+        let assets = url.appendingPathComponent("assets")
+        try AssetFiles.remove(AssetFiles(in: assets).ids, in: assets)
+        if own.contains("assets"), let names = try? Folder(at: assets).entries() {
+            for name in names { try removeIfEmpty(assets.appendingPathComponent(name.name)) }
+        }
+        for name in folders where own.contains(name) {
+            let inside = url.appendingPathComponent(name)
+            if name != "assets" { try removeFiles(in: inside) }
+            try removeIfEmpty(inside)
+        }
+        try atStep(.assets)
+        for name in own where isLock(name) && !keepsLocks || isUnfinished(name) { try folder.remove(name) }
+        try folder.synchronize()
+        try atStep(.locks)
+    }
+
+    /// Removes files of ours that were being written when their process died.
+    static func removeUnfinished(from url: URL) throws(StoreError) {
+        let own = try ContainerContents(of: url).own
+        for name in own where isUnfinished(name) { try Folder(at: url).remove(name) }
+    }
+
+    enum RemovalStep { case databases, assets, locks }
+
+    private static func removeFiles(in url: URL) throws {
+        guard let folder = try? Folder(at: url) else { return }
+        for entry in try folder.entries() where entry.kind != .folder { try folder.remove(entry.name) }
+    }
+
+    /// Removes a folder unless there is something in it.
+    static func removeIfEmpty(_ url: URL) throws(StoreError) {
+        guard rmdir(url.path) != 0, ![ENOENT, ENOTEMPTY, EEXIST, ENOTDIR].contains(errno) else { return }
+        throw Folder.failure("remove the folder", url.path)
+    }
+}

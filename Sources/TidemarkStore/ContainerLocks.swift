@@ -1,0 +1,61 @@
+import Foundation
+import TidemarkModel
+
+/// All locks of a container: while they are held, nobody writes to its stores, moves their logs or takes files in.
+///
+/// They are let go of when this goes.
+struct ContainerLocks: ~Copyable {
+    private let ownStore: StoreLock
+    private let sharedStore: StoreLock
+    private let intake: StoreLock?
+
+    /// - Parameter timeout: How long each is waited for.
+    /// - Throws: ``StoreError`` `busy`.
+    init(at url: URL, timeout: Duration) throws(StoreError) {
+        // This first: it may be held for long, and nobody waits for it while writing.
+        let intake = try Self.intake(at: url, timeout: timeout)
+        let ownStore = try Self.taken(.private, at: url, timeout: timeout)
+        let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
+        self.intake = consume intake
+        self.ownStore = consume ownStore
+        self.sharedStore = consume sharedStore
+    }
+
+    /// The stores' locks alone: files may be taken in meanwhile.
+    init(storesAt url: URL, timeout: Duration) throws(StoreError) {
+        let ownStore = try Self.taken(.private, at: url, timeout: timeout)
+        let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
+        self.intake = nil
+        self.ownStore = consume ownStore
+        self.sharedStore = consume sharedStore
+    }
+
+    /// `nil`: nothing has been taken in yet.
+    private static func intake(at url: URL, timeout: Duration) throws(StoreError) -> StoreLock? {
+        let staging = url.appendingPathComponent("staging")
+        guard FileManager.default.fileExists(atPath: staging.path) else { return nil }
+        let lock = try StoreLock(at: staging.appendingPathComponent("lock"))
+        do {
+            try lock.acquire(shared: false, timeout: timeout)
+        } catch {
+            guard error.code == .busy else { throw error }
+            throw StoreError(
+                .busy,
+                "files are being taken in at \(url.path), by an import or by an app that has it open; try again when that is done"
+            )
+        }
+        return lock
+    }
+
+    private static func taken(_ scope: DatabaseScope, at url: URL, timeout: Duration) throws(StoreError) -> StoreLock {
+        let lock = try StoreLock(at: url.appendingPathComponent("\(scope.name).sqlite-lock"))
+        try lock.acquire(shared: false, timeout: timeout)
+        return lock
+    }
+
+    borrowing func release() {
+        intake?.release()
+        sharedStore.release()
+        ownStore.release()
+    }
+}

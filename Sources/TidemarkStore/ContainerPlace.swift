@@ -1,0 +1,71 @@
+import Foundation
+
+/// What stood at a container's path when it was opened, to tell by one look whether it still does.
+///
+/// Whatever moves a container, replaces it or makes a copy of it count puts another `container.json` in the place of the one before.
+/// A file with another number, or changed at another time, is another file.
+struct ContainerPlace: Hashable, Sendable {
+    private let path: String
+    private let device: UInt64
+    private let file: UInt64
+    private let seconds: Int64
+    private let nanoseconds: Int64
+
+    /// - Parameter description: The container's `container.json`. It need not be there.
+    init(of description: URL) { self.init(path: description.path) }
+
+    private init(path: String) {
+        self.path = path
+        var status = stat()
+        let isThere = stat(path, &status) == 0
+        #if canImport(Darwin)
+            let changed = status.st_ctimespec
+        #else
+            let changed = status.st_ctim
+        #endif
+        device = isThere ? UInt64(truncatingIfNeeded: status.st_dev) : 0
+        file = isThere ? UInt64(status.st_ino) : 0
+        seconds = isThere ? Int64(changed.tv_sec) : 0
+        nanoseconds = isThere ? Int64(changed.tv_nsec) : 0
+    }
+
+    /// - Complexity: One stat(2).
+    var isUnchanged: Bool { ContainerPlace(path: path) == self }
+}
+
+extension ContainerDirectory {
+    /// Makes sure that what is at the container's path is still the container that was opened.
+    ///
+    /// Whoever has taken a lock of a store calls this before writing: while it waited, the container may have been moved or replaced,
+    /// and the open files be those that nobody will see again. A reader calls it when it wants to know whether what it reads is still
+    /// the store.
+    ///
+    /// - Throws: ``StoreError`` `moved` when the container is at another place, gone, or another copy has come to its place;
+    ///   `incompleteCopy` when a move to here was rolled back; and those of opening a container.
+    /// - Complexity: One stat(2), unless something has happened.
+    public func checkPlace() throws(StoreError) {
+        guard !place.isUnchanged else { return }
+        let now: ContainerDirectory
+        do {
+            now = try ContainerDirectory(openingAt: url)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            throw StoreError(.moved, "the container that was at \(url.path) is gone; open it where it is now")
+        }
+        guard now.description.identity == description.identity, now.description.copy == description.copy else {
+            throw StoreError(
+                .moved, "another container has come to the place of the one that was opened at \(url.path); open that")
+        }
+    }
+
+    /// The error of a store whose lock could not be had, with the move that may be holding it.
+    package func naming(_ error: StoreError) -> StoreError {
+        guard error.code == .busy, let draft = try? MovedNotice(in: url, file: MovedNotice.draft) else { return error }
+        return StoreError(
+            .busy,
+            """
+            the store is in use: a move of \(url.path) to \(draft.moved.to) has begun. When it is done, open the container there; if it \
+            was interrupted, `tidemark store move` goes on with it, and with --rollback undoes it
+            """)
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// Small files that are there whole or not at all, also after a power cut.
+enum DurableFile {
+    /// Writes a value as JSON.
+    ///
+    /// - Parameter replaces: Whether what stands there may go.
+    /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`, or `cannotMove` when something is there that may not go.
+    static func write(_ value: some Encodable, to url: URL, replaces: Bool = true) throws(StoreError) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let data: Data
+        do {
+            data = try encoder.encode(value)
+        } catch {
+            throw StoreError(error, doing: "write \(url.path)")
+        }
+        let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
+        let temporary = ".\(url.lastPathComponent).\(UUID().uuidString)"
+        do {
+            try write(data, to: folder.makeFile(temporary, mode: 0o600), path: url.path)
+            if replaces {
+                try folder.rename(temporary, to: url.lastPathComponent)
+            } else {
+                try name(temporary, url.lastPathComponent, in: folder)
+            }
+        } catch {
+            try? folder.remove(temporary)
+            throw error
+        }
+        try folder.synchronize()
+    }
+
+    /// Gives a file the name of another, in its place.
+    static func rename(_ name: String, to other: String, in url: URL) throws(StoreError) {
+        let folder = try Folder(at: url, followsLink: true)
+        try folder.rename(name, to: other)
+        try folder.synchronize()
+    }
+
+    /// Removes a file; that it is gone already is no error.
+    static func remove(_ name: String, in url: URL) throws(StoreError) {
+        let folder = try Folder(at: url, followsLink: true)
+        try folder.remove(name)
+        try folder.synchronize()
+    }
+
+    /// Reads and decodes a file; `nil` when there is none.
+    ///
+    /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no JSON of that form.
+    static func read<Value: Decodable>(_ type: Value.Type, from url: URL) throws(StoreError) -> Value? {
+        guard let data = try data(of: url) else { return nil }
+        do {
+            return try JSONDecoder().decode(type, from: data)
+        } catch {
+            throw StoreError(.corrupt, "\(url.path) has a wrong form: \(error)")
+        }
+    }
+
+    static func data(of url: URL) throws(StoreError) -> Data? {
+        let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard opened >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            let isForbidden = errno == EACCES || errno == EPERM
+            let failure = Folder.failure("read", url.path)
+            throw isForbidden ? StoreError(.unreadable, failure.message) : failure
+        }
+        let file = FileHandle(fileDescriptor: opened, closeOnDealloc: true)
+        do {
+            return try file.readToEnd() ?? Data()
+        } catch {
+            throw StoreError(error, doing: "read \(url.path)")
+        }
+    }
+
+    private static func write(_ data: Data, to file: FileHandle, path: String) throws(StoreError) {
+        var done = 0
+        while done < data.count {
+            let count = data.withUnsafeBytes { Foundation.write(file.fileDescriptor, $0.baseAddress! + done, data.count - done) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Folder.failure("write", path) }
+            done += count
+        }
+        guard fsync(file.fileDescriptor) == 0 else { throw Folder.failure("make durable", path) }
+    }
+
+    /// Gives a file a name that nothing may have.
+    private static func name(_ temporary: String, _ name: String, in folder: borrowing Folder) throws(StoreError) {
+        if link("\(folder.path)/\(temporary)", "\(folder.path)/\(name)") == 0 { return try folder.remove(temporary) }
+        switch errno {
+        case EEXIST: throw StoreError(.cannotMove, "\(folder.path)/\(name) has just been made by another move")
+        // A file system without second names.
+        case EPERM, ENOTSUP, ENOSYS: try folder.rename(temporary, to: name)
+        default: throw Folder.failure("make the file", "\(folder.path)/\(name)")
+        }
+    }
+}

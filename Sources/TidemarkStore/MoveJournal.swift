@@ -1,0 +1,110 @@
+import Foundation
+
+/// What the target of a move says for as long as it may not count: `moving-from.json`. Specified in Documentation/Formats/move.md.
+///
+/// The source alone says whether the move has happened. So there is one moment, the renaming of one file there, before which the source
+/// is the container and after which the target is.
+struct MoveJournal: Codable, Equatable {
+    enum Step: String, Codable {
+        /// Files are being copied.
+        case copying
+        /// All are there, durable, and are read again.
+        case copied
+        /// The copy is whole and has a description; it counts as soon as the source says so.
+        case verified
+        /// The source is to count again.
+        case rollingBack
+    }
+
+    static let file = "moving-from.json"
+    static let version = 1
+
+    var version = Self.version
+    /// A number of the move's own.
+    let move: UUID
+    /// The container's.
+    let identity: UUID
+    let from: String
+    let to: String
+    let began: String
+    /// Whether the target's folder was made for it.
+    let madeFolder: Bool
+    var step: Step
+
+    /// The journal in a folder; `nil` when there is none.
+    static func read(in url: URL) throws(StoreError) -> MoveJournal? {
+        let file = url.appendingPathComponent(Self.file)
+        struct Version: Decodable { let version: Int }
+        guard let version = try DurableFile.read(Version.self, from: file)?.version else { return nil }
+        guard version <= Self.version else {
+            throw StoreError(
+                .newerFormat,
+                "\(file.path) has version \(version); this version of Tidemark reads up to \(Self.version). Update Tidemark")
+        }
+        return try DurableFile.read(MoveJournal.self, from: file)
+    }
+
+    func write(in url: URL, replaces: Bool = true) throws(StoreError) {
+        try DurableFile.write(self, to: url.appendingPathComponent(Self.file), replaces: replaces)
+    }
+
+    func remove(in url: URL) throws(StoreError) { try DurableFile.remove(Self.file, in: url) }
+
+    /// Makes sure that a folder is not the copy of a move that has not happened.
+    ///
+    /// - Throws: ``StoreError`` `incompleteCopy`.
+    /// - Complexity: One look for a file that is hardly ever there.
+    static func checkCounts(_ url: URL) throws(StoreError) {
+        guard let journal = try read(in: url) else { return }
+        let source = URL(fileURLWithPath: journal.from)
+        if let notice = try MovedNotice(in: source), notice.moved.move == journal.move { return }
+        let remedy = """
+            To finish the move: `tidemark store move \(journal.from) \(journal.to)`; to undo it, add --rollback
+            """
+        guard access(source.path, F_OK) == 0 else {
+            throw StoreError(
+                .incompleteCopy,
+                "\(url.path) is the copy of a move from \(journal.from), which is not to be seen from here, so whether it counts can't "
+                    + "be told. Put that back in its place; if it is gone for good, "
+                    + "`tidemark store move \(journal.from) \(url.path) --finish` makes the copy count if it is whole")
+        }
+        throw StoreError(
+            .incompleteCopy, "\(url.path) is the copy of a move that is not done: the container is at \(journal.from). \(remedy)")
+    }
+}
+
+/// What the `container.json` of a container says that has moved, and `moving-to.json` before: then it is what it will say.
+///
+/// It has no `identity` where a container's description has it: a program that does not know of moves takes it for no container.
+struct MovedNotice: Codable, Equatable {
+    struct Moved: Codable, Equatable {
+        let move: UUID
+        let to: String
+        let began: String
+        /// The old files stay until the move is finished explicitly.
+        let keepsSource: Bool
+        /// What `container.json` said before.
+        let container: ContainerDirectory.Description
+    }
+
+    static let draft = "moving-to.json"
+
+    var format = ContainerDirectory.format
+    let moved: Moved
+
+    init(_ moved: Moved) { self.moved = moved }
+
+    /// The notice in a folder; `nil` when there is none, as in a container that has not moved.
+    init?(in url: URL, file: String = "container.json") throws(StoreError) {
+        guard let data = try DurableFile.data(of: url.appendingPathComponent(file)),
+            let notice = try? JSONDecoder().decode(MovedNotice.self, from: data)
+        else { return nil }
+        self = notice
+    }
+
+    /// Makes sure that a `container.json` is no such notice.
+    static func check(_ data: Data, at url: URL) throws(StoreError) {
+        guard let notice = try? JSONDecoder().decode(MovedNotice.self, from: data) else { return }
+        throw StoreError(.moved, "the container that was at \(url.path) has moved to \(notice.moved.to); open it there")
+    }
+}

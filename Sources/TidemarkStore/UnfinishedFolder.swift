@@ -1,0 +1,96 @@
+import CTideCore
+import Foundation
+
+/// A container that is being made beside its place, hidden, and comes there whole.
+struct UnfinishedFolder: ~Copyable {
+    let url: URL
+    private let place: URL
+    /// Held while it is being made; that of its own store, so that nothing else comes to lie in it.
+    private let lock: StoreLock
+
+    /// Makes it; what an interrupted attempt for the same place has left is removed.
+    ///
+    /// - Throws: ``StoreError`` `busy` while another process makes one for the same place.
+    init(for place: URL) throws {
+        let parent = place.deletingLastPathComponent()
+        try Folder.make(parent, mode: 0o777)
+        let url = parent.appendingPathComponent(".\(place.lastPathComponent)\(Self.suffix)", isDirectory: true)
+        try Folder.make(url, mode: 0o700)
+        let lock = try StoreLock(at: url.appendingPathComponent("private.sqlite-lock"))
+        guard try lock.acquireIfFree() else {
+            throw StoreError(.busy, "another copy is just being made for \(place.path); try again when it is done")
+        }
+        try Self.empty(url)
+        (self.url, self.place) = (url, place)
+        self.lock = consume lock
+    }
+
+    /// Removes what interrupted attempts have left beside a place, for places whose names begin alike.
+    static func sweep(_ parent: URL, prefix: String) throws {
+        for entry in try Folder(at: parent, followsLink: true).entries() {
+            guard entry.kind == .folder, entry.name.hasPrefix(".\(prefix)"), entry.name.hasSuffix(Self.suffix) else { continue }
+            let url = parent.appendingPathComponent(entry.name, isDirectory: true)
+            let lock = try StoreLock(at: url.appendingPathComponent("private.sqlite-lock"))
+            guard try lock.acquireIfFree() else { continue }
+            try drop(url)
+        }
+    }
+
+    private static let suffix = ".unfinished"
+
+    /// Runs `body`, and removes everything if it fails.
+    borrowing func fill(_ body: (URL) throws -> Void) throws {
+        do {
+            try body(url)
+        } catch {
+            try? drop()
+            throw error
+        }
+    }
+
+    /// Gives it its place, where nothing may be.
+    borrowing func settle() throws {
+        // An empty folder is replaced, one that holds anything is not.
+        guard rename(url.path, place.path) == 0 else {
+            let failure = Folder.failure("make", place.path)
+            let isThere = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
+            try? drop()
+            throw isThere ? StoreError(.cannotMove, "\(place.path) is there already") : failure
+        }
+        try Folder(at: place.deletingLastPathComponent()).synchronize()
+    }
+
+    /// Exchanges it with what is at its place, which then lies where this did.
+    borrowing func replace() throws {
+        try Self.exchange(url, place)
+        try Folder(at: place.deletingLastPathComponent()).synchronize()
+    }
+
+    private static func exchange(_ copy: URL, _ place: URL) throws {
+        do {
+            try checked { tide_folders_exchange(copy.path, place.path, &$0) }
+        } catch {
+            guard error.code == .schema else { throw error }
+            // Not possible there: in two steps, with the old one beside until the new one is in its place.
+            let aside = copy.appendingPathExtension("old")
+            guard rename(place.path, aside.path) == 0, rename(copy.path, place.path) == 0, rename(aside.path, copy.path) == 0
+            else {
+                throw Folder.failure("replace", place.path)
+            }
+        }
+    }
+
+    borrowing func drop() throws { try Self.drop(url) }
+
+    private static func drop(_ url: URL) throws {
+        try Self.empty(url)
+        try DurableFile.remove("private.sqlite-lock", in: url)
+        try ContainerContents.removeIfEmpty(url)
+    }
+
+    /// Removes a container's files but for the lock.
+    private static func empty(_ url: URL) throws {
+        try DurableFile.remove(ContainerContents.description, in: url)
+        try ContainerContents.remove(from: url, keepsLocks: true)
+    }
+}
