@@ -46,7 +46,7 @@ public actor EditingContext {
         let record = RecordName(type: R.recordType, name: name)
         if let known = registered[record] { return try known.current(type) }
         for source in container.recordSources.all {
-            let loaded = try await source.database.read { db in try source.fetch(db, type, named: name) }
+            let loaded = try await source.read { db in try source.fetch(db, type, named: name) }
             guard let loaded else { continue }
             // Another call may have edited it meanwhile.
             return try register(loaded.record, loaded.state, scope: source.scope).current(type)
@@ -208,7 +208,7 @@ public actor EditingContext {
         var stale: Set<RecordName> = []
         for (name, known) in registered {
             guard let loaded = known.loaded, let source = container.recordSources.source(known.scope) else { continue }
-            let fresh = try await source.database.read { db in try loaded.refetch(db, source, name) }
+            let fresh = try await source.read { db in try loaded.refetch(db, source, name) }
             guard fresh?.state.version != loaded.state.version else { continue }
             stale.insert(name)
             guard registered[name]?.loaded?.state == loaded.state else { continue }

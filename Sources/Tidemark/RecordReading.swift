@@ -23,7 +23,7 @@ extension RecordReading {
     /// - Throws: ``StoreError``; `DecodingError` when the record can't be read as that type.
     public func fetch<R: Record>(_ type: R.Type, named name: String) async throws -> R? {
         for source in recordSources.all {
-            let record = try await source.database.read { db in try source.fetch(db, type, named: name)?.record }
+            let record = try await source.read { db in try source.fetch(db, type, named: name)?.record }
             if let record { return record }
         }
         return nil
@@ -42,7 +42,7 @@ extension RecordReading {
     ) async throws -> [R] {
         var parts: [[(R, [DatabaseValue])]] = []
         for source in recordSources.all {
-            let part = try await source.database.read { db in
+            let part = try await source.read { db in
                 try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit)
             }
             if !part.isEmpty { parts.append(part) }
@@ -55,7 +55,7 @@ extension RecordReading {
     public func count<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> Int {
         var sum = 0
         for source in recordSources.all {
-            sum += try await source.database.read { db in try source.count(db, type, where: predicate) }
+            sum += try await source.read { db in try source.count(db, type, where: predicate) }
         }
         return sum
     }

@@ -9,7 +9,8 @@ extension ContainerDirectory {
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `notFound` when it has no private store, or `io`.
     init(examining folder: borrowing Folder, at url: URL) throws(StoreError) {
-        try self.init(at: url, describedBy: Self.description(in: folder))
+        let place = ContainerPlace(of: url.appendingPathComponent("container.json"))
+        try self.init(at: url, describedBy: Self.description(in: folder), place: place)
         try Self.checkStore(in: folder, name: "\(DatabaseScope.private.name).sqlite")
     }
 

@@ -79,7 +79,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     public init(openingAt url: URL) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
         // Before it is read: what comes to its place afterwards is another.
-        place = ContainerPlace(of: file)
+        let place = ContainerPlace(of: file)
         let data: Data
         do {
             data = try Data(contentsOf: file)
@@ -95,13 +95,14 @@ public struct ContainerDirectory: Hashable, Sendable {
             let code: StoreError.Code = errno == EACCES || errno == EPERM ? .unreadable : .io
             throw StoreError(code, "cannot read \(file.path): \(error.localizedDescription)")
         }
-        try self.init(at: url, describedBy: data)
+        try self.init(at: url, describedBy: data, place: place)
     }
 
     /// The container at `url`, whose `container.json` holds `data`.
     ///
     /// - Throws: ``StoreError`` `notAStore` or `newerFormat`.
-    init(at url: URL, describedBy data: Data) throws(StoreError) {
+    init(at url: URL, describedBy data: Data, place: ContainerPlace) throws(StoreError) {
+        self.place = place
         let file = url.appendingPathComponent("container.json")
         struct Version: Codable { var format: Int }
         let decoder = JSONDecoder()

@@ -47,7 +47,7 @@ enum ReadOnlyDatabase {
         _ database: (any DatabaseReader)?, mayRepeat: () -> Bool = { true }, _ body: () throws -> Result
     ) throws -> Result {
         // What a snapshot has pinned does not come back.
-        guard !(database is DatabaseSnapshot) else { return try body() }
+        guard !(database is any DatabaseSnapshotReader) else { return try body() }
         var tries = 0
         while true {
             do {

@@ -25,6 +25,27 @@ package struct RecordSource: Sendable {
         self.schema = schema
     }
 
+    /// Reads in one transaction, on a thread of the reader's.
+    ///
+    /// - Parameter body: May be called again from its beginning, when others have made void what it read.
+    package func read<Result: Sendable>(_ body: @escaping @Sendable (Database) throws -> Result) async throws -> Result {
+        var tries = 0
+        while true {
+            do {
+                return try await database.read { db in
+                    let result = try body(db)
+                    try ReadOnlyDatabase.check(db)
+                    return result
+                }
+            } catch {
+                // What a snapshot has pinned does not come back.
+                guard ReadOnlyDatabase.isVoid(error), tries < 20, !(database is any DatabaseSnapshotReader) else { throw error }
+                tries += 1
+                (database as? DatabasePool)?.releaseMemoryEventually()
+            }
+        }
+    }
+
     /// The same store, through another reader.
     package func reading(_ database: any DatabaseReader) -> RecordSource {
         RecordSource(scope: scope, database: database, assets: assets, schema: schema)

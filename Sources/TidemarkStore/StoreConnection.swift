@@ -33,6 +33,7 @@ final class StoreConnection {
         do {
             (database, identity) = try lock.withLock(timeout: lockTimeout) {
                 // Before SQLite makes the file, and removes a log that belonged to another.
+                try container.checkPlace()
                 if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
                 let database = try Self.open(path, readsConcurrently: readsConcurrently)
                 let identity = try database.writeWithoutTransaction { db in
@@ -110,6 +111,8 @@ final class StoreConnection {
     ) throws(StoreError) -> Result {
         do {
             return try lock.withLock(timeout: lockTimeout) {
+                // While this waited the container may have moved: what is written to the old files nobody sees again.
+                try container.checkPlace()
                 let result = try database.writeWithoutTransaction { db in
                     var result: Result?
                     try db.inTransaction(base == nil ? .immediate : .deferred) {
@@ -125,7 +128,7 @@ final class StoreConnection {
             }
         } catch {
             forget()
-            throw StoreError(error, doing: what)
+            throw container.naming(StoreError(error, doing: what))
         }
     }
 
@@ -137,9 +140,12 @@ final class StoreConnection {
 
     func checkpoint() throws(StoreError) {
         do {
-            try lock.withLock(timeout: lockTimeout) { try checkpointLocked(truncate: true) }
+            try lock.withLock(timeout: lockTimeout) {
+                try container.checkPlace()
+                try checkpointLocked(truncate: true)
+            }
         } catch {
-            throw StoreError(error, doing: "checkpoint")
+            throw container.naming(StoreError(error, doing: "checkpoint"))
         }
     }
 

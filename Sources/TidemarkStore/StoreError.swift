@@ -67,7 +67,8 @@ public struct StoreError: Error, Sendable {
         switch code {
         case .busy, .changed: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted: .askThePerson
+        case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted:
+            .askThePerson
         case .historyTokenExpired: .reset
         default: .none
         }

@@ -82,7 +82,7 @@ public struct StoreReader: Sendable {
     }
 
     /// Whether it sees one pinned state of the store.
-    public var isSnapshot: Bool { database is DatabaseSnapshot }
+    public var isSnapshot: Bool { database is any DatabaseSnapshotReader }
 
     /// The record types of the store, with their fields.
     public func types() throws(StoreError) -> [RecordTypeSchema] {
