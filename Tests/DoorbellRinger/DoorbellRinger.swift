@@ -11,7 +11,11 @@ struct DoorbellRinger {
     let pause: UInt32
 
     static func main() throws {
-        // A test that fails leaves no process behind.
+        // A test that fails leaves no process behind. The thread that started this one may have had signals blocked.
+        var alarms = sigset_t()
+        sigemptyset(&alarms)
+        sigaddset(&alarms, SIGALRM)
+        sigprocmask(SIG_UNBLOCK, &alarms, nil)
         alarm(120)
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { exit(64) }
