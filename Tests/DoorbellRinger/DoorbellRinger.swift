@@ -11,7 +11,11 @@ struct DoorbellRinger {
     let pause: UInt32
 
     static func main() throws {
-        // A test that fails leaves no process behind.
+        // A test that fails leaves no process behind. The thread that started this one may have had signals blocked.
+        var alarms = sigset_t()
+        sigemptyset(&alarms)
+        sigaddset(&alarms, SIGALRM)
+        sigprocmask(SIG_UNBLOCK, &alarms, nil)
         alarm(120)
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { exit(64) }
@@ -118,9 +122,10 @@ struct DoorbellRinger {
     private func cost() throws {
         let doorbell = try Doorbell(container: container, role: .tool)
         doorbell.ring(transaction: 1, scope: .private)
-        let start = Self.now()
+        let (start, startOfWork) = (Self.now(), Self.now(CLOCK_THREAD_CPUTIME_ID))
         ringAll(doorbell)
-        print("a ring: \((Self.now() - start) / count) ns, \(count) rings")
+        let (time, work) = (Self.now() - start, Self.now(CLOCK_THREAD_CPUTIME_ID) - startOfWork)
+        print("a ring: \(work / count) ns of work, \(time / count) ns of time, \(count) rings")
     }
 
     /// Rings so often, so many microseconds apart, with the time as the transaction, and once in the other scope.
@@ -168,9 +173,9 @@ struct DoorbellRinger {
     }
 
     /// Nanoseconds of a clock that all processes share.
-    private static func now() -> Int64 {
+    private static func now(_ clock: clockid_t = CLOCK_MONOTONIC) -> Int64 {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
