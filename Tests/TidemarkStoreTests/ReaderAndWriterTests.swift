@@ -190,6 +190,20 @@ import TidemarkModel
         #expect(try reader.read(numbers) == [5003, 5003])
     }
 
+    @Test func `an index that nobody keeps up is not believed`() throws {
+        let scratch = try Scratch()
+        try save(scratch, 5)
+        let old = try Data(contentsOf: scratch[index])
+        try save(scratch, 3)
+        // Whole, and of another time.
+        let file = try FileHandle(forUpdating: scratch[index])
+        try file.write(contentsOf: old)
+        try file.close()
+        let before = try FileState(of: scratch.container)
+        #expect(try scratch.reader().read(numbers) == [8, 8])
+        #expect(try FileState(of: scratch.container) == before)
+    }
+
     @Test func `a pinned state stays while others write, and new reads go on`() async throws {
         let scratch = try Scratch()
         try save(scratch, 5)
