@@ -93,8 +93,6 @@ public struct StoreMover: Sendable {
                 return try complete(notice, places, explicitly: false, holding: locks)
             }
             let container = try ContainerDirectory(openingAt: places.source)
-            // The move that has brought it here was interrupted at its very end.
-            try DurableFile.remove(MoveJournal.file, in: places.source)
             let copy = try ContainerCopy(of: container, mayLink: true)
             let there = try MoveTarget(places, identity: container.description.identity)
             try MovePlan(places, copy: copy, target: there).check()

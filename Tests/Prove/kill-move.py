@@ -141,7 +141,7 @@ def main():
         source, target = target, source
         kills = done = undone = 0
         while kills < options.kills:
-            if moves.kill_after(source, target, length * drawn.uniform(0.01, 1)):
+            if moves.kill_after(source, target, length * drawn.uniform(0.01, 1.2)):
                 kills += 1
                 there = moves.check([source, target], wanted, f"after {kills} kills (seed {seed})")
                 if there == source and drawn.random() < 0.2:

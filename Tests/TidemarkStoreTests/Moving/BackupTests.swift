@@ -88,6 +88,8 @@ import TidemarkStore
             }
             return count
         }()
+        // Whatever happens, or it would go on for ever.
+        defer { isDone.withLock { $0 = true } }
         for number in 0..<6 {
             let result = try await tool.run([
                 "store", "backup", movable.source.path, movable.scratch["\(number).tidemark"].path, "--json",

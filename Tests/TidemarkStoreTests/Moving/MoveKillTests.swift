@@ -135,6 +135,22 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == movable.state)
     }
 
+    @Test func `a container whose move was killed right after the switch moves on, and back`() async throws {
+        let movable = try await MovableContainer()
+        try await killed(move(movable), at: .switched)
+        let third = movable.source.deletingLastPathComponent().appendingPathComponent("Third.tidemark")
+        #expect(try await tool.run(["store", "move", movable.target.path, third.path]).status == 0)
+        #expect(try MovableContainer.state(of: third) == movable.state)
+        #expect(try movable.open() == [])
+        let back = try await tool.run(["store", "move", third.path, movable.target.path])
+        #expect(back.status == 0, "\(back.errors)")
+        #expect(try movable.open() == [movable.target])
+        // The old files of the first move are still to be deleted.
+        #expect(try await tool.run(move(movable)).status == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: movable.source.path) == ["container.json"])
+        #expect(try movable.open() == [movable.target])
+    }
+
     @Test func `an asset that an interrupted move has left damaged is copied again`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .copied)
