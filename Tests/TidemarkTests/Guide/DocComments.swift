@@ -1,0 +1,50 @@
+import Foundation
+import Tidemark
+import TidemarkModel
+
+/// The examples of the doc comments in `Sources/Tidemark`. Not run.
+extension Guide {
+    static func asset(_ photo: URL, of destination: inout Destination) throws -> Data? {
+        destination.image = Asset(fileURL: photo) // taken in when the record is saved
+        let data = try destination.image?.data() // of a record that was fetched
+        return data
+    }
+
+    static func changes(
+        _ journal: PersistentContainer, since savedToken: ContainerToken, show: ([RecordName]) -> Void
+    ) async throws {
+        for try await change in journal.changes(since: savedToken) {
+            show(change.changes.map(\.record))
+        }
+    }
+
+    static func context(_ journal: PersistentContainer) async throws -> SaveResult {
+        let context = journal.newContext()
+        var senja = try await context.fetch(Destination.self, named: "senja")!
+        senja.caption = "Senja in winter"
+        try await context.update(senja)
+        let result = try await context.save() // result.conflicts tells what others had changed
+        return result
+    }
+
+    static func container(_ photo: URL) async throws -> [Destination] {
+        let journal = try PersistentContainer(named: "Journal")
+        try await journal.save(Destination(caption: "Senja", image: Asset(fileURL: photo)))
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+        return newest
+    }
+
+    static func readOnly(show: ([Destination]) -> Void, reload: (ContainerChange) -> Void) async throws {
+        let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
+        let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
+        for try await change in journal.changes() { reload(change) }
+        show(newest)
+    }
+
+    static func predicates(_ journal: PersistentContainer, lastWeek: Date) async throws -> [[Destination]] {
+        let recent = try await journal.fetchAll(
+            Destination.self, where: .field("createdAt") > lastWeek && .field("caption").contains("fjord"))
+        let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
+        return [recent, by]
+    }
+}

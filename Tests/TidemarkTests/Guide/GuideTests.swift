@@ -1,0 +1,344 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: what the guides show compiles, and does what they say.
+/// Method: their blocks of Swift are looked up in the sources of this folder, whose functions run against real containers.
+@Suite struct GuideTests {
+    typealias Destination = Guide.Destination
+
+    static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+    static let articles = repository.appendingPathComponent("Sources/Tidemark/Tidemark.docc")
+    static let readMe = repository.appendingPathComponent("README.md")
+
+    /// Examples of doc comments that can't stand in a source as they are.
+    static let exempt: Set<String> = [
+        // The result is not used.
+        "let before = try journal.snapshot()",
+        // `nil` has no type.
+        #"try await journal.updateAll(Destination.self, where: .field("rating") == nil, set: ["rating": 3])"#,
+    ]
+
+    private static func files(in folder: URL, _ pathExtension: String) throws -> [URL] {
+        try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+            .filter { $0.pathExtension == pathExtension }
+    }
+
+    private static func missing(_ examples: [SwiftExample]) throws -> [SwiftExample] {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let sources = try files(in: folder, "swift").map { try SwiftExample.lines(of: $0) }
+        return examples.filter { example in !sources.contains { example.isFound(in: $0) } }
+    }
+
+    // What is written
+
+    @Test func `every block of Swift in the guides and the README stands in a source that is compiled`() throws {
+        let articles = try Self.files(in: Self.articles, "md").flatMap { try SwiftExample.all(in: $0) }
+        // A manifest is no source; it is looked at below.
+        let readMe = try SwiftExample.all(in: Self.readMe).filter { !$0.first.hasPrefix("// swift-tools-version") }
+        #expect(articles.count > 15 && readMe.count == 2)
+        #expect(try Self.missing(articles + readMe) == [])
+    }
+
+    @Test func `every example in the doc comments of the facade does, too`() throws {
+        let examples = try Self.files(in: Self.repository.appendingPathComponent("Sources/Tidemark"), "swift")
+            .flatMap { try SwiftExample.all(in: $0) }
+        #expect(examples.count > 7)
+        #expect(try Self.missing(examples.filter { !Self.exempt.contains($0.first) }) == [])
+    }
+
+    @Test func `the README's manifests name products that there are`() throws {
+        let manifest = try SwiftExample.lines(of: Self.repository.appendingPathComponent("Package.swift"))
+        let shown = try SwiftExample.all(in: Self.readMe).filter { $0.first.hasPrefix("// swift-tools-version") }
+        #expect(shown.count == 2)
+        for line in shown.flatMap(\.paragraphs).joined() {
+            for product in line.matches(of: /\.product\(name: "(\w+)", package: "tidemark"\)/) {
+                #expect(manifest.contains { $0.hasPrefix(".library(name: \"\(product.1)\"") }, "\(product.1)")
+            }
+            if line.hasPrefix("platforms:") || line.hasPrefix("// swift-tools") { #expect(manifest.contains(line), "\(line)") }
+        }
+    }
+
+    @Test func `every article that is linked to is there, and the first page links to all`() throws {
+        let articles = try Self.files(in: Self.articles, "md")
+        let names = Set(articles.map { $0.deletingPathExtension().lastPathComponent })
+        for article in articles {
+            let text = try String(contentsOf: article, encoding: .utf8)
+            let linked = Set(text.matches(of: /<doc:(\w+)>/).map { String($0.1) })
+            #expect(linked.subtracting(names) == [])
+            if article.lastPathComponent == "Tidemark.md" { #expect(linked == names.subtracting(["Tidemark"])) }
+        }
+    }
+
+    // What it does: Coming from Core Data
+
+    @Test func `records are added, fetched, counted and edited`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        let photo = try scratch.write(Picture.png(1), to: "senja.png")
+        let senja = try #require(try await Guide.add(photo, to: journal))
+        try await journal.save([
+            Destination(caption: "A fjord", rating: 4), Destination(caption: "Another fjord", rating: 5),
+            Destination(caption: "A fjord in the rain", rating: 1),
+        ])
+        let found = try await Guide.fetch(journal)
+        #expect(Set(found.newest) == ["Senja", "A fjord", "Another fjord", "A fjord in the rain"])
+        #expect(found.good == ["Another fjord", "A fjord"])
+        #expect(found.unrated == 1)
+        #expect(try await Guide.average(journal) == 10.0 / 3)
+        let result = try #require(try await Guide.edit(senja, in: journal))
+        #expect(result.counts == ChangeCounts(updated: 1))
+        #expect(try await journal.fetch(Destination.self, id: senja.id)?.caption == "Senja in winter")
+    }
+
+    @Test func `a save that must not lose anything tells the conflict, and goes on top of what others saved`() async throws {
+        let journal = try Scratch().journal()
+        var theirs = Destination(caption: "Senja", rating: 1)
+        try await journal.save(theirs)
+        let senja = theirs
+        theirs.rating = 2
+        theirs.details = "theirs"
+        let saved = theirs
+        var told: [RecordMerge.Unresolved] = []
+        try await Guide.editOrTell(senja, in: journal, meanwhile: { try await journal.save(saved) }, tell: { told.append($0) })
+        #expect(told.map(\.fields) == [["rating"]])
+        let versions = try #require(told.first)
+        #expect(
+            [versions.ancestor, versions.local, versions.store].map { $0?.values["rating"] } == [.int64(1), .int64(5), .int64(2)])
+        let now = try #require(try await journal.fetch(Destination.self, id: senja.id))
+        #expect(now.rating == 5 && now.details == "theirs")
+    }
+
+    @Test func `batches name the records, and history has them`() async throws {
+        let journal = try Scratch().journal()
+        let token = try journal.history().historyToken()
+        let many = [Destination(caption: "a", rating: 1), Destination(caption: "b", rating: 2), Destination(caption: "c")]
+        let names = many.map(\.recordName)
+        let changed = try await Guide.batches(journal, many)
+        #expect(changed.map(Set.init) == [[names[2]], [names[0], names[1]]])
+        let next = try await Guide.history(journal, since: token)
+        #expect(try journal.history().changes(since: next).transactions == [])
+        #expect(
+            try journal.history().transactions().map { [$0.inserted, $0.updated, $0.deleted] }.reversed() == [
+                [3, 0, 0], [0, 1, 0], [0, 0, 2],
+            ])
+    }
+
+    @Test func `a deletion is undone, and takes along what refers to the record where it is told to`() async throws {
+        let journal = try Scratch().journal()
+        let senja = Destination(caption: "Senja", rating: 5)
+        try await journal.save(senja)
+        let visits = [Guide.Visit(destination: Reference(senja)), Guide.Visit(destination: Reference("elsewhere"))]
+        try await journal.save(visits)
+        try await Guide.deleteAndUndo(senja, in: journal)
+        #expect(try await journal.fetch(Destination.self, id: senja.id)?.rating == 5)
+        try await Guide.deleteWithVisits(senja.recordName, in: journal)
+        #expect(try await journal.count(Destination.self) == 0)
+        #expect(try await journal.fetchAll(Guide.Visit.self).map(\.id) == [visits[1].id])
+        #expect(try journal.history().transactions(limit: 1).map(\.deleted) == [2])
+    }
+
+    @Test func `a type's policy can have one for each field`() async throws {
+        let journal = try Scratch().journal()
+        var mine = Guide.Visit(destination: Reference("senja"), nights: 1)
+        try await journal.save(mine)
+        let context = journal.newContext()
+        _ = try await context.fetch(Guide.Visit.self, named: mine.recordName)
+        var theirs = mine
+        (theirs.nights, theirs.notes) = (4, "theirs")
+        try await journal.save(theirs)
+        (mine.nights, mine.notes) = (2, "mine")
+        try await context.update(mine)
+        try await context.save()
+        let visit = try #require(try await journal.fetch(Guide.Visit.self, id: mine.id))
+        #expect(visit.nights == 4 && visit.notes == "mine")
+    }
+
+    @Test func `blank captions and edits without a change are refused, and records of one unique key become one`() async throws {
+        let journal = try Scratch().journal()
+        await #expect(throws: ValidationError.self) { try await journal.save(Destination(caption: " ")) }
+        let senja = Destination(createdAt: Date(timeIntervalSince1970: 1_700_000_000), caption: "Senja")
+        try await journal.save(senja)
+        await #expect(throws: ValidationError("nothing was changed")) { try await journal.save(senja) }
+        try await journal.save([Guide.Tag(word: "fjord"), Guide.Tag(word: "fjord"), Guide.Tag(word: "ice")])
+        #expect(Set(try await journal.fetchAll(Guide.Tag.self).map(\.word)) == ["fjord", "ice"])
+        #expect(try await journal.count(Guide.Tag.self) == 2)
+    }
+
+    @Test func `a property that is added has to be optional, and its type stays`() async throws {
+        enum Next {
+            struct Destination: Tidemark.Record, Identifiable {
+                var id = UUID()
+                var caption: String
+                var altitude: Double?
+            }
+        }
+        enum Stricter {
+            struct Destination: Tidemark.Record, Identifiable {
+                var id = UUID()
+                var altitude = 0.0
+            }
+        }
+        enum Other {
+            struct Destination: Tidemark.Record, Identifiable {
+                var id = UUID()
+                var caption = 1
+            }
+        }
+        let journal = try Scratch().journal()
+        let senja = Destination(caption: "Senja")
+        try await journal.save(senja)
+        #expect(try await journal.fetch(Next.Destination.self, id: senja.id)?.altitude == nil)
+        await #expect(throws: DecodingError.self) { try await journal.fetch(Stricter.Destination.self, id: senja.id) }
+        try await journal.save(Next.Destination(id: senja.id, caption: "Senja", altitude: 12))
+        #expect(try await journal.fetch(Stricter.Destination.self, id: senja.id)?.altitude == 12)
+        await #expect(throws: StoreError(.schema, "")) { try await journal.save(Other.Destination()) }
+    }
+
+    @Test func `a name is unique whatever the type, and saves of a container count as they are`() async throws {
+        struct Place: Tidemark.Record {
+            var id: String
+            var recordName: String { id }
+        }
+        let journal = try Scratch().journal(mergePolicy: .error)
+        let senja = Destination(caption: "Senja")
+        try await journal.save(senja)
+        await #expect(throws: StoreError(.invalid, "")) { try await journal.save(Place(id: senja.recordName)) }
+        try await journal.save(Destination(id: senja.id, caption: "Senja, anew"))
+        #expect(try await journal.fetch(Destination.self, id: senja.id)?.caption == "Senja, anew")
+    }
+
+    @Test func `a context's fetch does not find what is only inserted there, nor by edits that are only there`() async throws {
+        let journal = try Scratch().journal()
+        try await journal.save(Destination(caption: "stored"))
+        let context = journal.newContext()
+        let new = Destination(caption: "new")
+        await context.insert(new)
+        #expect(try await context.fetchAll(Destination.self).map(\.caption) == ["stored"])
+        #expect(try await context.fetch(Destination.self, named: new.recordName) == new)
+        var edited = try #require(try await context.fetchAll(Destination.self).first)
+        edited.caption = "edited"
+        try await context.update(edited)
+        #expect(try await context.fetchAll(Destination.self, where: .field("caption") == "stored").map(\.caption) == ["edited"])
+        #expect(try await context.fetchAll(Destination.self, where: .field("caption") == "edited") == [])
+    }
+
+    // One container, two stores
+
+    @Test(.timeLimit(.minutes(1))) func `both stores are read as one, followed, and pinned`() async throws {
+        let journal = try Scratch().journal()
+        let list = await Guide.DestinationList()
+        let both = await Guide.DestinationList()
+        let following = [Task { try await list.follow(journal) }, Task { try await both.followBothStores(journal) }]
+        let all = try await Guide.useBothStores(journal)
+        #expect(Set(all.map(\.caption)) == ["Senja", "Ada's Lofoten"])
+        while await list.destinations.map(\.caption) != ["Senja"] { await Task.yield() }
+        while await both.destinations.count != 2 { await Task.yield() }
+        let (count, newest) = try await Guide.pin(journal)
+        #expect(count == 2 && newest.map(\.id) == all.map(\.id))
+        for task in following { task.cancel() }
+        for task in following { _ = await task.result }
+    }
+
+    // Reading from a widget
+
+    @Test(.timeLimit(.minutes(1))) func `a widget finds the container, reads it and hears of changes`() async throws {
+        let scratch = try Scratch()
+        let place = scratch["Library/store/Journal.tidemark"]
+        try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+        let app = try PersistentContainer(directory: ContainerDirectory(openingOrCreatingAt: place))
+        try await app.save(
+            (0..<5).map { n in
+                Destination(
+                    createdAt: Date(timeIntervalSince1970: Double(n)), caption: "\(n)", image: Asset(data: Picture.png(n)))
+            })
+        let group = StoreLocation.directory(scratch["elsewhere"])
+        let journal = try #require(try Guide.find(group, under: scratch.url))
+        let pictures = try await Guide.newest(journal).map { try $0.map { try Data(contentsOf: $0) } }
+        #expect(pictures == [4, 3, 2].map { Picture.png($0) })
+        let token = try #require(try Guide.hasChanged(journal, since: nil))
+        #expect(try Guide.hasChanged(journal, since: token) == nil)
+        let (heard, continuation) = AsyncStream.makeStream(of: Set<String>.self)
+        let following = Task { try await Guide.follow(journal) { continuation.yield(Set($0.changes.map(\.record.name))) } }
+        // Each is another record: the follower may begin after some of them.
+        let saving = Task {
+            for n in 0..<Int.max where !Task.isCancelled {
+                try await app.save(Destination(caption: "new \(n)"))
+                await Task.yield()
+            }
+        }
+        for await names in heard {
+            #expect(names.count == 1)
+            break
+        }
+        saving.cancel()
+        try? await saving.value
+        following.cancel()
+        _ = await following.result
+        #expect(try Guide.hasChanged(journal, since: token) != nil)
+    }
+
+    // App and extension
+
+    @Test(.timeLimit(.minutes(1))) func `an app hears what its extension commits, and goes on where it left off`() async throws {
+        let scratch = try Scratch()
+        let app = try scratch.journal()
+        let shareExtension = try PersistentContainer(directory: app.directory, author: "share extension", role: .extension)
+        let tokenFile = scratch["token"]
+        let (bad, good) = (Destination(caption: "bad", rating: 1), Destination(caption: "good", rating: 5))
+        try await app.save([bad, good])
+        let context = app.newContext()
+        _ = try await context.fetchAll(Destination.self)
+        // What came before it ever followed is not told.
+        try JSONEncoder().encode(app.historyToken()).write(to: tokenFile)
+
+        // While it does not listen.
+        #expect(try await Guide.clearUp(shareExtension) == [bad.recordName])
+        var edited = good
+        edited.caption = "better"
+        try await shareExtension.save(edited)
+        try await app.save(Destination(caption: "its own"))
+        #expect(
+            try await Guide.refresh(context) == [
+                RecordName(type: "Destination", name: bad.recordName), RecordName(type: "Destination", name: good.recordName),
+            ])
+        #expect(try await context.fetch(Destination.self, named: good.recordName)?.caption == "better")
+
+        let (heard, continuation) = AsyncStream.makeStream(of: ContainerChange.self)
+        let following = Task {
+            try await Guide.follow(app, from: tokenFile, show: { continuation.yield($0) }, showEverything: {})
+            continuation.finish()
+        }
+        var changes: [ContainerChange] = []
+        for await change in heard {
+            changes.append(change)
+            if changes.count == 2 { break }
+        }
+        following.cancel()
+        try await following.value
+        #expect(changes.map(\.transaction.author) == ["share extension", "share extension"])
+        #expect(changes.map(\.origin) == [.anotherProcess, .anotherProcess])
+        #expect(changes.map { Guide.names($0).0 } == [[bad.recordName], []])
+        #expect(changes.map { Guide.names($0).1 } == [[], [good.recordName]])
+    }
+
+    @Test func `whoever comes back after a purge starts anew`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        let tokenFile = scratch["token"]
+        try await journal.save(Destination(caption: "a"))
+        try JSONEncoder().encode(journal.historyToken()).write(to: tokenFile)
+        try await journal.save(Destination(caption: "b"))
+        try await journal.save(Destination(caption: "c"))
+        try await journal.purgeHistory(olderThan: .zero, keepingAtLeast: .zero)
+        var isStartedAnew = false
+        try await Guide.follow(journal, from: tokenFile, show: { _ in }, showEverything: { isStartedAnew = true })
+        #expect(isStartedAnew)
+        #expect(!FileManager.default.fileExists(atPath: tokenFile.path))
+    }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import Observation
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+
+/// The code of `TwoStores.md`.
+extension Guide {
+    static func useBothStores(_ journal: PersistentContainer) async throws -> [Destination] {
+        try await journal.save(Destination(caption: "Senja"))
+        try await journal.save(Destination(caption: "Ada's Lofoten"), in: .shared)
+        let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
+
+        return all
+    }
+
+    @MainActor @Observable
+    final class DestinationList {
+        private(set) var destinations: [Destination] = []
+
+        func followBothStores(_ journal: PersistentContainer) async throws {
+            let newestFirst = [RecordSort.descending("createdAt")]
+            // First the place in history, then the records: what comes in between is told.
+            let token = try journal.historyToken()
+            destinations = try await journal.fetchAll(Destination.self, sortedBy: newestFirst)
+            for try await _ in journal.changes(since: token, withOwn: true) {
+                destinations = try await journal.fetchAll(Destination.self, sortedBy: newestFirst)
+            }
+        }
+
+        func follow(_ journal: PersistentContainer) async throws {
+            let newestFirst = [RecordSort.descending("createdAt")]
+            for try await destinations in journal.observe(Destination.self, sortedBy: newestFirst) {
+                self.destinations = destinations
+            }
+        }
+    }
+
+    static func pin(_ journal: PersistentContainer) async throws -> (Int, [Destination]) {
+        let pinned = try journal.snapshot()
+        let count = try await pinned.count(Destination.self)
+        let newest = try await pinned.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
+
+        return (count, newest)
+    }
+}
