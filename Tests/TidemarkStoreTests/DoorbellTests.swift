@@ -7,7 +7,7 @@ import TidemarkStore
 
 /// Goal: whoever listens is told of each commit of others, never of their own, whatever becomes of the folder. Method: real
 /// processes that ring and listen, and real folders that are moved and removed.
-@Suite(.timeLimit(.minutes(2))) struct DoorbellTests {
+@Suite(.timeLimit(.minutes(10))) struct DoorbellTests {
     private let scratch: Scratch
     private let container: ContainerDirectory
 

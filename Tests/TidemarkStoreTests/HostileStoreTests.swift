@@ -163,7 +163,7 @@ import TidemarkTransfer
                 """, saying: ["verify"], words: "the view _Destination"),
     ]
 
-    @Test(.timeLimit(.minutes(1)), arguments: damages)
+    @Test(.timeLimit(.minutes(10)), arguments: damages)
     func `what is wrong with a store is said, and nothing traps`(damage: Damage) async throws {
         let scratch = try await container()
         try execute(scratch, damage.sql)
@@ -179,7 +179,7 @@ import TidemarkTransfer
     }
 
     @Test(
-        .timeLimit(.minutes(1)),
+        .timeLimit(.minutes(10)),
         arguments: [
             ("tide_types", "UPDATE tide_types SET name = x'ff00', forgotten_rows = 'x'"),
             ("tide_fields", "UPDATE tide_fields SET ordinal = 'x' || ordinal, type = 'x'"),

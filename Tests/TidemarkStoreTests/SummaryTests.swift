@@ -60,7 +60,7 @@ import TidemarkTransfer
     }
 
     #if os(Linux)
-        @Test(.timeLimit(.minutes(1))) func `a store that another process has open is told`() async throws {
+        @Test(.timeLimit(.minutes(10))) func `a store that another process has open is told`() async throws {
             let scratch = try Scratch()
             let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
             _ = try RecordStore(container: container)

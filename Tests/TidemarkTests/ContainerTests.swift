@@ -253,7 +253,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Destination.self) == [])
     }
 
-    @Test(.timeLimit(.minutes(1))) func `observations follow this process and others`() async throws {
+    @Test(.timeLimit(.minutes(10))) func `observations follow this process and others`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         // Another opening stands for another process: it has a doorbell of its own.

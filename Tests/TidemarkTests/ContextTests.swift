@@ -221,7 +221,7 @@ import TidemarkStore
         #expect(try stored.image?.data() == picture)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(10)))
     func `a context that merges automatically follows this process and others`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
