@@ -67,7 +67,7 @@ struct UnfinishedFolder: ~Copyable {
     }
 
     private static func exchange(_ copy: URL, _ place: URL) throws {
-        do {
+        do throws(StoreError) {
             try checked { tide_folders_exchange(copy.path, place.path, &$0) }
         } catch {
             guard error.code == .schema else { throw error }

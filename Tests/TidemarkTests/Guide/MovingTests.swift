@@ -44,7 +44,8 @@ import TidemarkStore
         let plan = try Guide.rehearse(from: old, to: new)
         #expect(plan.reasonsAgainst == [] && plan.assets == 1)
         try await Guide.moveCarefully(from: old, to: new) { journal in
-            #expect(try await journal.count(Guide.Destination.self) == 1)
+            let count = try await journal.count(Guide.Destination.self)
+            #expect(count == 1)
             return isGood
         }
         let place = isGood ? new : old
