@@ -97,7 +97,8 @@ import TidemarkStore
     }
 
     @Test func `a save that must not lose anything tells the conflict, and goes on top of what others saved`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         var theirs = Destination(caption: "Senja", rating: 1)
         try await journal.save(theirs)
         let senja = theirs
@@ -115,7 +116,8 @@ import TidemarkStore
     }
 
     @Test func `batches name the records, and history has them`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         let token = try journal.history().historyToken()
         let many = [Destination(caption: "a", rating: 1), Destination(caption: "b", rating: 2), Destination(caption: "c")]
         let names = many.map(\.recordName)
@@ -130,7 +132,8 @@ import TidemarkStore
     }
 
     @Test func `a deletion is undone, and takes along what refers to the record where it is told to`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         let senja = Destination(caption: "Senja", rating: 5)
         try await journal.save(senja)
         let visits = [Guide.Visit(destination: Reference(senja)), Guide.Visit(destination: Reference("elsewhere"))]
@@ -144,7 +147,8 @@ import TidemarkStore
     }
 
     @Test func `a type's policy can have one for each field`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         var mine = Guide.Visit(destination: Reference("senja"), nights: 1)
         try await journal.save(mine)
         let context = journal.newContext()
@@ -160,7 +164,8 @@ import TidemarkStore
     }
 
     @Test func `blank captions and edits without a change are refused, and records of one unique key become one`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         await #expect(throws: ValidationError.self) { try await journal.save(Destination(caption: " ")) }
         let senja = Destination(createdAt: Date(timeIntervalSince1970: 1_700_000_000), caption: "Senja")
         try await journal.save(senja)
@@ -190,7 +195,8 @@ import TidemarkStore
                 var caption = 1
             }
         }
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         let senja = Destination(caption: "Senja")
         try await journal.save(senja)
         #expect(try await journal.fetch(Next.Destination.self, id: senja.id)?.altitude == nil)
@@ -214,7 +220,8 @@ import TidemarkStore
     }
 
     @Test func `a context's fetch does not find what is only inserted there, nor by edits that are only there`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         try await journal.save(Destination(caption: "stored"))
         let context = journal.newContext()
         let new = Destination(caption: "new")
@@ -231,7 +238,8 @@ import TidemarkStore
     // One container, two stores
 
     @Test(.timeLimit(.minutes(10))) func `both stores are read as one, followed, and pinned`() async throws {
-        let journal = try Scratch().journal()
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
         let list = await Guide.DestinationList()
         let both = await Guide.DestinationList()
         let following = [Task { try await list.follow(journal) }, Task { try await both.followBothStores(journal) }]
