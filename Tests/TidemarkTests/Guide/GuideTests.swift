@@ -211,7 +211,8 @@ import TidemarkStore
             var id: String
             var recordName: String { id }
         }
-        let journal = try Scratch().journal(mergePolicy: .error)
+        let scratch = try Scratch()
+        let journal = try scratch.journal(mergePolicy: .error)
         let senja = Destination(caption: "Senja")
         try await journal.save(senja)
         await #expect(throws: StoreError(.invalid, "")) { try await journal.save(Place(id: senja.recordName)) }
