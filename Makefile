@@ -46,6 +46,11 @@ prove: build ## Kills imports and moves at many random moments and compares the 
 	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 	Tests/Prove/kill-move.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 
+.PHONY: prove-readers
+prove-readers: deps ## Lets processes read a store while another saves and is killed, and looks at their system calls
+	swift build -c release --product store-probe
+	Tests/Prove/readers.py --probe .build/release/store-probe
+
 .PHONY: format
 format: ## Formats the Swift sources in place
 	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift

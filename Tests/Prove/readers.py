@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Lets processes read a store while another saves to it, and proves that they change nothing, see all and keep nobody waiting.
 
-1. A writer saves, at a rate, without readers, and then with some that read all the time, one of them opening the store anew for
+1. A writer saves, at a rate, without readers, and then with some that read over and over, one of them opening the store anew for
    each read. No reader may meet an error, or a state that no transaction left.
-2. One reader is watched by strace: no system call of it may write to, make, remove, rename, lock for writing, or change the
+2. The writer is watched by strace, with readers beside it: no lock that it needs may be refused.
+3. A reader is watched by strace: no system call of it may write to, make, remove, rename, lock for writing, or change the
    attributes of any file of the store.
-3. The writer is killed with SIGKILL, again and again; a reader, as root and as nobody, must then see what was acknowledged, and
+4. The writer is killed with SIGKILL, again and again; a reader, as root and as nobody, must then see what was acknowledged, and
    leave every file as it was.
-4. A store of a size is made, and opened many times.
+5. A store of a size is made, and opened many times.
 """
 
 import argparse
@@ -61,8 +62,18 @@ class Run:
         return finish(self.start(*arguments))
 
     def write(self, container):
-        count = int(self.options.rate * self.options.seconds)
-        return self.start("write", container, "--count", count, "--rate", self.options.rate)
+        rate = self.options.rate / self.options.each
+        count = int(rate * self.options.seconds)
+        return self.start("write", container, "--count", count, "--rate", rate, "--each", self.options.each)
+
+    def read(self, container, seconds):
+        readers = [self.start("read", container, "--seconds", seconds, "--pause", self.options.pause,
+                              *(["--reopens"] if number == 0 else [])) for number in range(self.options.readers)]
+        found = [finish(reader) for reader in readers]
+        for reader in found:
+            if reader["problems"]:
+                fail(f"a reader met {reader['problems']}")
+        return found
 
     # While a writer saves
 
@@ -71,25 +82,34 @@ class Run:
         self.probe("write", container, "--count", 1)
         alone = finish(self.write(container))
         writer = self.write(container)
-        readers = [self.start("read", container, "--seconds", self.options.seconds - 1, *(["--reopens"] if number == 0 else []))
-                   for number in range(self.options.readers)]
-        found = [finish(reader) for reader in readers]
+        found = self.read(container, self.options.seconds - 1)
         beside = finish(writer)
-        for reader in found:
-            if reader["problems"]:
-                fail(f"a reader met {reader['problems']}")
         reads = sum(reader["reads"] for reader in found)
         print(f"{self.options.readers} readers: {reads} reads, no problem; slowest {max(r['slowest'] for r in found):.1f} ms")
         for name, writer in [("alone", alone), ("with readers", beside)]:
-            print(f"writer {name}: {writer['saved'] / writer['seconds']:.0f} saves a second, p50 {writer['p50']:.2f} ms, "
-                  f"p99 {writer['p99']:.2f} ms, slowest {writer['slowest']:.1f} ms", flush=True)
+            rate = writer["saved"] / writer["seconds"]
+            print(f"writer {name}: {rate * self.options.each:.0f} records in {rate:.0f} saves a second, "
+                  f"p50 {writer['p50']:.2f} ms, p99 {writer['p99']:.2f} ms, slowest {writer['slowest']:.1f} ms", flush=True)
 
     # Under strace
 
-    def watch(self):
-        if not shutil.which("strace"):
-            print("no strace here: system calls not looked at")
-            return
+    def watch_writer(self):
+        """The writer must get each lock that it asks for at once; those of read marks that are in use it does without."""
+        container = self.folder / "waiting"
+        self.probe("write", container, "--count", 1)
+        log = self.folder / "strace-writer"
+        writer = self.start("write", container, "--count", 1500, "--checkpoints", before=[
+            "strace", "-f", "-qq", "-e", "trace=fcntl,flock", "-o", str(log)])
+        self.read(container, 2)
+        finish(writer)
+        lines = log.read_text(errors="replace").splitlines()
+        asked = [line for line in lines if "F_SETLK" in line and "l_type=F_WRLCK" in line or "LOCK_EX" in line]
+        refused = [line for line in asked if " = -1 " in line and not re.search(r"l_start=12[3-7]", line)]
+        if refused:
+            fail(f"the writer did not get a lock: {refused[0]}")
+        print(f"strace: the writer asked for {len(asked)} exclusive locks, and got each but those of read marks in use", flush=True)
+
+    def watch_reader(self):
         container = self.folder / "watched"
         self.probe("write", container, "--count", 200)
         calls = findings = 0
@@ -190,9 +210,11 @@ class Run:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program store-probe")
-    parser.add_argument("--rate", type=float, default=2000, help="saves a second (2,000)")
+    parser.add_argument("--rate", type=float, default=2000, help="records that are saved a second (2,000)")
+    parser.add_argument("--each", type=int, default=10, help="records of a save (10)")
     parser.add_argument("--seconds", type=float, default=10, help="how long the writer saves (10)")
     parser.add_argument("--readers", type=int, default=4, help="processes that read (4)")
+    parser.add_argument("--pause", type=int, default=10, help="milliseconds from a read to the next (10)")
     parser.add_argument("--kills", type=int, default=50, help="how often to kill the writer (50)")
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the store to be opened (1,000); 0 for none")
     parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
@@ -203,7 +225,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tidemark-readers-", dir=options.folder) as name:
         run = Run(options, pathlib.Path(name))
         run.share()
-        run.watch()
+        if shutil.which("strace"):
+            run.watch_writer()
+            run.watch_reader()
+        else:
+            print("no strace here: system calls not looked at")
         run.kill(random.Random(seed))
         if options.megabytes:
             run.open()

@@ -43,10 +43,13 @@ private func container(_ path: String) -> URL { URL(fileURLWithPath: path) }
 
 struct Write: AsyncParsableCommand {
     @Argument var path: String
+    /// Saves.
     @Option var count = 100
+    /// Records that a save adds.
+    @Option var each = 1
     /// Saves a second; 0 for as fast as it goes.
     @Option var rate = 0.0
-    /// Prints the number of each save once it is durable.
+    /// Prints the number of each save's last record once it is durable.
     @Flag var acknowledges = false
     /// Empties the log in the end.
     @Flag var checkpoints = false
@@ -55,21 +58,22 @@ struct Write: AsyncParsableCommand {
 
     func run() async throws {
         let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: container(path)))
-        let first = try await store.reader.read { db in
+        var last = try await store.reader.read { db in
             try db.tableExists("Destination") ? Int.fetchOne(db, sql: "SELECT max(n) FROM Destination") ?? 0 : 0
         }
         let clock = ContinuousClock()
         let start = clock.now
         var durations: [Duration] = []
-        for number in first + 1..<first + 1 + count {
-            if rate > 0 { try await Task.sleep(until: start + .seconds(Double(number - first - 1) / rate), clock: clock) }
+        for number in 0..<count {
+            if rate > 0 { try await Task.sleep(until: start + .seconds(Double(number) / rate), clock: clock) }
             let began = clock.now
+            let edits = (last + 1...last + each).map { edit("r\($0)", $0) }
+            last += each
             _ = try await store.save(
-                [edit("r\(number)", number), edit("last", number)], schemas: [schema], blobs: [],
-                author: TransactionAuthor("probe", origin: .save),
+                edits + [edit("last", last)], schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save),
                 policy: { _ in .overwrite }, check: { _ in })
             durations.append(clock.now - began)
-            if acknowledges { FileHandle.standardOutput.write(Data("\(number)\n".utf8)) }
+            if acknowledges { FileHandle.standardOutput.write(Data("\(last)\n".utf8)) }
         }
         if checkpoints { try await store.checkpoint() }
         try StoreProbe.print([
@@ -108,6 +112,8 @@ struct Read: AsyncParsableCommand {
     @Argument var path: String
     /// Reads so long, over and over; once without.
     @Option var seconds = 0.0
+    /// Milliseconds from a read to the next.
+    @Option var pause = 0
     /// Opens the store anew for each read.
     @Flag var reopens = false
     /// Gives up the rights of root first.
@@ -144,6 +150,7 @@ struct Read: AsyncParsableCommand {
                 problems.append("\(error)")
             }
             durations.append(clock.now - began)
+            if pause > 0 { try await Task.sleep(for: .milliseconds(pause)) }
         } while clock.now < end && problems.count < 20
         try StoreProbe.print([
             "reads": durations.count, "rows": rows, "problems": problems, "p50": StoreProbe.milliseconds(durations, at: 0.5),
