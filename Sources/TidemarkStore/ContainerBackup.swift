@@ -30,8 +30,8 @@ public struct ContainerBackup: Sendable {
         public let bytes: Int64
     }
 
-    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `corrupt` when something of the
-    ///   container is damaged or missing. Then nothing is left of the copy.
+    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `corrupt` when something
+    ///   of the container is damaged or missing. Then nothing is left of the copy.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
         do {

@@ -2,8 +2,8 @@ import Foundation
 
 /// What stood at a container's path when it was opened, to tell by one look whether it still does.
 ///
-/// Whatever moves a container, replaces it or makes a copy of it count puts another `container.json` in the place of the one before.
-/// A file with another number, or changed at another time, is another file.
+/// Whatever moves a container, replaces it or makes a copy of it count puts another `container.json` in the place of the one
+/// before. A file with another number, or changed at another time, is another file.
 struct ContainerPlace: Hashable, Sendable {
     private let path: String
     private let device: UInt64
@@ -36,9 +36,9 @@ struct ContainerPlace: Hashable, Sendable {
 extension ContainerDirectory {
     /// Makes sure that what is at the container's path is still the container that was opened.
     ///
-    /// Whoever has taken a lock of a store calls this before writing: while it waited, the container may have been moved or replaced,
-    /// and the open files be those that nobody will see again. A reader calls it when it wants to know whether what it reads is still
-    /// the store.
+    /// Whoever has taken a lock of a store calls this before writing: while it waited, the container may have been moved or
+    /// replaced, and the open files be those that nobody will see again. A reader calls it when it wants to know whether what it
+    /// reads is still the store.
     ///
     /// - Throws: ``StoreError`` `moved` when the container is at another place, gone, or another copy has come to its place;
     ///   `incompleteCopy` when a move to here was rolled back; and those of opening a container.

@@ -13,8 +13,8 @@ public struct ContainerRestoration: Sendable {
     /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
-    /// - Parameter replaces: Whether a container that is there may go, once the new one is whole. It has to be the same container, of
-    ///   whatever time.
+    /// - Parameter replaces: Whether a container that is there may go, once the new one is whole. It has to be the same container,
+    ///   of whatever time.
     public init(of backup: ContainerDirectory, to target: URL, replaces: Bool = false, lockTimeout: Duration = .seconds(30)) {
         self.backup = backup
         self.target = target

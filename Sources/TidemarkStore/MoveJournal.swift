@@ -2,8 +2,8 @@ import Foundation
 
 /// What the target of a move says for as long as it may not count: `moving-from.json`. Specified in Documentation/Formats/move.md.
 ///
-/// The source alone says whether the move has happened. So there is one moment, the renaming of one file there, before which the source
-/// is the container and after which the target is.
+/// The source alone says whether the move has happened. So there is one moment, the renaming of one file there, before which the
+/// source is the container and after which the target is.
 struct MoveJournal: Codable, Equatable {
     enum Step: String, Codable {
         /// Files are being copied.

@@ -2,10 +2,10 @@ import Foundation
 
 /// Moves a container to another place: every record, blob, pending change and token, under the same identity.
 ///
-/// It copies the databases through SQLite and the assets file by file, makes the copy durable, reads it again and compares. Then the
-/// renaming of one file makes the copy count and the old one not, and the old files are deleted. At every moment exactly one of the two
-/// can be opened. A move that is interrupted, by a kill or a power cut too, goes on when it is run again, and can be rolled back until
-/// the old files are deleted. Repeated after that, it does nothing.
+/// It copies the databases through SQLite and the assets file by file, makes the copy durable, reads it again and compares. Then
+/// the renaming of one file makes the copy count and the old one not, and the old files are deleted. At every moment exactly one
+/// of the two can be opened. A move that is interrupted, by a kill or a power cut too, goes on when it is run again, and can be
+/// rolled back until the old files are deleted. Repeated after that, it does nothing.
 ///
 /// From the copying to the switch the mover holds the locks of both stores and of taking files in. Writers wait, and are refused
 /// afterwards; readers are not disturbed. Every container of this process that takes files in has to be closed before.
@@ -59,8 +59,8 @@ public struct StoreMover: Sendable {
 
     /// Says what ``run(progress:)`` would do. Nothing is changed.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `cannotMove` when the two places are one or one lies in the other, and those of opening a
-    ///   store. What else speaks against the move is in the plan.
+    /// - Throws: ``StoreError`` `notFound`, `cannotMove` when the two places are one or one lies in the other, and those of
+    ///   opening a store. What else speaks against the move is in the plan.
     public func plan() throws(StoreError) -> MovePlan {
         try reporting {
             let places = try MovePlaces(from: source, to: target)
@@ -76,9 +76,9 @@ public struct StoreMover: Sendable {
 
     /// Moves the container, or goes on with a move that was interrupted.
     ///
-    /// - Throws: ``StoreError`` `cannotMove` or `diskFull` with the first reason against it; `busy`; `corrupt` when something of the
-    ///   source is damaged or missing; `io`. Unless the message says otherwise the container is where it was, usable, and nothing of
-    ///   the copy is left.
+    /// - Throws: ``StoreError`` `cannotMove` or `diskFull` with the first reason against it; `busy`; `corrupt` when something of
+    ///   the source is damaged or missing; `io`. Unless the message says otherwise the container is where it was, usable, and
+    ///   nothing of the copy is left.
     /// - Complexity: Reads and writes everything once, and reads it once more.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {

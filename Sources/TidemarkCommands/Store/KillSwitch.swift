@@ -1,8 +1,8 @@
 import Foundation
 import TidemarkStore
 
-/// In debug builds, ends the process as `kill -9` does when a move has come to the step that `TIDEMARK_KILL_AT` names: tests stop it
-/// there.
+/// In debug builds, ends the process as `kill -9` does when a move has come to the step that `TIDEMARK_KILL_AT` names: tests stop
+/// it there.
 enum KillSwitch {
     static let hook: @Sendable (MoveStep) throws -> Void = { step in
         #if DEBUG

@@ -6,8 +6,8 @@ import Testing
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: a backup is a container of one moment, and what is restored from it is whole, or nothing has changed. Method: backups while
-/// others write, damaged backups, kills; whole states.
+/// Goal: a backup is a container of one moment, and what is restored from it is whole, or nothing has changed. Method: backups
+/// while others write, damaged backups, kills; whole states.
 @Suite struct BackupTests {
     private func historyIdentity(_ url: URL) throws -> String? {
         try StoreReader(container: ContainerDirectory(openingAt: url), scope: .shared).database.read { db in

@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: a move can be undone until the old files are deleted or something was written at the new place. Method: moves undone at each
-/// stage; whole states.
+/// Goal: a move can be undone until the old files are deleted or something was written at the new place. Method: moves undone at
+/// each stage; whole states.
 @Suite struct MoveRollbackTests {
     @Test func `a move whose old files are kept is undone, and then repeated and finished`() async throws {
         let movable = try await MovableContainer()

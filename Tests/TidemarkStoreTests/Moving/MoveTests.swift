@@ -148,6 +148,21 @@ import TidemarkStore
         #expect(error.message.hasPrefix("another container has come to the place of the one that was opened at "))
     }
 
+    @Test func `a writer that has the store open writes nothing into the old files`() async throws {
+        let movable = try await MovableContainer()
+        let store = try RecordStore(container: ContainerDirectory(openingAt: movable.source), scope: .shared)
+        let schema = RecordTypeSchema(name: "Later", fields: [])
+        // By another process, with the old files kept and with them gone.
+        for options in [["--keep-source"], ["--finish"]] {
+            let moved = try await Tool().run(["store", "move", movable.source.path, movable.target.path] + options)
+            #expect(moved.status == 0, "\(moved.errors)")
+            let error = await #expect(throws: StoreError.self) { try await store.declare([schema], environment: .development) }
+            #expect(error?.code == .moved)
+            #expect(error?.message.contains("has moved to \(movable.target.path); open it there") == true)
+        }
+        #expect(try MovableContainer.state(of: movable.target) == movable.state)
+    }
+
     @Test func `files taken in after the move are refused`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
