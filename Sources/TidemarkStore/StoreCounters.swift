@@ -18,8 +18,15 @@ struct StoreCounters {
             FROM (SELECT 1) LEFT JOIN (SELECT * FROM tide_transactions ORDER BY id DESC LIMIT 1) t
             """
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql)) else { return }
-        let (id, last) = (row[0] as Int64? ?? 0, row[1] as Int64? ?? 0)
-        let change = row[3] as Int64? ?? 0
+        func number(_ index: Int, orElse none: Int64) throws -> Int64 {
+            let value: DatabaseValue = row[index]
+            guard !value.isNull else { return none }
+            guard let number = Int64.fromDatabaseValue(value) else {
+                throw StoreError(.corrupt, "the table tide_transactions has a last row whose numbers have a wrong form")
+            }
+            return number
+        }
+        let (id, last, change) = (try number(0, orElse: 0), try number(1, orElse: 0), try number(3, orElse: 0))
         guard change <= last, (0..<Self.limit).contains(last), (0..<Self.limit).contains(id) else {
             throw StoreError(
                 .corrupt,
@@ -27,7 +34,7 @@ struct StoreCounters {
         }
         transaction = max(id + 1, base?.next.transaction ?? 0)
         self.change = max(last + 1, base?.next.change ?? 0)
-        lastTime = row[2] ?? .min
+        lastTime = try number(2, orElse: .min)
     }
 
     /// The next row id of a type's table: no row that is there, or that history says was deleted, has it.

@@ -276,8 +276,10 @@ import TidemarkStore
         let following = Task { try await Guide.follow(journal) { continuation.yield(Set($0.changes.map(\.record.name))) } }
         // Each is another record: the follower may begin after some of them.
         let saving = Task {
-            for n in 0..<Int.max where !Task.isCancelled {
+            var n = 0
+            while !Task.isCancelled {
                 try await app.save(Destination(caption: "new \(n)"))
+                n += 1
                 await Task.yield()
             }
         }
