@@ -68,6 +68,10 @@ bench: build ## Runs the benchmarks for RUNS (5) rounds and prints one table of 
 	python3 Benchmarks/run.py --tidemark $(CLI) --data $(DATA) --records $(N) --pictures $(PICTURES) \
 		--runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
 
+.PHONY: bench-store
+bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notices between processes; RUNS, DATA, STORE (a large container)
+	python3 Benchmarks/store.py --data $(DATA) --runs $(or $(RUNS),5) $(if $(STORE),--store $(STORE))
+
 .PHONY: clean
 clean: ## Removes what builds and imports have made
 	rm -rf .build $(JOURNAL)

@@ -93,6 +93,9 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/StoreProbe", swiftSettings: strict),
+        .executableTarget(
+            name: "journal-probe", dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore"], path: "Tests/JournalProbe",
+            swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
         .testTarget(
@@ -104,7 +107,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTests",
-            dependencies: ["TestSupport", "Tidemark", .product(name: "GRDB", package: "GRDB.swift")], swiftSettings: strict),
+            dependencies: [
+                "TestSupport", "Tidemark", "journal-probe", "tidemark", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],

@@ -12,6 +12,11 @@ public struct SaveResult: Hashable, Sendable {
     /// The transactions of history that it has become: one for each store that was changed.
     public internal(set) var transactions: [DatabaseScope: Int64] = [:]
 
+    init() {}
+
+    /// That of a transaction of which nothing else is known.
+    package init(transaction: Int64, in scope: DatabaseScope) { transactions = [scope: transaction] }
+
     mutating func add(_ outcome: SaveOutcome, scope: DatabaseScope) {
         counts += outcome.counts
         conflicts += outcome.conflicts

@@ -19,6 +19,8 @@ final class StoreConnection {
     /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
     private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
 
+    private var nextCheckpoint = StoreConnection.checkpointThreshold
+
     private(set) var types: [StoredType] = []
     private var schemaGeneration: Int64 = -1
     private var writers: [Int64: TableWriter] = [:]
@@ -123,7 +125,7 @@ final class StoreConnection {
                     }
                     return result!
                 }
-                if log.frames.pointee >= Self.checkpointThreshold { try checkpointLocked(truncate: false) }
+                try checkpointIfLong()
                 return result
             }
         } catch {
@@ -147,6 +149,19 @@ final class StoreConnection {
         } catch {
             throw container.naming(StoreError(error, doing: "checkpoint"))
         }
+    }
+
+    /// Moves the log into the database when it has grown long. Where readers keep it from being emptied, it has to grow by a quarter
+    /// before that is tried again.
+    private func checkpointIfLong() throws {
+        let frames = Int(log.frames.pointee)
+        guard frames >= Self.checkpointThreshold else {
+            nextCheckpoint = Self.checkpointThreshold
+            return
+        }
+        guard frames >= nextCheckpoint else { return }
+        nextCheckpoint = frames + frames / 4
+        try checkpointLocked(truncate: false)
     }
 
     private func checkpointLocked(truncate: Bool) throws {

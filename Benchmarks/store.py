@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Measures the store's API beside SQLite and GRDB, and how soon other processes hear of a commit. See README.md."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+
+FIGURES = [
+    ("durable save of one record ÷ SQLite's own one-row FULL commit", "save ÷ SQLite", 1.5),
+    ("fetch by name ÷ the same through GRDB", "fetch by name ÷ GRDB", 1.2),
+    ("10,000 typed records fetched ÷ GRDB Codable fetch", "fetch all ÷ GRDB", 1.0),
+]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="where programs and databases go")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="rounds (5)")
+    parser.add_argument("--commits", type=int, default=10_000, metavar="N", help="commits of which another process hears (10,000)")
+    parser.add_argument("--store", metavar="DIR", help="a large container with a type Destination, to be opened for reading")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
+    return parser.parse_args()
+
+
+def build(data):
+    scratch = data / "store-bench"
+    folder = pathlib.Path(__file__).parent
+    subprocess.run(["swift", "build", "-c", "release", "--product", "store-bench", "--scratch-path", scratch],
+                   cwd=folder, check=True, stdout=sys.stderr)
+    return scratch / "release" / "store-bench"
+
+
+def measure_notice(program, data, commits):
+    """Milliseconds between a commit's return and its being heard in another process; how many were missed; self-heard."""
+    container = data / "notice.tidemark"
+    shutil.rmtree(container, ignore_errors=True)
+    # Makes the container.
+    subprocess.run([program, "notify", container, "1"], check=True, capture_output=True)
+    listener = subprocess.Popen([program, "listen", container], stdout=subprocess.PIPE, text=True)
+    listener.stdout.readline()
+    told = subprocess.run([program, "notify", container, str(commits)], check=True, capture_output=True, text=True).stdout
+    committed, self_heard = {}, None
+    for line in told.splitlines():
+        if line.startswith("heard of its own:"):
+            self_heard = int(line.split(":")[1])
+        else:
+            transaction, time = line.split()
+            committed[int(transaction)] = int(time)
+    heard = {}
+    while len(heard) < len(committed):
+        line = listener.stdout.readline()
+        if not line:
+            break
+        transaction, time, _ = line.split()
+        heard[int(transaction)] = int(time)
+    listener.terminate()
+    listener.wait()
+    shutil.rmtree(container, ignore_errors=True)
+    # A listener may have read the history before the writer has read its clock.
+    times = [max(0, heard[it] - committed[it]) / 1e6 for it in committed if it in heard]
+    return times, len(committed) - len(times), self_heard
+
+
+def quantile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def main():
+    options = parse_arguments()
+    options.data.mkdir(parents=True, exist_ok=True)
+    program = build(options.data.resolve())
+    report = json.loads(subprocess.run(
+        [program, "api", options.data / "api", str(options.runs)], check=True, capture_output=True, text=True).stdout)
+    print(f"{'figure':<66}{'median':>8}  {'min – max':>15}  {'goal':>7}")
+    for name, key, goal in FIGURES:
+        values = report[key]
+        median = statistics.median(values)
+        met = "yes" if median <= goal else "NO"
+        print(f"{name:<66}{median:>8.2f}  {min(values):>6.2f} – {max(values):<6.2f}  ≤ {goal:<5} {met}")
+    times, lost, self_heard = measure_notice(program, options.data, options.commits)
+    report["notice, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost, "self-heard": self_heard}
+    print(f"{'change notification between processes, p50':<66}{quantile(times, 0.5):>5.2f} ms  {'':>15}  ≤ 2 ms")
+    print(f"{'change notification between processes, p99':<66}{quantile(times, 0.99):>5.2f} ms  {'':>15}  ≤ 20 ms")
+    print(f"of {options.commits:,} commits {lost} lost, {self_heard} heard by the process that made them")
+    if options.store:
+        opened = subprocess.run([program, "open", options.store, "101"], check=True, capture_output=True, text=True).stdout
+        opened = [float(line) for line in opened.split()]
+        size = os.path.getsize(os.path.join(options.store, "private.sqlite")) / 1e9
+        report["open, ms"] = opened
+        print(f"{f'opening a store of {size:.1f} GB for reading, with a first row, p50':<66}{quantile(opened, 0.5):>5.2f} ms"
+              f"  {'':>15}  ≤ 5 ms")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

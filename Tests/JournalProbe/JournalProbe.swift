@@ -1,0 +1,104 @@
+import Foundation
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+
+/// Edits a container at random, as one of several processes, and tells of every transaction what it did.
+///
+///     journal-probe CONTAINER SEED COUNT
+///
+/// Prints a JSON object for each: the transaction, the operation, and what a model needs to do the same.
+@main
+struct JournalProbe {
+    struct Note: Tidemark.Record, Codable, Equatable {
+        var id: String
+        var a: Int?
+        var b: Int?
+        var c: String?
+        var recordName: String { id }
+    }
+
+    struct Line: Encodable {
+        let transaction: Int64
+        let operation: String
+        /// The names that it concerns.
+        let names: [String]
+        /// What was saved.
+        var saved: Note?
+        /// Of an edit: what had been loaded.
+        var loaded: Note?
+        /// Of a batch update: the new value of `c`.
+        var value: String?
+    }
+
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 4, let seed = UInt64(arguments[2]), let count = Int(arguments[3]) else {
+            FileHandle.standardError.write(Data("usage: journal-probe CONTAINER SEED COUNT\n".utf8))
+            exit(64)
+        }
+        let journal = try PersistentContainer(
+            directory: ContainerDirectory(openingAt: URL(fileURLWithPath: arguments[1])), author: "probe \(seed)")
+        var random = Random(state: seed)
+        for number in 0..<count { try await step(journal, &random, mark: "\(seed)-\(number)") }
+    }
+
+    private static func step(_ journal: PersistentContainer, _ random: inout Random, mark: String) async throws {
+        let name = "n\(random.next() % 12)"
+        switch random.next() % 10 {
+        case 0..<3:
+            let note = Note(id: name, a: random.number(), b: random.number(), c: mark)
+            tell(try await journal.save(note), "save", [name], saved: note)
+        case 3..<7:
+            let context = journal.newContext()
+            guard let loaded = try await context.fetch(Note.self, named: name) else { return }
+            var edited = loaded
+            if random.next() % 2 == 0 { edited.a = random.number() } else { edited.b = random.number() }
+            if random.next() % 3 == 0 { edited.c = mark }
+            try await context.update(edited)
+            // So that others come between.
+            for _ in 0..<random.next() % 20 { await Task.yield() }
+            tell(try await context.save(), "edit", [name], saved: edited, loaded: loaded)
+        case 7:
+            tell(try await journal.delete(Note.self, named: name), "delete", [name])
+        case 8:
+            let before = try journal.historyToken()
+            let names = try await journal.deleteAll(Note.self, where: .field("a") == random.number())
+            if !names.isEmpty { tell(try own(journal, since: before), "delete", names) }
+        default:
+            let before = try journal.historyToken()
+            let names = try await journal.updateAll(Note.self, where: .field("b") == random.number(), set: ["c": mark])
+            if !names.isEmpty { tell(try own(journal, since: before), "update", names, value: mark) }
+        }
+    }
+
+    /// The transaction of a batch operation.
+    private static func own(_ journal: PersistentContainer, since token: ContainerToken) throws -> SaveResult {
+        let page = try journal.history().changes(since: token[.private])
+        let mine = page.transactions.filter { $0.transaction.author == journal.author }
+        return SaveResult(transaction: mine.last!.transaction.id, in: .private)
+    }
+
+    private static func tell(
+        _ result: SaveResult, _ operation: String, _ names: [String], saved: Note? = nil, loaded: Note? = nil,
+        value: String? = nil
+    ) {
+        guard let transaction = result.transactions[.private] else { return }
+        let line = Line(
+            transaction: transaction, operation: operation, names: names, saved: saved, loaded: loaded, value: value)
+        // Plain values.
+        let data = try! JSONEncoder().encode(line)
+        FileHandle.standardOutput.write(data + Data("\n".utf8))
+    }
+
+    private struct Random {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state >> 33
+        }
+
+        mutating func number() -> Int { Int(next() % 4) }
+    }
+}

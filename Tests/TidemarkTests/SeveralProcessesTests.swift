@@ -1,0 +1,131 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: what several processes do to one store ends as the rules say, whoever comes first.
+/// Method: real processes; the store afterwards is compared with the table of merge policies, or with a model that does the same in the
+/// order of history.
+@Suite struct SeveralProcessesTests {
+    typealias Place = ContextTests.Place
+
+    @Test(arguments: ContextTests.outcomes)
+    func `an edit here and one of another process end as the policy says`(outcome: ContextTests.Outcome) async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(ContextTests.before)
+        let context = journal.newContext(mergePolicy: outcome.policy)
+        _ = try await context.fetch(Place.self, named: "senja")
+        let other = try await Tool().run([
+            "records", "set", scratch.container.path, "senja", "caption=their caption", "details=their details",
+        ])
+        #expect(other.status == 0, "\(other.errors)")
+        try await context.update(ContextTests.mine)
+        if let place = outcome.place {
+            try await context.save()
+            #expect(try await journal.fetch(Place.self, named: "senja") == place)
+        } else {
+            await #expect(throws: UnresolvedConflicts.self) { try await context.save() }
+            #expect(try await journal.fetch(Place.self, named: "senja") == ContextTests.theirs)
+        }
+    }
+
+    @Test(arguments: ContextTests.outcomes)
+    func `an edit here and a deletion by another process end as the policy says`(outcome: ContextTests.Outcome) async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(ContextTests.before)
+        let context = journal.newContext(mergePolicy: outcome.policy)
+        _ = try await context.fetch(Place.self, named: "senja")
+        let other = try await Tool().run(["records", "delete", scratch.container.path, "senja"])
+        #expect(other.status == 0, "\(other.errors)")
+        try await context.update(ContextTests.mine)
+        switch outcome.policy {
+        case .error: await #expect(throws: UnresolvedConflicts.self) { try await context.save() }
+        case .mergeByPropertyStoreTrump, .rollback:
+            try await context.save()
+            #expect(try await journal.fetch(Place.self, named: "senja") == nil)
+        default:
+            try await context.save()
+            #expect(try await journal.fetch(Place.self, named: "senja") == ContextTests.mine)
+        }
+    }
+
+    // Random edits
+
+    struct Note: Tidemark.Record, Equatable {
+        var id: String
+        var a: Int?
+        var b: Int?
+        var c: String?
+        var recordName: String { id }
+    }
+
+    struct Line: Decodable {
+        let transaction: Int64
+        let operation: String
+        let names: [String]
+        let saved: Note?
+        let loaded: Note?
+        let value: String?
+    }
+
+    /// What the store must hold after the operations, in the order of their transactions.
+    private func model(_ lines: [Line]) throws -> [String: Note] {
+        var notes: [String: Note] = [:]
+        for line in lines.sorted(by: { $0.transaction < $1.transaction }) {
+            switch line.operation {
+            case "save": notes[line.names[0]] = line.saved
+            case "delete": for name in line.names { notes[name] = nil }
+            case "update": for name in line.names { notes[name]?.c = line.value }
+            default:
+                let (saved, loaded) = (try #require(line.saved), try #require(line.loaded))
+                // A record that another has deleted comes back whole.
+                guard var note = notes[saved.id] else {
+                    notes[saved.id] = saved
+                    continue
+                }
+                if saved.a != loaded.a { note.a = saved.a }
+                if saved.b != loaded.b { note.b = saved.b }
+                if saved.c != loaded.c { note.c = saved.c }
+                notes[saved.id] = note
+            }
+        }
+        return notes
+    }
+
+    @Test func `random edits by three processes leave what a model says, and history tells how`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Note(id: "first", a: 99))
+        let start = try journal.historyToken()
+        var random = Randomness("random edits by three processes")
+        let seeds = (0..<3).map { _ in UInt64.random(in: 1...1 << 40, using: &random) }
+        let probe = try Tool(named: "journal-probe")
+        let path = scratch.container.path
+        let outputs = try await withThrowingTaskGroup(of: String.self) { group in
+            for seed in seeds {
+                group.addTask {
+                    let result = try await probe.run([path, "\(seed)", "150"])
+                    #expect(result.status == 0, "\(result.errors)")
+                    return result.output
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let lines = try outputs.flatMap { $0.split(separator: "\n") }.map { line in
+            try JSONDecoder().decode(Line.self, from: Data(line.utf8))
+        }
+        var expected = try model(lines)
+        expected["first"] = expected["first"] ?? Note(id: "first", a: 99)
+        let stored = try await journal.fetchAll(Note.self)
+        #expect(Dictionary(uniqueKeysWithValues: stored.map { ($0.id, $0) }) == expected, "seeds \(seeds)")
+        // Each transaction is told once, to whoever asks since the beginning.
+        let page = try journal.history().changes(since: start[.private])
+        #expect(page.transactions.map(\.transaction.id) == lines.map(\.transaction).sorted())
+        let problems = try StoreVerification(of: journal.directory).run().problems
+        #expect(problems == [], "\(problems)")
+    }
+}
