@@ -57,7 +57,7 @@ struct JournalProbe {
             if random.next() % 3 == 0 { edited.c = mark }
             try await context.update(edited)
             // So that others come between.
-            for _ in 0..<random.next() % 20 { await Task.yield() }
+            try await Task.sleep(for: .milliseconds(Int(random.next() % 6)))
             tell(try await context.save(), "edit", [name], saved: edited, loaded: loaded)
         case 7:
             tell(try await journal.delete(Note.self, named: name), "delete", [name])
