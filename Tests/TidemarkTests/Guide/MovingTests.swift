@@ -27,7 +27,7 @@ import TidemarkStore
             #expect(journal.directory.description.identity == identity)
             let found = try await journal.fetchAll(Guide.Destination.self)
             #expect(found.map(\.caption) == ["Senja"])
-            #expect(try found[0].image?.data() == Picture.png(1))
+            #expect(try found.first?.image?.data() == Picture.png(1))
         }
         #expect(try Guide.find(old)?.path == new.path)
         #expect(throws: StoreError(.moved, "")) { try ContainerDirectory(openingAt: old) }
