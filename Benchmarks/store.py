@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 
 FIGURES = [
     ("durable save of one record ÷ SQLite's own one-row FULL commit", "save ÷ SQLite", 1.5),
@@ -43,6 +44,18 @@ def measure_notice(program, data, commits):
     subprocess.run([program, "notify", container, "1"], check=True, capture_output=True)
     listener = subprocess.Popen([program, "listen", container], stdout=subprocess.PIPE, text=True)
     listener.stdout.readline()
+    heard = {}
+
+    def drain():
+        while len(heard) < commits:
+            line = listener.stdout.readline()
+            if not line:
+                return
+            transaction, time, _ = line.split()
+            heard[int(transaction)] = int(time)
+
+    draining = threading.Thread(target=drain, daemon=True)
+    draining.start()
     told = subprocess.run([program, "notify", container, str(commits)], check=True, capture_output=True, text=True).stdout
     committed, self_heard = {}, None
     for line in told.splitlines():
@@ -51,13 +64,8 @@ def measure_notice(program, data, commits):
         else:
             transaction, time = line.split()
             committed[int(transaction)] = int(time)
-    heard = {}
-    while len(heard) < len(committed):
-        line = listener.stdout.readline()
-        if not line:
-            break
-        transaction, time, _ = line.split()
-        heard[int(transaction)] = int(time)
+    # A full pipe would keep the listener from hearing: a thread empties it.
+    draining.join(timeout=30)
     listener.terminate()
     listener.wait()
     shutil.rmtree(container, ignore_errors=True)

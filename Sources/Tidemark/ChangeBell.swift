@@ -4,21 +4,26 @@ import Synchronization
 final class ChangeBell: Sendable {
     private struct Listeners {
         var next = 0
-        var all: [Int: AsyncStream<Void>.Continuation] = [:]
+        var all: [Int: (continuation: AsyncStream<Void>.Continuation, hearsOwn: Bool)] = [:]
     }
 
     private let listeners = Mutex(Listeners())
 
-    func ring() {
-        for listener in listeners.withLock({ Array($0.all.values) }) { listener.yield() }
+    /// - Parameter isOwn: Whether it was this container that has written.
+    func ring(isOwn: Bool) {
+        for listener in listeners.withLock({ Array($0.all.values) }) where listener.hearsOwn || !isOwn {
+            listener.continuation.yield()
+        }
     }
 
     /// The rings from now on; those that nobody has waited for become one.
-    func rings() -> AsyncStream<Void> {
+    ///
+    /// - Parameter withOwn: Whether what this container writes is heard, too.
+    func rings(withOwn: Bool) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = listeners.withLock { listeners in
             listeners.next += 1
-            listeners.all[listeners.next] = continuation
+            listeners.all[listeners.next] = (continuation, withOwn)
             return listeners.next
         }
         continuation.onTermination = { [weak self] _ in

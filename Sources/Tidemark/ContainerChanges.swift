@@ -140,7 +140,8 @@ extension PersistentContainer {
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         let bell = changeBell
         return ContainerChanges(
-            readers: readers, rings: { () throws(StoreError) in bell.rings() }, own: stores.mapValues(\.writer), withOwn: withOwn,
+            readers: readers, rings: { () throws(StoreError) in bell.rings(withOwn: withOwn) }, own: stores.mapValues(\.writer),
+            withOwn: withOwn,
             start: token)
     }
 

@@ -190,7 +190,7 @@ public actor EditingContext {
         following?.cancel()
         following = nil
         guard isOn else { return }
-        let rings = container.changeBell.rings()
+        let rings = container.changeBell.rings(withOwn: true)
         following = Task { [weak self] in
             for await _ in rings {
                 // What fails now is refreshed with the next change.

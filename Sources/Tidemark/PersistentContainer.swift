@@ -70,7 +70,7 @@ public actor PersistentContainer: RecordReading {
         let changeBell = ChangeBell()
         let all = Array(stores.values)
         listener = try DoorbellListener(container: directory, ignoring: doorbell) {
-            changeBell.ring()
+            changeBell.ring(isOwn: false)
             // What fails now is noticed with the next ring.
             Task { for store in all { try? await store.noticeOthers() } }
         }
@@ -187,7 +187,7 @@ public actor PersistentContainer: RecordReading {
             let author = TransactionAuthor(author, origin: .save)
             names += try store.assumeIsolated { store in try run(store, query, author) }
         }
-        if !names.isEmpty { changeBell.ring() }
+        if !names.isEmpty { changeBell.ring(isOwn: true) }
         return names
     }
 
@@ -255,7 +255,7 @@ public actor PersistentContainer: RecordReading {
             saved.merge(outcome.saved) { $1 }
         }
         assets.close()
-        if !result.counts.isUnchanged { changeBell.ring() }
+        if !result.counts.isUnchanged { changeBell.ring(isOwn: true) }
         return (result, saved)
     }
 

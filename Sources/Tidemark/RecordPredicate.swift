@@ -98,6 +98,12 @@ public struct RecordPredicate: Sendable {
 
 public func == (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.equal, value) }
 public func != (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.unequal, value) }
+public func == (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
+    field.compare(.equal, nil as String?)
+}
+public func != (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
+    field.compare(.unequal, nil as String?)
+}
 public func < (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.less, value) }
 public func <= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.lessOrEqual, value) }
 public func > (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greater, value) }

@@ -55,10 +55,10 @@ extension StoreReader {
         since token: HistoryToken?, without writer: UUID? = nil, limit: Int? = nil
     ) throws(StoreError) -> HistoryPage {
         try read("read the history") { db in
-            let identity = try StoreIdentity(db, path: container.store(scope).path)
+            let identity = try schema.identity(db, path: container.store(scope).path)
             let after = try Self.start(db, token: token, identity: identity)
             let last = try Self.last(db)
-            let types = try StoredType.fetchAll(db)
+            let types = try schema.types(db)
             let sql = "SELECT * FROM tide_transactions WHERE id > ? AND writer IS NOT ? ORDER BY id LIMIT ?"
             let rows = try Row.fetchAll(
                 db.cachedStatement(sql: sql), arguments: [after, writer?.uuidString, limit.map { max(0, $0) } ?? -1])

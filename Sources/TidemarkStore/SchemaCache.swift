@@ -8,6 +8,16 @@ final class SchemaCache: Sendable {
     /// When the types were last looked for on disk and were few, for who asks for one that is not there.
     private let stamp = Mutex<StoreStamp?>(nil)
 
+    private let known = Mutex<StoreIdentity?>(nil)
+
+    /// What tells the store from others; that never changes while it is open.
+    func identity(_ db: Database, path: String) throws -> StoreIdentity {
+        if let identity = known.withLock({ $0 }) { return identity }
+        let identity = try StoreIdentity(db, path: path)
+        known.withLock { $0 = identity }
+        return identity
+    }
+
     /// The types as the database at hand has them.
     func types(_ db: Database) throws -> [StoredType] {
         let generation =

@@ -22,6 +22,8 @@ public struct StoreReader: Sendable {
     /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
     /// while something is read, the read fails with `SQLITE_BUSY_SNAPSHOT`, and may be begun again; ``read(_:)`` does that.
     public let database: any DatabaseReader
+    /// What its reads of history have learned of the schema.
+    let schema = SchemaCache()
 
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `olderFormat`, `unreadable`, `corrupt` or `io`.
     public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {

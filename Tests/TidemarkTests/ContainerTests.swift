@@ -175,7 +175,7 @@ import TidemarkStore
         }
         func expected(_ test: (Destination) -> Bool) -> [String] { all.filter(test).map(\.id) }
         #expect(try await names(.field("rating") > 2) == expected { $0.rating ?? 0 > 2 })
-        #expect(try await names(.field("rating") == nil as Int?) == expected { $0.rating == nil })
+        #expect(try await names(.field("rating") == nil) == expected { $0.rating == nil })
         #expect(try await names(.field("rating") != 3) == expected { $0.rating != 3 })
         #expect(try await names(!(.field("rating") > 2)) == expected { !($0.rating ?? 0 > 2) })
         #expect(try await names(.field("caption").contains("'s 1")) == expected { $0.caption.contains("'s 1") })
