@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkStore
 
 /// What a property can be that is a field of its own type.
 protocol FieldConvertible {
@@ -16,6 +17,19 @@ enum FieldContent: Hashable, Sendable {
     /// Content that the container has yet to take in.
     case asset(Asset)
     case list([FieldContent], of: FieldType.Scalar)
+}
+
+extension FieldContent {
+    /// The value as it is stored.
+    ///
+    /// - Parameter identifier: Of an asset that is not stored yet.
+    func value(_ identifier: (Asset) throws -> String) throws -> FieldValue {
+        switch self {
+        case .value(let value): value
+        case .asset(let asset): .asset(try identifier(asset))
+        case .list(let elements, let scalar): .list(StoredText.list(try elements.map { try $0.value(identifier) }), of: scalar)
+        }
+    }
 }
 
 /// A field's value on the way out of the store: a column of a row, or an element of a list.

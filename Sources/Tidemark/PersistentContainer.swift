@@ -165,10 +165,13 @@ public actor PersistentContainer: RecordReading {
     public func updateAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, set values: [String: (any Encodable & Sendable)?]
     ) throws -> [String] {
-        let assets = AssetIntake(directory)
-        let stored = try values.mapValues { value in try value.flatMap { try RecordEncoder.content(of: $0) }.map(assets.value) }
-        guard assets.blobs.isEmpty else {
-            throw StoreError(.invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
+        let stored = try values.mapValues { value in
+            try value.flatMap { try RecordEncoder.content(of: $0) }.map { content in
+                try content.value { _ in
+                    throw StoreError(
+                        .invalid, "updateAll can't take in an asset; save a record with it first and use that record's")
+                }
+            }
         }
         return try batch(type, predicate) { store, query, author in
             try store.update(matching: query, set: stored, author: author)
@@ -213,12 +216,12 @@ public actor PersistentContainer: RecordReading {
 
     // Parts of it
 
-    /// The store that has a record; `scope` when none has it.
+    /// The store that has a record, as a fetch finds it; `scope` when none has it.
     private func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
-        for source in recordSources.all where source.scope != scope {
-            if try source.contains(record, at: directory.store(source.scope)) { return source.scope }
-        }
-        return scope
+        // Only where another store has it, too, does it matter whether this one has.
+        let others = try recordSources.all.filter { try $0.scope != scope && $0.contains(record) }
+        guard !others.isEmpty else { return scope }
+        return try recordSources.all.first { try $0.contains(record) }?.scope ?? scope
     }
 
     /// The policy of a save for each type: its own, else the type's, else the container's.

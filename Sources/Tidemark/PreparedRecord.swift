@@ -17,7 +17,7 @@ struct PreparedRecord: Sendable {
         for field in fields {
             values[field.name] = try field.content.map { content in
                 do {
-                    return try assets.value(of: content)
+                    return try content.value(assets.identifier)
                 } catch let error as StoreError where error.code == .invalid {
                     throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
                 }
@@ -48,17 +48,9 @@ final class AssetIntake {
 
     init(_ container: ContainerDirectory) { self.container = container }
 
-    /// A field's value, with assets in their place.
-    func value(of content: FieldContent) throws -> FieldValue {
-        switch content {
-        case .value(let value): value
-        case .asset(let asset): .asset(try identifier(of: asset))
-        case .list(let elements, let scalar): .list(StoredText.list(try elements.map(value)), of: scalar)
-        }
-    }
-
-    private func identifier(of asset: Asset) throws -> String {
-        if let known = asset.identifier ?? taken[asset] { return known }
+    /// What the container knows an asset by, which is taken in if it is not there yet.
+    func identifier(of asset: Asset) throws -> String {
+        if let known = taken[asset] { return known }
         let store = try store ?? BlobStore(container: container)
         self.store = store
         let blob: BlobStore.Blob

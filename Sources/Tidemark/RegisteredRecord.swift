@@ -30,12 +30,11 @@ struct RegisteredRecord: Sendable {
         /// Asks the record's hooks.
         let check: @Sendable (Database, RecordSource) throws -> Void
         let prepare: @Sendable (AssetIntake) throws -> PreparedRecord?
-        /// The edit on top of a newer state of the record.
-        let rebased: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
+        private let rebase: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
         /// The record as it was saved.
         let loaded: @Sendable (StoredVersion, AssetPlace) throws -> Loaded?
-        /// Tells edits apart.
-        let number: Int
+        /// Tells edits apart; one that is rebased is still the same.
+        private(set) var number: Int
 
         init<R: Record>(saving record: R) {
             self.record = record
@@ -44,7 +43,7 @@ struct RegisteredRecord: Sendable {
                 try record.validate(replacing: source.fetch(db, R.self, named: record.recordName)?.record)
             }
             prepare = { assets in try PreparedRecord(record, assets: assets) }
-            rebased = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
+            rebase = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
             loaded = { state, assets in
                 Loaded(
                     record: try RecordDecoder<R>.record(record.recordName, values: state.values, assets: assets), state: state)
@@ -57,9 +56,16 @@ struct RegisteredRecord: Sendable {
             policy = R.mergePolicy
             check = { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() }
             prepare = { _ in nil }
-            rebased = { _, _, _ in Edit(deleting: record, named: name) }
+            rebase = { _, _, _ in Edit(deleting: record, named: name) }
             loaded = { _, _ in nil }
             number = Self.nextNumber()
+        }
+
+        /// The edit on top of a newer state of the record.
+        func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Edit {
+            var edit = try rebase(old, new, assets)
+            edit.number = number
+            return edit
         }
 
         private static let numbers = Atomic<Int>(0)
@@ -109,14 +115,19 @@ struct RegisteredRecord: Sendable {
 
     /// Takes a newer state of the record; what was edited here stays on top.
     mutating func refresh(_ fresh: Loaded, assets: AssetPlace) throws {
-        if let old = loaded?.state { edit = try edit?.rebased(old, fresh.state, assets) }
+        if let old = loaded?.state { edit = try edit?.rebased(from: old, on: fresh.state, assets: assets) }
         loaded = fresh
     }
 
     /// The edit, or an earlier one, was saved, and this is what has come of it.
     mutating func settle(_ saved: Edit, as state: StoredVersion, assets: AssetPlace) throws {
+        if edit?.number == saved.number {
+            edit = nil
+        } else if let old = loaded?.state {
+            // It was made on top of what was saved, and knows nothing of what that was merged with.
+            edit = try edit?.rebased(from: old, on: state, assets: assets)
+        }
         loaded = try saved.loaded(state, assets)
-        if edit?.number == saved.number { edit = nil }
     }
 }
 
@@ -124,18 +135,12 @@ extension Record {
     /// The record with a newer state's values where it is as in the old one.
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
-        func value(_ content: FieldContent) -> FieldValue {
-            switch content {
-            case .value(let value): return value
-            case .list(let elements, let scalar): return .list(StoredText.list(elements.map(value)), of: scalar)
-            case .asset(let asset):
+        for field in try RecordEncoder().encode(self).fields {
+            let mine = try field.content?.value { asset in
                 let placeholder = "pending-\(pending.count)"
                 pending[placeholder] = asset
-                return .asset(placeholder)
+                return placeholder
             }
-        }
-        for field in try RecordEncoder().encode(self).fields {
-            let mine = field.content.map(value)
             if mine != old.values[field.name] { values[field.name] = mine }
         }
         return try RecordDecoder<Self>.record(

@@ -52,9 +52,8 @@ package struct RecordSource: Sendable {
     }
 
     /// Whether a record is in this store. Reads on the calling thread.
-    package func contains(_ record: RecordName, at url: URL) throws -> Bool {
-        if try schema.certainlyLacks(record.type, in: database, at: url) { return false }
-        return try database.read { db in
+    package func contains(_ record: RecordName) throws -> Bool {
+        try database.read { db in
             guard let type = try type(db, named: record.type) else { return false }
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.type.table)\" WHERE _key = ?")
             return try Bool.fetchOne(statement, arguments: [RecordKey(name: record.name)]) ?? false

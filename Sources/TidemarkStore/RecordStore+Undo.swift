@@ -11,21 +11,9 @@ extension RecordStore {
     package func undo(
         transaction id: Int64, author: String, policy: MergePolicy = .error
     ) throws -> SaveOutcome {
-        let outcome: Result<SaveOutcome, any Error> = try transact(
-            "undo the transaction \(id)", author: TransactionAuthor(author, origin: .undo)
-        ) { transaction in
-            do {
-                return .success(try transaction.undo(id, policy: policy))
-            } catch let error as StoreError {
-                throw error
-            } catch let error as DatabaseError {
-                throw error
-            } catch {
-                transaction.isAbandoned = true
-                return .failure(error)
-            }
+        try transactOrRefuse("undo the transaction \(id)", author: TransactionAuthor(author, origin: .undo)) { transaction in
+            try transaction.undo(id, policy: policy)
         }
-        return try outcome.get()
     }
 }
 

@@ -99,6 +99,24 @@ public actor RecordStore {
         return result
     }
 
+    /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
+    /// comes through as it is, and nothing is written.
+    package func transactOrRefuse<Result>(
+        _ what: String, author: TransactionAuthor, _ body: (StoreTransaction) throws -> Result
+    ) throws -> Result {
+        let outcome: Swift.Result<Result, any Error> = try transact(what, author: author) { transaction in
+            do {
+                return .success(try body(transaction))
+            } catch let error where error is StoreError || error is DatabaseError {
+                throw error
+            } catch {
+                transaction.isAbandoned = true
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
+    }
+
     /// Has GRDB's observations look again at what other processes have written.
     package func noticeOthers() throws(StoreError) {
         let (noticed, writer) = (noticed, writer.uuidString)

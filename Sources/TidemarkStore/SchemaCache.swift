@@ -1,12 +1,9 @@
-import Foundation
 import GRDB
 import Synchronization
 
 /// The record types of a store as the readers of one opening have seen them last.
 final class SchemaCache: Sendable {
     private let seen = Mutex<(generation: Int64, types: [StoredType])>((-1, []))
-    /// When the types were last looked for on disk and were few, for who asks for one that is not there.
-    private let stamp = Mutex<StoreStamp?>(nil)
 
     private let known = Mutex<StoreIdentity?>(nil)
 
@@ -27,16 +24,5 @@ final class SchemaCache: Sendable {
         let read = try StoredType.fetchAll(db)
         seen.withLock { $0 = (generation, read) }
         return read
-    }
-
-    /// Whether a store certainly has no such type, as far as can be told without opening it for reading.
-    ///
-    /// - Complexity: Two looks into the file system while nobody writes to the store.
-    func certainlyLacks(_ type: String, in database: any DatabaseReader, at url: URL) throws -> Bool {
-        let now = StoreStamp(url)
-        if stamp.withLock({ $0 == now }) { return seen.withLock { !$0.types.contains { $0.name == type } } }
-        let types = try database.read(types)
-        stamp.withLock { $0 = now.isSettled ? now : nil }
-        return !types.contains { $0.name == type }
     }
 }

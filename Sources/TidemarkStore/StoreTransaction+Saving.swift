@@ -14,21 +14,11 @@ extension RecordStore {
         _ edits: [RecordEdit], schemas: [RecordTypeSchema], blobs: [BlobStore.Blob], author: TransactionAuthor,
         policy: @Sendable (String) -> MergePolicy, tellingStates: Bool = false, check: @Sendable (Database) throws -> Void
     ) throws -> SaveOutcome {
-        let outcome: Result<SaveOutcome, any Error> = try transact("save", author: author) { transaction in
-            do {
-                try check(transaction.db)
-                for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
-                return .success(try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates))
-            } catch let error as StoreError {
-                throw error
-            } catch let error as DatabaseError {
-                throw error
-            } catch {
-                transaction.isAbandoned = true
-                return .failure(error)
-            }
+        try transactOrRefuse("save", author: author) { transaction in
+            try check(transaction.db)
+            for schema in schemas { try transaction.declare(schema, environment: container.description.environment) }
+            return try transaction.save(edits, blobs: blobs, policy: policy, tellingStates: tellingStates)
         }
-        return try outcome.get()
     }
 }
 

@@ -28,20 +28,19 @@ extension StoreTransaction {
     }
 
     private func unite(_ rows: [Int64], type: StoredType, _ policy: MergePolicy) throws {
-        var records: [(found: FoundRecord, time: Int64)] = []
+        var records: [(found: FoundRecord, times: [String: EditTime])] = []
         for row in rows {
             guard let found = try find(row: row, type: type) else { continue }
-            let times = try editTimes(type: type, row: row, since: 0)
-            records.append((found, times.values.map(\.microseconds).max() ?? 0))
+            records.append((found, try editTimes(type: type, row: row, since: 0)))
         }
         records.sort { Array($0.found.name.utf8).lexicographicallyPrecedes(Array($1.found.name.utf8)) }
         guard let first = records.first else { return }
-        var (values, time) = (first.found.state.values, first.time)
-        var times = try editTimes(type: type, row: first.found.row, since: 0)
+        func last(_ times: [String: EditTime]) -> Int64 { times.values.map(\.microseconds).max() ?? 0 }
+        var (values, times) = (first.found.state.values, first.times)
         for other in records.dropFirst() {
-            let theirs = RecordVersion(other.found.state.values, times: try editTimes(type: type, row: other.found.row, since: 0))
+            let theirs = RecordVersion(other.found.state.values, times: other.times)
             let mine = RecordVersion(values, times: times)
-            let isLater = other.time > time
+            let isLater = last(other.times) > last(times)
             let merge = RecordMerge(
                 type: type.name, record: first.found.name, ancestor: nil, local: isLater ? theirs : mine,
                 store: isLater ? mine : theirs)
@@ -49,7 +48,6 @@ extension StoreTransaction {
             log(conflicts)
             values = merged ?? values
             times.merge(theirs.times) { max($0, $1) }
-            time = max(time, other.time)
             replaced[RecordName(type: type.name, name: other.found.name)] = first.found.name
         }
         let settled =
