@@ -10,16 +10,18 @@ enum { ZONE = 1, TYPE = 1, LOCK_TIMEOUT_MS = 30000, CHECKPOINT_BYTES = 64 << 20 
 
 /// Those tables of the store's format that a batch of records touches; Documentation/Formats/store.md specifies them.
 static const char tables[] =
-    "CREATE TABLE tide_counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
     "CREATE TABLE tide_types ("
     " id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,"
-    " name_field TEXT, next_row INTEGER NOT NULL) STRICT;"
+    " name_field TEXT, forgotten_rows INTEGER NOT NULL DEFAULT 0) STRICT;"
     "CREATE TABLE tide_transactions ("
-    " id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL,"
-    " inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL) STRICT;"
+    " id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL, writer TEXT NOT NULL,"
+    " inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL,"
+    " first_change INTEGER NOT NULL, last_change INTEGER NOT NULL) STRICT;"
     "CREATE TABLE tide_changes ("
     " id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY) STRICT;"
+    "CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;"
+    "CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;"
     "CREATE TABLE tide_outbox ("
     " id INTEGER PRIMARY KEY, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,"
     " last_row INTEGER NOT NULL, change_id INTEGER NOT NULL) STRICT;"
@@ -27,8 +29,7 @@ static const char tables[] =
     " _id INTEGER PRIMARY KEY, _key ANY NOT NULL, _zone INTEGER NOT NULL, _version INTEGER NOT NULL, _tag TEXT,"
     " _pending ANY, _digest INTEGER NOT NULL, \"createdAt\" INTEGER, \"caption\" TEXT, \"details\" TEXT, \"rating\" INTEGER,"
     " \"elevation\" REAL) STRICT;"
-    "INSERT INTO tide_counters (name, value) VALUES ('next_change', 1), ('next_transaction', 1);"
-    "INSERT INTO tide_types (id, name, table_name, name_field, next_row) VALUES (1, 'Destination', 'Destination', 'id', 1)";
+    "INSERT INTO tide_types (id, name, table_name, name_field) VALUES (1, 'Destination', 'Destination', 'id')";
 
 const tide_field core_fields[CORE_FIELD_COUNT] = {
     {"createdAt", "createdAt", TIDE_TYPE_TIMESTAMP}, {"caption", "caption", TIDE_TYPE_STRING},
@@ -53,12 +54,6 @@ static sqlite3_stmt *prepare(const core_store *store, const char *sql) {
 static void run(const core_store *store, sqlite3_stmt *statement) {
     if (sqlite3_step(statement) != SQLITE_DONE) floor_fail(0, "sqlite: %s", sqlite3_errmsg(store->database));
     sqlite3_reset(statement);
-}
-
-/// Runs a statement with one number to bind.
-static void set(const core_store *store, sqlite3_stmt *statement, int64_t value) {
-    check_sqlite(store, sqlite3_bind_int64(statement, 1, value));
-    run(store, statement);
 }
 
 static bool is_empty(const core_store *store) {
@@ -92,15 +87,12 @@ void core_store_open(core_store *store, const floor_options *options) {
     }
 
     store->read_counters = prepare(
-        store, "SELECT (SELECT next_row FROM tide_types WHERE id = 1),"
-               " (SELECT value FROM tide_counters WHERE name = 'next_change'),"
-               " (SELECT value FROM tide_counters WHERE name = 'next_transaction')");
+        store, "SELECT (SELECT coalesce(max(_id), 0) + 1 FROM \"Destination\"),"
+               " (SELECT coalesce(max(id), 0) + 1 FROM tide_changes),"
+               " (SELECT coalesce(max(id), 0) + 1 FROM tide_transactions)");
     store->note_transaction = prepare(
-        store, "INSERT INTO tide_transactions (id, time, author, origin, inserted, updated, deleted)"
-               " VALUES (?, ?, 'import', 'import', ?, ?, 0)");
-    store->set_transaction = prepare(store, "UPDATE tide_counters SET value = ? WHERE name = 'next_transaction'");
-    store->set_change = prepare(store, "UPDATE tide_counters SET value = ? WHERE name = 'next_change'");
-    store->set_row = prepare(store, "UPDATE tide_types SET next_row = ? WHERE id = 1");
+        store, "INSERT INTO tide_transactions (id, time, author, origin, writer, inserted, updated, deleted, first_change,"
+               " last_change) VALUES (?, ?, 'import', 'import', '', ?, ?, 0, ?, ?)");
     const tide_table table = {
         .name = "Destination", .index_name = "tide_name_Destination", .type_id = TYPE, .fields = core_fields,
         .field_count = CORE_FIELD_COUNT,
@@ -135,16 +127,17 @@ void core_store_write(core_store *store, tide_batch *batch, bool is_last, tide_c
     execute(store, "BEGIN IMMEDIATE");
     core_check(tide_writer_load_begin(store->writer, &error), &error);
     tide_counters counters = read_counters(store, &transaction);
+    const int64_t first_change = counters.next_change;
     core_check(tide_writer_apply(store->writer, batch, ZONE, transaction, &counters, &written, &error), &error);
     if (is_last && tide_writer_is_loading(store->writer)) core_check(tide_writer_load_end(store->writer, &error), &error);
     if (written.inserted + written.updated > 0) {
         check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 2, (int64_t)time(NULL) * 1000000));
         check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 3, (int64_t)written.inserted));
         check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 4, (int64_t)written.updated));
-        set(store, store->note_transaction, transaction);
-        set(store, store->set_transaction, transaction + 1);
-        set(store, store->set_change, counters.next_change);
-        set(store, store->set_row, counters.next_row);
+        check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 5, first_change));
+        check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 6, counters.next_change - 1));
+        check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 1, transaction));
+        run(store, store->note_transaction);
     }
     execute(store, "COMMIT");
     if (store->frames >= store->frames_max) checkpoint(store, false);
@@ -165,9 +158,6 @@ void core_store_close(core_store *store) {
     tide_writer_destroy(store->writer);
     sqlite3_finalize(store->read_counters);
     sqlite3_finalize(store->note_transaction);
-    sqlite3_finalize(store->set_transaction);
-    sqlite3_finalize(store->set_change);
-    sqlite3_finalize(store->set_row);
     check_sqlite(store, sqlite3_close(store->database));
     tide_lock_destroy(store->lock);
 }

@@ -14,7 +14,7 @@ typedef struct core_store {
     sqlite3 *database;
     tide_lock *lock;
     tide_writer *writer;
-    sqlite3_stmt *read_counters, *note_transaction, *set_transaction, *set_change, *set_row;
+    sqlite3_stmt *read_counters, *note_transaction;
     /// Pages in the log after the last commit, and from how many on they are moved into the database.
     int32_t frames, frames_max;
     /// Whether the file was not there.

@@ -38,6 +38,7 @@ public struct Asset: Sendable {
     public var size: Int? {
         switch content {
         case .stored(let id, _): id.split(separator: "-").dropFirst().first.flatMap { Int($0) }
+        // What is wrong with the file, saving it tells.
         case .file(let url): (try? url.resourceValues(forKeys: [.fileSizeKey]))?.fileSize
         case .memory(let data): data.count
         }
@@ -91,8 +92,8 @@ extension Asset: FieldConvertible {
         if let identifier { .value(.asset(identifier)) } else { .asset(self) }
     }
 
-    init?(_ stored: StoredField) {
-        guard let id = stored.text else { return nil }
+    init(_ stored: StoredField) throws {
+        let id = try stored.text(as: .asset)
         self = stored.assets.pending[id] ?? Asset(id: id, folder: stored.assets.folder)
     }
 }

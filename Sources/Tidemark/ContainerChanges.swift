@@ -14,6 +14,8 @@ public struct ContainerChange: Hashable, Sendable {
     public let origin: Origin
     /// Exactly the records that it changed.
     public let changes: [RecordChange]
+    /// The place behind it in its store's history.
+    public let token: HistoryToken
 }
 
 /// Places in the histories of a container's stores: everything before them has been seen.
@@ -66,58 +68,76 @@ public struct ContainerChanges: AsyncSequence, Sendable {
 
     public struct Iterator: AsyncIteratorProtocol {
         private let sequence: ContainerChanges
+        private let reading: ChangeReading
         private var rings: AsyncStream<Void>.Iterator?
         private var ready: [ContainerChange] = []
         /// What has been handed out.
         public private(set) var token: ContainerToken
-        private var behind: [DatabaseScope: HistoryToken]
-        private var isPrimed = false
 
         init(_ sequence: ContainerChanges) {
             self.sequence = sequence
             token = sequence.start ?? ContainerToken(tokens: [:])
-            behind = token.tokens
+            reading = ChangeReading(sequence)
         }
 
         public mutating func next() async throws -> ContainerChange? {
             if rings == nil {
                 // Listening comes first, so that nothing is missed between reading and listening.
                 rings = try sequence.rings().makeAsyncIterator()
-                try prime()
+                token = try await reading.prime()
             }
             while ready.isEmpty {
-                if try read() { continue }
+                let page = try await reading.next()
+                ready = page.changes
+                if !ready.isEmpty || page.hasMore { continue }
                 guard await rings?.next(isolation: nil) != nil else { return nil }
             }
             let change = ready.removeFirst()
-            token.tokens[change.scope] = HistoryToken(behind[change.scope]!, transaction: change.transaction.id)
+            token.tokens[change.scope] = change.token
             return change
         }
+    }
+}
 
-        /// Without a token it begins with what comes from now on.
-        private mutating func prime() throws {
-            for reader in sequence.readers where behind[reader.scope] == nil {
-                behind[reader.scope] = try reader.historyToken()
-            }
-            token.tokens = behind
-        }
+/// Reads on in the histories of a container, off the threads that Swift's tasks share.
+private actor ChangeReading {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.changes")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-        /// Reads on; returns whether there was anything.
-        private mutating func read() throws -> Bool {
-            var isMore = false
-            for reader in sequence.readers {
-                let own = sequence.own[reader.scope]
-                let page = try reader.changes(since: behind[reader.scope], without: sequence.withOwn ? nil : own, limit: 100)
-                ready += page.transactions.map { it in
-                    ContainerChange(
-                        scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own),
-                        changes: it.changes)
-                }
-                behind[reader.scope] = page.token
-                isMore = isMore || page.hasMore
+    private let readers: [StoreReader]
+    private let own: [DatabaseScope: UUID]
+    private let withOwn: Bool
+    /// What has been read.
+    private var tokens: [DatabaseScope: HistoryToken]
+
+    init(_ sequence: ContainerChanges) {
+        readers = sequence.readers
+        own = sequence.own
+        withOwn = sequence.withOwn
+        tokens = sequence.start?.tokens ?? [:]
+    }
+
+    /// Without a token it begins with what comes from now on.
+    func prime() throws -> ContainerToken {
+        for reader in readers where tokens[reader.scope] == nil { tokens[reader.scope] = try reader.historyToken() }
+        return ContainerToken(tokens: tokens)
+    }
+
+    func next() throws -> (changes: [ContainerChange], hasMore: Bool) {
+        var (changes, hasMore) = ([ContainerChange](), false)
+        for reader in readers {
+            let own = own[reader.scope]
+            let page = try reader.changes(since: tokens[reader.scope], without: withOwn ? nil : own, limit: 100)
+            changes += page.transactions.map { it in
+                ContainerChange(
+                    scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own),
+                    changes: it.changes,
+                    token: HistoryToken(page.token, transaction: it.transaction.id))
             }
-            return isMore || !ready.isEmpty
+            tokens[reader.scope] = page.token
+            hasMore = hasMore || page.hasMore
         }
+        return (changes, hasMore)
     }
 }
 

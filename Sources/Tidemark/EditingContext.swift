@@ -21,6 +21,8 @@ public actor EditingContext {
     public private(set) var mergePolicy: MergePolicy?
     /// Whether records that others save are refreshed here at once.
     public private(set) var automaticallyMergesChangesFromParent = false
+    /// What the last automatic refresh failed with; the next change tries again. `nil` when it went well.
+    public private(set) var refreshError: (any Error)?
 
     private var registered: [RecordName: RegisteredRecord] = [:]
     /// The records with edits, in the order of these.
@@ -58,12 +60,11 @@ public actor EditingContext {
     public func fetchAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil
     ) async throws -> [R] {
-        let found = try await container.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit)
-        var records: [R] = []
-        for record in found {
-            if let current = try await fetch(type, named: record.recordName) { records.append(current) }
+        let found = try await container.recordSources.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) {
+            record, row, type, source in
+            (record: record, state: try StoredVersion(row, type: type), scope: source.scope)
         }
-        return records
+        return try found.compactMap { try register($0.record, $0.state, scope: $0.scope).current(type) }
     }
 
     // Editing
@@ -193,9 +194,17 @@ public actor EditingContext {
         let rings = container.changeBell.rings(withOwn: true)
         following = Task { [weak self] in
             for await _ in rings {
-                // What fails now is refreshed with the next change.
-                _ = try? await self?.refreshAll()
+                await self?.refreshAutomatically()
             }
+        }
+    }
+
+    private func refreshAutomatically() async {
+        do {
+            try await refreshAll()
+            refreshError = nil
+        } catch {
+            refreshError = error
         }
     }
 

@@ -7,8 +7,10 @@ import TidemarkStore
 protocol FieldConvertible {
     static var fieldType: FieldType { get }
     func fieldContent() throws -> FieldContent
-    /// From what the store has; `nil` when it can't be read as this.
-    init?(_ stored: StoredField)
+    /// From what the store has.
+    ///
+    /// - Throws: ``FieldError``.
+    init(_ stored: StoredField) throws
 }
 
 /// A field's value on the way into the store.
@@ -32,7 +34,7 @@ extension FieldContent {
     }
 }
 
-/// A field's value on the way out of the store: a column of a row, or an element of a list.
+/// A field's value on the way out of the store: a column of a row, or an element of a list. It is not null.
 struct StoredField {
     enum Content {
         case column(Row, Int)
@@ -40,33 +42,40 @@ struct StoredField {
     }
 
     let content: Content
+    let type: FieldType
     let assets: AssetPlace
 
-    var text: String? {
-        switch content {
-        case .column(let row, let index): row[index]
-        case .element(let value): String.fromDatabaseValue(value)
-        }
+    func text(as type: FieldType) throws -> String { try read(as: type) }
+    func integer(as type: FieldType) throws -> Int64 { try read(as: type) }
+    func real() throws -> Double { try read(as: .double) }
+    func bytes() throws -> Data { try read(as: .bytes) }
+
+    /// The JSON of a value that is more than one.
+    func json() throws -> Data {
+        guard type.isList || type == .string || type == .location else { throw FieldError("is a \(type) and no JSON") }
+        return Data(try text(as: type).utf8)
     }
 
-    var integer: Int64? {
+    private func read<Value: DatabaseValueConvertible & StatementColumnConvertible>(as wanted: FieldType) throws -> Value {
+        guard type.isReadable(as: wanted) else { throw FieldError("is a \(type) and no \(wanted)") }
         switch content {
-        case .column(let row, let index): row[index]
-        case .element(let value): Int64.fromDatabaseValue(value)
+        case .column(let row, let index):
+            return row[index]
+        case .element(let element):
+            guard let value = Value.fromDatabaseValue(element) else { throw FieldError("holds what is no \(wanted)") }
+            return value
         }
     }
+}
 
-    var real: Double? {
-        switch content {
-        case .column(let row, let index): row[index]
-        case .element(let value): Double.fromDatabaseValue(value)
-        }
-    }
-
-    var bytes: Data? {
-        switch content {
-        case .column(let row, let index): row[index]
-        case .element(let value): Data.fromDatabaseValue(value)
+extension FieldType {
+    /// Whether a field of this type can be a property that makes one of another type.
+    func isReadable(as wanted: FieldType) -> Bool {
+        if self == wanted { return true }
+        guard isList == wanted.isList else { return false }
+        switch (scalar, wanted.scalar) {
+        case (.int64, .double), (.reference, .string), (.string, .reference): return true
+        default: return false
         }
     }
 }
@@ -79,30 +88,35 @@ struct AssetPlace {
     var pending: [String: Asset] = [:]
 }
 
-/// Why a value can't be a field's; the encoder adds which.
+/// Why a value can't be a field's, or a field's a property's; the coder adds which.
 struct FieldError: Error {
+    /// After the name of the field, when it is read.
     let message: String
 
     init(_ message: String) { self.message = message }
 }
 
+extension FieldConvertible {
+    /// - Throws: ``FieldError`` when there is no value.
+    fileprivate static func make(_ value: Self?, of content: some Any) throws -> Self {
+        guard let value else { throw FieldError("holds '\(content)', which is no \(Self.self)") }
+        return value
+    }
+}
+
 extension String: FieldConvertible {
     static var fieldType: FieldType { .string }
     func fieldContent() -> FieldContent { .value(.string(self)) }
-
-    init?(_ stored: StoredField) {
-        guard let text = stored.text else { return nil }
-        self = text
-    }
+    init(_ stored: StoredField) throws { self = try stored.text(as: .string) }
 }
 
 extension URL: FieldConvertible {
     static var fieldType: FieldType { .string }
     func fieldContent() -> FieldContent { .value(.string(absoluteString)) }
 
-    init?(_ stored: StoredField) {
-        guard let url = stored.text.flatMap({ URL(string: $0) }) else { return nil }
-        self = url
+    init(_ stored: StoredField) throws {
+        let text = try stored.text(as: .string)
+        self = try Self.make(URL(string: text), of: text)
     }
 }
 
@@ -110,9 +124,9 @@ extension UUID: FieldConvertible {
     static var fieldType: FieldType { .string }
     func fieldContent() -> FieldContent { .value(.string(uuidString)) }
 
-    init?(_ stored: StoredField) {
-        guard let uuid = stored.text.flatMap({ UUID(uuidString: $0) }) else { return nil }
-        self = uuid
+    init(_ stored: StoredField) throws {
+        let text = try stored.text(as: .string)
+        self = try Self.make(UUID(uuidString: text), of: text)
     }
 }
 
@@ -120,11 +134,9 @@ extension Decimal: FieldConvertible {
     static var fieldType: FieldType { .string }
     func fieldContent() -> FieldContent { .value(.string(description)) }
 
-    init?(_ stored: StoredField) {
-        guard let decimal = stored.text.flatMap({ Decimal(string: $0, locale: Locale(identifier: "en_US_POSIX")) }) else {
-            return nil
-        }
-        self = decimal
+    init(_ stored: StoredField) throws {
+        let text = try stored.text(as: .string)
+        self = try Self.make(Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")), of: text)
     }
 }
 
@@ -139,30 +151,21 @@ extension Date: FieldConvertible {
         return .value(.timestamp(exact))
     }
 
-    init?(_ stored: StoredField) {
-        guard let microseconds = stored.integer else { return nil }
-        self.init(timeIntervalSince1970: Double(microseconds) / 1e6)
+    init(_ stored: StoredField) throws {
+        self.init(timeIntervalSince1970: Double(try stored.integer(as: .timestamp)) / 1e6)
     }
 }
 
 extension Data: FieldConvertible {
     static var fieldType: FieldType { .bytes }
     func fieldContent() -> FieldContent { .value(.bytes(Array(self))) }
-
-    init?(_ stored: StoredField) {
-        guard let bytes = stored.bytes else { return nil }
-        self = bytes
-    }
+    init(_ stored: StoredField) throws { self = try stored.bytes() }
 }
 
 extension Bool: FieldConvertible {
     static var fieldType: FieldType { .int64 }
     func fieldContent() -> FieldContent { .value(.int64(self ? 1 : 0)) }
-
-    init?(_ stored: StoredField) {
-        guard let number = stored.integer else { return nil }
-        self = number != 0
-    }
+    init(_ stored: StoredField) throws { self = try stored.integer(as: .int64) != 0 }
 }
 
 extension Double: FieldConvertible {
@@ -173,20 +176,13 @@ extension Double: FieldConvertible {
         return .value(.double(self == 0 ? 0 : self))
     }
 
-    init?(_ stored: StoredField) {
-        guard let number = stored.real else { return nil }
-        self = number
-    }
+    init(_ stored: StoredField) throws { self = try stored.real() }
 }
 
 extension Float: FieldConvertible {
     static var fieldType: FieldType { .double }
     func fieldContent() throws -> FieldContent { try Double(self).fieldContent() }
-
-    init?(_ stored: StoredField) {
-        guard let number = stored.real else { return nil }
-        self = Float(number)
-    }
+    init(_ stored: StoredField) throws { self = Float(try stored.real()) }
 }
 
 extension FieldConvertible where Self: BinaryInteger {
@@ -197,9 +193,9 @@ extension FieldConvertible where Self: BinaryInteger {
         return .value(.int64(value))
     }
 
-    init?(_ stored: StoredField) {
-        guard let number = stored.integer, let exact = Self(exactly: number) else { return nil }
-        self = exact
+    init(_ stored: StoredField) throws {
+        let number = try stored.integer(as: .int64)
+        self = try Self.make(Self(exactly: number), of: number)
     }
 }
 
@@ -218,10 +214,7 @@ extension Reference: FieldConvertible {
     static var fieldType: FieldType { .reference }
     func fieldContent() -> FieldContent { .value(.reference(recordName)) }
 
-    init?(_ stored: StoredField) {
-        guard let name = stored.text else { return nil }
-        self.init(name)
-    }
+    init(_ stored: StoredField) throws { self.init(try stored.text(as: .reference)) }
 }
 
 extension Array: FieldConvertible where Element: FieldConvertible {
@@ -235,31 +228,15 @@ extension Array: FieldConvertible where Element: FieldConvertible {
         return .list(try map { try $0.fieldContent() }, of: scalar)
     }
 
-    init?(_ stored: StoredField) {
-        guard let text = stored.text,
-            let elements = try? JSONDecoder().decode([ListElement].self, from: Foundation.Data(text.utf8))
-        else { return nil }
-        self = []
-        reserveCapacity(elements.count)
-        for element in elements {
-            guard let value = Element(StoredField(content: .element(element.value), assets: stored.assets)) else { return nil }
-            append(value)
+    init(_ stored: StoredField) throws {
+        let text = try stored.text(as: Self.fieldType)
+        let elements: [StoredScalar]
+        do {
+            elements = try JSONDecoder().decode([StoredScalar].self, from: Foundation.Data(text.utf8))
+        } catch {
+            throw FieldError("holds '\(text)', which is no list")
         }
-    }
-}
-
-/// A scalar of a stored list.
-private struct ListElement: Decodable {
-    let value: DatabaseValue
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if let integer = try? container.decode(Int64.self) {
-            value = integer.databaseValue
-        } else if let real = try? container.decode(Double.self) {
-            value = real.databaseValue
-        } else {
-            value = try container.decode(String.self).databaseValue
-        }
+        let type = FieldType(stored.type.scalar)
+        self = try elements.map { try Element(StoredField(content: .element($0.value), type: type, assets: stored.assets)) }
     }
 }

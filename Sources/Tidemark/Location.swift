@@ -39,10 +39,12 @@ extension Location: FieldConvertible {
         return .value(.location(StoredText.object(members.compactMap { name, value in value.map { (name, $0) } })))
     }
 
-    init?(_ stored: StoredField) {
-        guard let text = stored.text, let location = try? JSONDecoder().decode(Location.self, from: Data(text.utf8)) else {
-            return nil
+    init(_ stored: StoredField) throws {
+        let text = try stored.text(as: .location)
+        do {
+            self = try JSONDecoder().decode(Location.self, from: Data(text.utf8))
+        } catch {
+            throw FieldError("holds '\(text)', which is no location")
         }
-        self = location
     }
 }

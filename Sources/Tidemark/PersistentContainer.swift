@@ -71,7 +71,7 @@ public actor PersistentContainer: RecordReading {
         let all = Array(stores.values)
         listener = try DoorbellListener(container: directory, ignoring: doorbell) {
             changeBell.ring(isOwn: false)
-            // What fails now is noticed with the next ring.
+            // What fails now the next ring covers, too; whoever reads until then meets the same error.
             Task { for store in all { try? await store.noticeOthers() } }
         }
         self.stores = stores
@@ -210,7 +210,8 @@ public actor PersistentContainer: RecordReading {
         return ValueObservation.tracking { db in
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
-            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit).map(\.0)
+            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _ in record }.map(
+                \.0)
         }.values(in: source.database)
     }
 

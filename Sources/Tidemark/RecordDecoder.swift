@@ -16,51 +16,62 @@ final class RecordDecoder<R: Record> {
         do {
             return try R(from: RowDecoder(row: row, columns: columns))
         } catch let error as DecodingError {
-            throw Self.naming(row, columns, error)
-        }
-    }
-
-    private static func naming(_ row: Row, _ columns: RecordColumns, _ error: DecodingError) -> DecodingError {
-        let name = columns.name(row) ?? "?"
-        func context(_ context: DecodingError.Context) -> DecodingError.Context {
-            .init(
-                codingPath: context.codingPath,
-                debugDescription: "\(R.recordType) \(name) can't be read as \(R.self): \(context.debugDescription)",
-                underlyingError: context.underlyingError)
-        }
-        switch error {
-        case .dataCorrupted(let it): return .dataCorrupted(context(it))
-        case .keyNotFound(let key, let it): return .keyNotFound(key, context(it))
-        case .typeMismatch(let type, let it): return .typeMismatch(type, context(it))
-        case .valueNotFound(let type, let it): return .valueNotFound(type, context(it))
-        @unknown default: return error
+            let name = columns.name(row) ?? "?"
+            throw error.within { "\(R.recordType) \(name) can't be read as \(R.self): \($0)" }
         }
     }
 }
 
+extension DecodingError {
+    /// The same error, told in a wider context.
+    fileprivate func within(_ keys: [any CodingKey] = [], _ describe: (String) -> String) -> DecodingError {
+        func wider(_ context: Context) -> Context {
+            .init(
+                codingPath: keys + context.codingPath, debugDescription: describe(context.debugDescription),
+                underlyingError: context.underlyingError)
+        }
+        switch self {
+        case .dataCorrupted(let context): return .dataCorrupted(wider(context))
+        case .keyNotFound(let key, let context): return .keyNotFound(key, wider(context))
+        case .typeMismatch(let type, let context): return .typeMismatch(type, wider(context))
+        case .valueNotFound(let type, let context): return .valueNotFound(type, wider(context))
+        @unknown default: return self
+        }
+    }
+}
+
+/// Where a field is in a row.
+struct FieldPlace {
+    let name: String
+    let column: Int
+    let type: FieldType
+}
+
 /// Where the fields are in the rows of a fetch.
 final class RecordColumns {
-    private let fields: [(name: String, column: Int)]
-    private let nameField: String
-    let key: Int
+    private let fields: [FieldPlace]
+    /// The record's name, as if it were a field.
+    private let name: FieldPlace
     let assets: AssetPlace
     private var next = 0
 
-    init(fields: [(name: String, column: Int)], key: Int, nameField: String, assets: AssetPlace) {
+    init(fields: [FieldPlace], key: Int, nameField: String, assets: AssetPlace) {
         self.fields = fields
-        self.key = key
-        self.nameField = nameField
+        name = FieldPlace(name: nameField, column: key, type: .string)
         self.assets = assets
     }
 
-    /// The column of a property; `nil` when the type has no such field.
-    func index(of property: String) -> Int? {
-        if property == nameField { return key }
+    /// The column of the record's key.
+    var key: Int { name.column }
+
+    /// The place of a property; `nil` when the type has no such field.
+    func place(of property: String) -> FieldPlace? {
+        if property == name.name { return name }
         // Properties come in the same order in every row.
         for _ in fields.indices {
             let place = next
             next = next + 1 == fields.count ? 0 : next + 1
-            if fields[place].name == property { return fields[place].column }
+            if fields[place].name == property { return fields[place] }
         }
         return nil
     }
@@ -92,35 +103,32 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
     var allKeys: [Key] { [] }
 
-    func contains(_ key: Key) -> Bool { columns.index(of: key.stringValue) != nil }
+    func contains(_ key: Key) -> Bool { columns.place(of: key.stringValue) != nil }
 
-    func decodeNil(forKey key: Key) throws -> Bool { column(key) == nil }
+    func decodeNil(forKey key: Key) throws -> Bool { place(key) == nil }
 
-    func decode(_ type: String.Type, forKey key: Key) throws -> String {
-        let column = try present(key, type)
-        return column == columns.key ? try name(key) : row[column]
+    func decode(_ type: String.Type, forKey key: Key) throws -> String { try text(try present(key, type), key) }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(try present(key, type), .int64, key) }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try value(try present(key, type), .int64, key) }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(try present(key, type), .double, key) }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try decode(Int64.self, forKey: key) != 0 }
+
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try any(type, try present(key, type), key) }
+
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try place(key).map { try text($0, key) } }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try place(key).map { try value($0, .int64, key) } }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        try place(key).map { try value($0, .int64, key) }
     }
-
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { row[try present(key, type)] }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { row[try present(key, type)] }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { row[try present(key, type)] }
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { (row[try present(key, type)] as Int64) != 0 }
-
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        try value(type, at: try present(key, type), key)
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+        try place(key).map { try value($0, .double, key) }
     }
-
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-        try column(key).map { $0 == columns.key ? try name(key) : row[$0] }
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+        try decodeIfPresent(Int64.self, forKey: key).map { $0 != 0 }
     }
-
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { column(key).map { row[$0] } }
-    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { column(key).map { row[$0] } }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { column(key).map { row[$0] } }
-    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { column(key).map { (row[$0] as Int64) != 0 } }
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
-        try column(key).map { try value(type, at: $0, key) }
+        try place(key).map { try any(type, $0, key) }
     }
 
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
@@ -131,43 +139,55 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder() -> any Decoder { RowDecoder(row: row, columns: columns) }
     func superDecoder(forKey key: Key) -> any Decoder { superDecoder() }
 
-    /// The column of a property that has a value.
-    private func column(_ key: Key) -> Int? {
-        guard let column = columns.index(of: key.stringValue), !row.hasNull(atIndex: column) else { return nil }
-        return column
+    /// The place of a property that has a value.
+    private func place(_ key: Key) -> FieldPlace? {
+        guard let place = columns.place(of: key.stringValue), !row.hasNull(atIndex: place.column) else { return nil }
+        return place
     }
 
-    private func present(_ key: Key, _ type: Any.Type) throws -> Int {
-        guard let column = column(key) else {
+    private func present(_ key: Key, _ type: Any.Type) throws -> FieldPlace {
+        guard let place = place(key) else {
             throw DecodingError.valueNotFound(
                 type, .init(codingPath: [key], debugDescription: "the field '\(key.stringValue)' has no value"))
         }
-        return column
+        return place
+    }
+
+    /// The usual types, without asking for a conformance.
+    private func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+        _ place: FieldPlace, _ type: FieldType, _ key: Key
+    ) throws -> Value {
+        guard place.type.isReadable(as: type) else {
+            throw wrong(key, "the field '\(key.stringValue)' is a \(place.type) and no \(type)")
+        }
+        return row[place.column]
+    }
+
+    private func text(_ place: FieldPlace, _ key: Key) throws -> String {
+        place.column == columns.key ? try name(key) : try value(place, .string, key)
+    }
+
+    private func any<T: Decodable>(_ type: T.Type, _ place: FieldPlace, _ key: Key) throws -> T {
+        var content = StoredField.Content.column(row, place.column)
+        if place.column == columns.key {
+            if type == UUID.self, let bytes: Data = row[column: columns.key], bytes.count >= 16 {
+                // It is a UUID that is wanted.
+                return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) } as! T
+            }
+            content = .element(try name(key).databaseValue)
+        }
+        do {
+            return try FieldDecoder.decode(type, StoredField(content: content, type: place.type, assets: columns.assets))
+        } catch let error as FieldError {
+            throw wrong(key, "the field '\(key.stringValue)' \(error.message)")
+        } catch let error as DecodingError {
+            throw error.within([key]) { "the field '\(key.stringValue)': \($0)" }
+        }
     }
 
     private func name(_ key: Key) throws -> String {
         guard let name = columns.name(row) else { throw wrong(key, "its name can't be one") }
         return name
-    }
-
-    private func value<T: Decodable>(_ type: T.Type, at column: Int, _ key: Key) throws -> T {
-        if column == columns.key { return try named(type, key) }
-        let stored = StoredField(content: .column(row, column), assets: columns.assets)
-        do {
-            if let value = try FieldDecoder.decode(type, stored) { return value }
-        } catch let error as DecodingError {
-            throw error
-        }
-        throw wrong(key, "the value of the field '\(key.stringValue)' can't be read as \(T.self)")
-    }
-
-    private func named<T: Decodable>(_ type: T.Type, _ key: Key) throws -> T {
-        if type == UUID.self, let bytes: Data = row[column: columns.key], bytes.count >= 16 {
-            return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) } as! T
-        }
-        let element = StoredField(content: .element(try name(key).databaseValue), assets: columns.assets)
-        if let value = try FieldDecoder.decode(type, element) { return value }
-        throw wrong(key, "its name can't be read as \(T.self)")
     }
 
     private func wrong(_ key: Key, _ message: String) -> DecodingError {
@@ -188,10 +208,12 @@ extension RecordDecoder {
         var row: [String: (any DatabaseValueConvertible)?] = ["_key": QueriedType.key(name)]
         for (field, value) in values { row[field] = value.argument }
         let columns = Row(row)
-        let places = columns.columnNames.enumerated().map { (name: $1, column: $0) }
-        let key = places.first { $0.name == "_key" }!.column
+        let names = Array(columns.columnNames)
+        let places = names.enumerated().compactMap { column, name in
+            values[name].map { FieldPlace(name: name, column: column, type: $0.type) }
+        }
         let decoder = RecordDecoder(
-            RecordColumns(fields: places.filter { $0.name != "_key" }, key: key, nameField: R.nameField, assets: assets))
+            RecordColumns(fields: places, key: names.firstIndex(of: "_key")!, nameField: R.nameField, assets: assets))
         return try decoder.decode(columns)
     }
 }
@@ -206,23 +228,22 @@ extension Row {
 
 /// Reads one field as whatever type a property has.
 enum FieldDecoder {
-    /// `nil` when the field can't be read as that.
-    static func decode<T: Decodable>(_ type: T.Type, _ stored: StoredField) throws -> T? {
-        // The usual ones first: asking for a conformance costs more than reading the value.
-        if type == Date.self { return Date(stored) as! T? }
-        if type == UUID.self { return UUID(stored) as! T? }
-        if type == Asset.self { return Asset(stored) as! T? }
-        if let type = type as? any FieldConvertible.Type { return type.init(stored) as! T? }
+    /// - Throws: ``FieldError``, `DecodingError`.
+    static func decode<T: Decodable>(_ type: T.Type, _ stored: StoredField) throws -> T {
+        // The usual ones first: asking for a conformance costs more than reading the value. The casts are to the type itself.
+        if type == Date.self { return try Date(stored) as! T }
+        if type == UUID.self { return try UUID(stored) as! T }
+        if type == Asset.self { return try Asset(stored) as! T }
+        if let type = type as? any FieldConvertible.Type { return try type.init(stored) as! T }
         do {
             return try T(from: SingleDecoder(stored: stored))
         } catch is IsMany {
-            guard let text = stored.text else { return nil }
-            return try JSONDecoder().decode(type, from: Data(text.utf8))
+            return try JSONDecoder().decode(type, from: try stored.json())
         }
     }
 
     /// The type decodes itself from more than one value.
-    struct IsMany: Error {}
+    private struct IsMany: Error {}
 
     private struct SingleDecoder: Decoder, SingleValueDecodingContainer {
         let stored: StoredField
@@ -234,12 +255,6 @@ enum FieldDecoder {
         func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
         func decodeNil() -> Bool { false }
-
-        func decode<T: Decodable>(_ type: T.Type) throws -> T {
-            guard let value = try FieldDecoder.decode(type, stored) else {
-                throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "the value can't be read as \(T.self)"))
-            }
-            return value
-        }
+        func decode<T: Decodable>(_ type: T.Type) throws -> T { try FieldDecoder.decode(type, stored) }
     }
 }

@@ -17,7 +17,11 @@ struct RecordEncoder {
     /// - Throws: `EncodingError` that names the property.
     func encode<R: Record>(_ record: R) throws -> (fields: [EncodedField], hasName: Bool) {
         let output = Fields(nameField: R.nameField)
-        try record.encode(to: TopEncoder(output: output))
+        do {
+            try record.encode(to: TopEncoder(output: output))
+        } catch let error as FieldError {
+            throw EncodingError.invalidValue(record, .init(codingPath: [], debugDescription: error.message))
+        }
         return (output.fields, output.hasName)
     }
 
@@ -70,19 +74,11 @@ struct RecordEncoder {
 }
 
 extension FieldContent {
-    var type: FieldType? {
+    var type: FieldType {
         switch self {
         case .asset: .asset
         case .list(_, let scalar): .list(of: scalar)
-        case .value(.string): .string
-        case .value(.int64): .int64
-        case .value(.double): .double
-        case .value(.timestamp): .timestamp
-        case .value(.bytes): .bytes
-        case .value(.location): .location
-        case .value(.reference): .reference
-        case .value(.asset): .asset
-        case .value(.list(_, let scalar)): .list(of: scalar)
+        case .value(let value): value.type
         }
     }
 }
@@ -96,8 +92,10 @@ private struct TopEncoder: Encoder {
         KeyedEncodingContainer(FieldContainer<Key>(output: output))
     }
 
-    func unkeyedContainer() -> any UnkeyedEncodingContainer { fatalError("a record encodes itself as keys and values") }
-    func singleValueContainer() -> any SingleValueEncodingContainer { fatalError("a record encodes itself as keys and values") }
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<AnyKey>(reason: Self.noKeys) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { Refusal<AnyKey>(reason: Self.noKeys) }
+
+    private static var noKeys: FieldError { FieldError("a record encodes itself as keys and values") }
 }
 
 private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -131,11 +129,15 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     mutating func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
     ) -> KeyedEncodingContainer<Nested> {
-        fatalError("a record's fields are values; give \(key.stringValue) a Codable type of its own")
+        KeyedEncodingContainer(Refusal<Nested>(reason: nested(key)))
     }
 
     mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-        fatalError("a record's fields are values; give \(key.stringValue) a Codable type of its own")
+        Refusal<AnyKey>(reason: nested(key))
+    }
+
+    private func nested(_ key: Key) -> FieldError {
+        FieldError("a record's fields are values; give \(key.stringValue) a Codable type of its own")
     }
 
     mutating func superEncoder() -> any Encoder { TopEncoder(output: output) }
@@ -156,10 +158,10 @@ private struct SingleEncoder: Encoder {
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        KeyedEncodingContainer(Refusal<Key>())
+        KeyedEncodingContainer(Refusal<Key>(reason: SingleValue.IsMany()))
     }
 
-    func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<RefusalKey>() }
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<AnyKey>(reason: SingleValue.IsMany()) }
     func singleValueContainer() -> any SingleValueEncodingContainer { SingleContainer(output: output) }
 }
 
@@ -171,30 +173,45 @@ private struct SingleContainer: SingleValueEncodingContainer {
     mutating func encode<T: Encodable>(_ value: T) throws { output.content = try RecordEncoder.content(of: value) }
 }
 
-private enum RefusalKey: CodingKey {}
+/// The keys of a container that has none.
+private enum AnyKey: CodingKey {}
 
-/// Ends the attempt at the first value of several.
-private struct Refusal<Key: CodingKey>: KeyedEncodingContainerProtocol, UnkeyedEncodingContainer {
+/// A container that takes nothing: whatever is put in throws the reason.
+private struct Refusal<Key: CodingKey>: KeyedEncodingContainerProtocol, UnkeyedEncodingContainer, SingleValueEncodingContainer {
+    let reason: any Error
     var codingPath: [any CodingKey] { [] }
     var count: Int { 0 }
 
-    mutating func encodeNil() throws { throw SingleValue.IsMany() }
-    mutating func encode<T: Encodable>(_ value: T) throws { throw SingleValue.IsMany() }
-    mutating func encodeNil(forKey key: Key) throws { throw SingleValue.IsMany() }
-    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { throw SingleValue.IsMany() }
+    mutating func encodeNil() throws { throw reason }
+    mutating func encode<T: Encodable>(_ value: T) throws { throw reason }
+    mutating func encodeNil(forKey key: Key) throws { throw reason }
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws { throw reason }
 
     mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
-        KeyedEncodingContainer(Refusal<Nested>())
+        KeyedEncodingContainer(Refusal<Nested>(reason: reason))
     }
 
     mutating func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
     ) -> KeyedEncodingContainer<Nested> {
-        KeyedEncodingContainer(Refusal<Nested>())
+        KeyedEncodingContainer(Refusal<Nested>(reason: reason))
     }
 
-    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { self }
-    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { self }
-    mutating func superEncoder() -> any Encoder { SingleEncoder(output: SingleValue()) }
+    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<AnyKey>(reason: reason) }
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { nestedUnkeyedContainer() }
+    mutating func superEncoder() -> any Encoder { RefusingEncoder(reason: reason) }
     mutating func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
+}
+
+private struct RefusingEncoder: Encoder {
+    let reason: any Error
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(Refusal<Key>(reason: reason))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { Refusal<AnyKey>(reason: reason) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { Refusal<AnyKey>(reason: reason) }
 }

@@ -5,7 +5,7 @@ import TidemarkStore
 
 /// What typed records can be read from: a ``PersistentContainer``, a ``ContainerSnapshot``, a ``ReadOnlyContainer``.
 ///
-/// Records come from the private store and from the shared one; a name that is in both is the private store's.
+/// Records come from the private store and from the shared one. By a name that is in both, the private store's is found.
 public protocol RecordReading: Sendable {
     var recordSources: RecordSources { get }
 }
@@ -15,6 +15,26 @@ public struct RecordSources: Sendable {
     let all: [RecordSource]
 
     func source(_ scope: DatabaseScope) -> RecordSource? { all.first { $0.scope == scope } }
+}
+
+extension RecordSources {
+    /// What is made of each record that matches, and of its row.
+    func fetchAll<R: Record, Element: Sendable>(
+        _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
+        _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
+    ) async throws -> [Element] {
+        var parts: [[(Element, [DatabaseValue])]] = []
+        for source in all {
+            let part = try await source.read { db in
+                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, row, type in
+                    try element(record, row, type, source)
+                }
+            }
+            if !part.isEmpty { parts.append(part) }
+        }
+        guard parts.count > 1 else { return parts.first?.map(\.0) ?? [] }
+        return RecordOrder(sorts).merge(parts, limit: limit)
+    }
 }
 
 extension RecordReading {
@@ -40,15 +60,7 @@ extension RecordReading {
     public func fetchAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil
     ) async throws -> [R] {
-        var parts: [[(R, [DatabaseValue])]] = []
-        for source in recordSources.all {
-            let part = try await source.read { db in
-                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit)
-            }
-            if !part.isEmpty { parts.append(part) }
-        }
-        guard parts.count > 1 else { return parts.first?.map(\.0) ?? [] }
-        return RecordOrder(sorts).merge(parts, limit: limit)
+        try await recordSources.fetchAll(type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _, _ in record }
     }
 
     /// How many records match.
@@ -73,17 +85,21 @@ extension RecordSource {
         }
     }
 
-    func fetchAll<R: Record>(
-        _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?
-    ) throws -> [(R, [DatabaseValue])] {
+    /// What is made of each record that matches, and what it is sorted by.
+    func fetchAll<R: Record, Element>(
+        _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
+        _ element: (R, Row, QueriedType) throws -> Element
+    ) throws -> [(Element, [DatabaseValue])] {
         guard let queried = try self.type(db, named: R.recordType) else { return [] }
         let query = try TypedQuery(queried, nameField: R.nameField, predicate, sorts, limit: limit)
         let decoder = decoder(queried, type)
         let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
-        var records: [(R, [DatabaseValue])] = []
+        var elements: [(Element, [DatabaseValue])] = []
         let rows = try query.rows(db)
-        while let row = try query.next(rows) { records.append((try decoder.decode(row), keys.map { row[$0] })) }
-        return records
+        while let row = try query.next(rows) {
+            elements.append((try element(try decoder.decode(row), row, queried), keys.map { row[$0] }))
+        }
+        return elements
     }
 
     func count<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> Int {
@@ -102,7 +118,9 @@ extension RecordSource {
     private func decoder<R: Record>(_ queried: QueriedType, _ type: R.Type) -> RecordDecoder<R> {
         RecordDecoder(
             RecordColumns(
-                fields: queried.fields.enumerated().map { (name: $1.name, column: QueriedType.firstField + $0) },
+                fields: queried.fields.enumerated().map {
+                    FieldPlace(name: $1.name, column: QueriedType.firstField + $0, type: $1.type)
+                },
                 key: QueriedType.keyColumn, nameField: R.nameField, assets: AssetPlace(folder: assets)))
     }
 }

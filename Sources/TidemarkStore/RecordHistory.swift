@@ -74,27 +74,10 @@ struct NotedValues {
             fields = []
             return
         }
-        guard let noted = try? JSONDecoder().decode([String: Noted].self, from: Data(text.utf8)) else {
+        guard let noted = try? JSONDecoder().decode([String: StoredScalar].self, from: Data(text.utf8)) else {
             throw StoreError(.corrupt, "the change \(change) in tide_changes has no JSON object in 'before'")
         }
         fields = noted.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
-    }
-
-    private struct Noted: Decodable {
-        let value: DatabaseValue
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if container.decodeNil() {
-                value = .null
-            } else if let integer = try? container.decode(Int64.self) {
-                value = integer.databaseValue
-            } else if let real = try? container.decode(Double.self) {
-                value = real.databaseValue
-            } else {
-                value = try container.decode(String.self).databaseValue
-            }
-        }
     }
 }
 

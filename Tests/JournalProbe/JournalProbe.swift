@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Tidemark
 import TidemarkModel
 import TidemarkStore
@@ -7,30 +8,9 @@ import TidemarkStore
 ///
 ///     journal-probe CONTAINER SEED COUNT
 ///
-/// Prints a JSON object for each: the transaction, the operation, and what a model needs to do the same.
+/// Prints a ``ProbedEdit`` for each, in JSON.
 @main
 struct JournalProbe {
-    struct Note: Tidemark.Record, Codable, Equatable {
-        var id: String
-        var a: Int?
-        var b: Int?
-        var c: String?
-        var recordName: String { id }
-    }
-
-    struct Line: Encodable {
-        let transaction: Int64
-        let operation: String
-        /// The names that it concerns.
-        let names: [String]
-        /// What was saved.
-        var saved: Note?
-        /// Of an edit: what had been loaded.
-        var loaded: Note?
-        /// Of a batch update: the new value of `c`.
-        var value: String?
-    }
-
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 4, let seed = UInt64(arguments[2]), let count = Int(arguments[3]) else {
@@ -47,28 +27,28 @@ struct JournalProbe {
         let name = "n\(random.next() % 12)"
         switch random.next() % 10 {
         case 0..<3:
-            let note = Note(id: name, a: random.number(), b: random.number(), c: mark)
-            tell(try await journal.save(note), "save", [name], saved: note)
+            let note = ProbedNote(id: name, a: random.number(), b: random.number(), c: mark)
+            tell(try await journal.save(note), .save, [name], saved: note)
         case 3..<7:
             let context = journal.newContext()
-            guard let loaded = try await context.fetch(Note.self, named: name) else { return }
+            guard let loaded = try await context.fetch(ProbedNote.self, named: name) else { return }
             var edited = loaded
             if random.next() % 2 == 0 { edited.a = random.number() } else { edited.b = random.number() }
             if random.next() % 3 == 0 { edited.c = mark }
             try await context.update(edited)
             // So that others come between.
             try await Task.sleep(for: .milliseconds(Int(random.next() % 6)))
-            tell(try await context.save(), "edit", [name], saved: edited, loaded: loaded)
+            tell(try await context.save(), .edit, [name], saved: edited, loaded: loaded)
         case 7:
-            tell(try await journal.delete(Note.self, named: name), "delete", [name])
+            tell(try await journal.delete(ProbedNote.self, named: name), .delete, [name])
         case 8:
             let before = try journal.historyToken()
-            let names = try await journal.deleteAll(Note.self, where: .field("a") == random.number())
-            if !names.isEmpty { tell(try own(journal, since: before), "delete", names) }
+            let names = try await journal.deleteAll(ProbedNote.self, where: .field("a") == random.number())
+            if !names.isEmpty { tell(try own(journal, since: before), .delete, names) }
         default:
             let before = try journal.historyToken()
-            let names = try await journal.updateAll(Note.self, where: .field("b") == random.number(), set: ["c": mark])
-            if !names.isEmpty { tell(try own(journal, since: before), "update", names, value: mark) }
+            let names = try await journal.updateAll(ProbedNote.self, where: .field("b") == random.number(), set: ["c": mark])
+            if !names.isEmpty { tell(try own(journal, since: before), .update, names, value: mark) }
         }
     }
 
@@ -80,11 +60,11 @@ struct JournalProbe {
     }
 
     private static func tell(
-        _ result: SaveResult, _ operation: String, _ names: [String], saved: Note? = nil, loaded: Note? = nil,
-        value: String? = nil
+        _ result: SaveResult, _ operation: ProbedEdit.Operation, _ names: [String], saved: ProbedNote? = nil,
+        loaded: ProbedNote? = nil, value: String? = nil
     ) {
         guard let transaction = result.transactions[.private] else { return }
-        let line = Line(
+        let line = ProbedEdit(
             transaction: transaction, operation: operation, names: names, saved: saved, loaded: loaded, value: value)
         // Plain values.
         let data = try! JSONEncoder().encode(line)

@@ -6,24 +6,20 @@ comes to its end. Then its export and its assets must be those of the undisturbe
 records, and `tidemark verify` must find nothing.
 """
 
-import argparse
 import hashlib
 import json
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 import zlib
 
+import killing
+from killing import fail
+
 TYPE = "Destination"
-
-
-def fail(text):
-    sys.exit(f"kill-import: {text}")
 
 
 def picture(number, size):
@@ -62,25 +58,10 @@ class Run:
                 "image", "--batch", str(self.options.batch), "--json", "--resume"]
 
     def finish(self, container):
-        found = subprocess.run(self.command(container), capture_output=True, text=True)
-        if found.returncode != 0:
-            fail(f"an import left alone ended with {found.returncode}: {found.stderr}")
-        return json.loads(found.stdout)
+        return json.loads(killing.finish(self.command(container)))
 
     def kill_after(self, container, delay):
-        """Whether the import was killed; an import that came to its end before must have done so well."""
-        process = subprocess.Popen(self.command(container), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            _, errors = process.communicate(timeout=delay)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            if process.returncode == -signal.SIGKILL:
-                return True
-            errors = ""
-        if process.returncode != 0:
-            fail(f"an import ended with {process.returncode}: {errors}")
-        return False
+        return killing.kill_after(self.command(container), delay)
 
     def state(self, container):
         """A digest of all that a reader can see: records, assets by name and content, and that history adds up."""
@@ -97,25 +78,16 @@ class Run:
         if (inserted, touched) != (len(lines), 0):
             fail(f"history of {container}: {inserted} insertions and {touched} other changes for {len(lines)} records")
         digest = hashlib.sha256(b"\n".join(lines))
-        for path in sorted((container / "assets").glob("*/*")):
-            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        killing.add_assets(digest, container)
         return digest.hexdigest()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tidemark", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program")
-    parser.add_argument("--kills", type=int, default=200, help="how often to kill, at least (200)")
-    parser.add_argument("--records", type=int, default=30_000, help="records of the manifest (30,000)")
-    parser.add_argument("--pictures", type=int, default=300, help="pictures (300)")
+    parser = killing.parser(__doc__, kills=200, records=30_000, pictures=300)
     parser.add_argument("--batch", type=int, default=1000, help="rows of a batch (1,000)")
     parser.add_argument("--manifest", type=pathlib.Path, help="a manifest with fields id and image to take instead of a made one")
-    parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
-    parser.add_argument("--seed", type=int, help="draws the same moments again")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}", flush=True)
-    moments = random.Random(seed)
+    seed, moments = killing.draw(options)
     with tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.folder) as name:
         folder = pathlib.Path(name)
         manifest = options.manifest or make_data(folder / "data", options.records, options.pictures)

@@ -7,27 +7,22 @@ all tables of both stores, history, pending changes and counters among them, wha
 is refused. Now and then the move is undone instead of being gone on with. Then everything has moved, with the same digest.
 """
 
-import argparse
 import hashlib
 import json
 import pathlib
-import random
 import shutil
-import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
+
+import killing
+from killing import fail
 
 TYPE = "Destination"
 FLOOR = pathlib.Path(__file__).resolve().parent.parent.parent / "Benchmarks" / "Floor"
 # What `tidemark` exits with when the container is not there, has moved or is a copy that does not count; or is none.
 ELSEWHERE = (66, 73)
-
-
-def fail(text):
-    sys.exit(f"kill-move: {text}")
 
 
 def make_container(tidemark, folder, records, pictures):
@@ -72,35 +67,14 @@ class Moves:
                 for row in database.execute(f'SELECT * FROM "{table}"'):
                     digest.update(repr(row).encode())
             database.close()
-        for path in sorted((container / "assets").glob("*/*")):
-            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        killing.add_assets(digest, container)
         return digest.hexdigest()
 
-    def start(self, source, target, *options):
-        return subprocess.Popen([self.tool, "store", "move", source, target, "--json", *options], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+    def command(self, source, target, *options):
+        return [self.tool, "store", "move", source, target, "--json", *options]
 
-    def finish(self, source, target, *options):
-        process = self.start(source, target, *options)
-        output, errors = process.communicate()
-        if process.returncode != 0:
-            fail(f"a move left alone ended with {process.returncode}: {errors}")
-        return json.loads(output)
-
-    def kill_after(self, source, target, delay):
-        """Whether the move was killed; one that came to its end before must have done so well."""
-        process = self.start(source, target)
-        try:
-            _, errors = process.communicate(timeout=delay)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            if process.returncode == -signal.SIGKILL:
-                return True
-            errors = ""
-        if process.returncode != 0:
-            fail(f"a move ended with {process.returncode}: {errors}")
-        return False
+    def finish(self, source, target):
+        return json.loads(killing.finish(self.command(source, target)))
 
     def check(self, places, wanted, after):
         """The one place at which the container is."""
@@ -114,18 +88,10 @@ class Moves:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tidemark", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program")
-    parser.add_argument("--kills", type=int, default=100, help="how often to kill, at least (100)")
-    parser.add_argument("--records", type=int, default=50_000, help="records of the container (50,000)")
-    parser.add_argument("--pictures", type=int, default=500, help="pictures (500)")
-    parser.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    parser = killing.parser(__doc__, kills=100, records=50_000, pictures=500)
     parser.add_argument("--second", type=pathlib.Path, help="a folder, perhaps on another file system, of the other place")
-    parser.add_argument("--seed", type=int, help="draws the same moments again")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}", flush=True)
-    drawn = random.Random(seed)
+    seed, drawn = killing.draw(options)
     with tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.folder) as name, \
             tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.second or name) as second:
         moves = Moves(options)
@@ -141,12 +107,12 @@ def main():
         source, target = target, source
         kills = done = undone = 0
         while kills < options.kills:
-            if moves.kill_after(source, target, length * drawn.uniform(0.01, 1.2)):
+            if killing.kill_after(moves.command(source, target), length * drawn.uniform(0.01, 1.2)):
                 kills += 1
                 there = moves.check([source, target], wanted, f"after {kills} kills (seed {seed})")
                 if there == source and drawn.random() < 0.2:
                     # Where the kill came before anything was done, there is nothing to undo.
-                    moves.start(source, target, "--rollback").communicate()
+                    killing.start(moves.command(source, target, "--rollback")).communicate()
                     undone += 1
                     if target.exists() and any(path.name != "container.json" for path in target.iterdir()):
                         fail(f"after {kills} kills something is left of a move that was undone (seed {seed})")

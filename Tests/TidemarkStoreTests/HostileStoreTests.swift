@@ -276,7 +276,7 @@ import TidemarkTransfer
     @Test func `a database that cannot have a log is refused`() throws {
         // One in memory can't, like one on a file system without shared memory.
         try DatabaseQueue().inDatabase { db in
-            #expect(throws: StoreError(.cannotCreate, "")) { try StoreFormat.useLog(db, path: "store") }
+            _ = #expect(throws: StoreError(.cannotCreate, "")) { try StoreFormat.useLog(db, path: "store") }
         }
     }
 

@@ -187,6 +187,23 @@ import TidemarkStore
         #expect(try await context.fetch(Place.self, named: "senja")?.rating == 7)
     }
 
+    @Test func `records that a context fetched together are edited as they were then`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Place(id: "a", caption: "a"), Place(id: "b", caption: "b")])
+        try await journal.save(Place(id: "c", caption: "c"), in: .shared)
+        let context = journal.newContext(mergePolicy: .error)
+        var places = try await context.fetchAll(Place.self, sortedBy: [.ascending("caption")])
+        #expect(places.map(\.id) == ["a", "b", "c"])
+        try await journal.save(Place(id: "c", caption: "theirs"))
+        for index in places.indices { places[index].rating = 1 }
+        places[2].caption = "mine"
+        for place in places { try await context.update(place) }
+        #expect(try await context.fetchAll(Place.self).map(\.rating) == [1, 1, 1])
+        let conflicts = try await #require(throws: UnresolvedConflicts.self) { try await context.save() }
+        #expect(conflicts.records.map(\.record) == ["c"])
+    }
+
     @Test func `refreshing takes what others saved, and keeps edits on top`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())

@@ -55,33 +55,16 @@ import TidemarkStore
 
     // Random edits
 
-    struct Note: Tidemark.Record, Equatable {
-        var id: String
-        var a: Int?
-        var b: Int?
-        var c: String?
-        var recordName: String { id }
-    }
-
-    struct Line: Decodable {
-        let transaction: Int64
-        let operation: String
-        let names: [String]
-        let saved: Note?
-        let loaded: Note?
-        let value: String?
-    }
-
     /// What the store must hold after the operations, in the order of their transactions.
-    private func model(_ lines: [Line]) throws -> [String: Note] {
-        var notes: [String: Note] = [:]
-        for line in lines.sorted(by: { $0.transaction < $1.transaction }) {
-            switch line.operation {
-            case "save": notes[line.names[0]] = line.saved
-            case "delete": for name in line.names { notes[name] = nil }
-            case "update": for name in line.names { notes[name]?.c = line.value }
-            default:
-                let (saved, loaded) = (try #require(line.saved), try #require(line.loaded))
+    private func model(_ edits: [ProbedEdit]) throws -> [String: ProbedNote] {
+        var notes: [String: ProbedNote] = [:]
+        for edit in edits.sorted(by: { $0.transaction < $1.transaction }) {
+            switch edit.operation {
+            case .save: notes[edit.names[0]] = edit.saved
+            case .delete: for name in edit.names { notes[name] = nil }
+            case .update: for name in edit.names { notes[name]?.c = edit.value }
+            case .edit:
+                let (saved, loaded) = (try #require(edit.saved), try #require(edit.loaded))
                 // A record that another has deleted comes back whole.
                 guard var note = notes[saved.id] else {
                     notes[saved.id] = saved
@@ -99,7 +82,7 @@ import TidemarkStore
     @Test func `random edits by three processes leave what a model says, and history tells how`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        try await journal.save(Note(id: "first", a: 99))
+        try await journal.save(ProbedNote(id: "first", a: 99))
         let start = try journal.historyToken()
         var random = Randomness("random edits by three processes")
         let seeds = (0..<3).map { _ in UInt64.random(in: 1...1 << 40, using: &random) }
@@ -115,16 +98,16 @@ import TidemarkStore
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        let lines = try outputs.flatMap { $0.split(separator: "\n") }.map { line in
-            try JSONDecoder().decode(Line.self, from: Data(line.utf8))
+        let edits = try outputs.flatMap { $0.split(separator: "\n") }.map { line in
+            try JSONDecoder().decode(ProbedEdit.self, from: Data(line.utf8))
         }
-        var expected = try model(lines)
-        expected["first"] = expected["first"] ?? Note(id: "first", a: 99)
-        let stored = try await journal.fetchAll(Note.self)
+        var expected = try model(edits)
+        expected["first"] = expected["first"] ?? ProbedNote(id: "first", a: 99)
+        let stored = try await journal.fetchAll(ProbedNote.self)
         #expect(Dictionary(uniqueKeysWithValues: stored.map { ($0.id, $0) }) == expected, "seeds \(seeds)")
         // Each transaction is told once, to whoever asks since the beginning.
         let page = try journal.history().changes(since: start[.private])
-        #expect(page.transactions.map(\.transaction.id) == lines.map(\.transaction).sorted())
+        #expect(page.transactions.map(\.transaction.id) == edits.map(\.transaction).sorted())
         let problems = try StoreVerification(of: journal.directory).run().problems
         #expect(problems == [], "\(problems)")
     }

@@ -1,0 +1,66 @@
+"""What the proofs by killing share: how they are asked, how they fail, and how a process is killed."""
+
+import argparse
+import hashlib
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+
+
+def fail(text):
+    sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {text}")
+
+
+def parser(about, kills, records, pictures):
+    found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--tidemark", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program")
+    found.add_argument("--kills", type=int, default=kills, help=f"how often to kill, at least ({kills})")
+    found.add_argument("--records", type=int, default=records, help=f"records ({records:,})")
+    found.add_argument("--pictures", type=int, default=pictures, help=f"pictures ({pictures})")
+    found.add_argument("--folder", type=pathlib.Path, help="where to work; emptied at the end (a temporary folder)")
+    found.add_argument("--seed", type=int, help="draws the same moments again")
+    return found
+
+
+def draw(options):
+    """A seed, which is printed, and the numbers that come of it."""
+    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}", flush=True)
+    return seed, random.Random(seed)
+
+
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kill_after(command, delay):
+    """Whether the process was killed; one that came to its end before must have done so well."""
+    process = start(command)
+    try:
+        _, errors = process.communicate(timeout=delay)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        if process.returncode == -signal.SIGKILL:
+            return True
+        errors = ""
+    if process.returncode != 0:
+        fail(f"{command[1:3]} ended with {process.returncode}: {errors}")
+    return False
+
+
+def finish(command):
+    """What a process that is left alone prints."""
+    process = start(command)
+    output, errors = process.communicate()
+    if process.returncode != 0:
+        fail(f"{command[1:3]}, left alone, ended with {process.returncode}: {errors}")
+    return output
+
+
+def add_assets(digest, container):
+    """Adds the container's assets, by name and content."""
+    for path in sorted((container / "assets").glob("*/*")):
+        digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
