@@ -94,7 +94,8 @@ let package = Package(
             ],
             path: "Tests/StoreProbe", swiftSettings: strict),
         .executableTarget(
-            name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore"], path: "Tests/JournalProbe",
+            name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore"],
+            path: "Tests/JournalProbe",
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
