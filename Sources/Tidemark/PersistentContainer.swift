@@ -210,8 +210,8 @@ public actor PersistentContainer: RecordReading {
         return ValueObservation.tracking { db in
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
-            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _ in record }.map(
-                \.0)
+            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _ in record }
+                .elements
         }.values(in: source.database)
     }
 

@@ -40,24 +40,25 @@ extension DecodingError {
     }
 }
 
-/// Where a field is in a row.
+/// Where a field is in a row. It has no name, so that handing it about costs nothing.
 struct FieldPlace {
-    let name: String
     let column: Int
     let type: FieldType
 }
 
 /// Where the fields are in the rows of a fetch.
 final class RecordColumns {
-    private let fields: [FieldPlace]
+    private let fields: [(name: String, place: FieldPlace)]
+    private let nameField: String
     /// The record's name, as if it were a field.
     private let name: FieldPlace
     let assets: AssetPlace
     private var next = 0
 
-    init(fields: [FieldPlace], key: Int, nameField: String, assets: AssetPlace) {
+    init(fields: [(name: String, place: FieldPlace)], key: Int, nameField: String, assets: AssetPlace) {
         self.fields = fields
-        name = FieldPlace(name: nameField, column: key, type: .string)
+        self.nameField = nameField
+        name = FieldPlace(column: key, type: .string)
         self.assets = assets
     }
 
@@ -66,12 +67,12 @@ final class RecordColumns {
 
     /// The place of a property; `nil` when the type has no such field.
     func place(of property: String) -> FieldPlace? {
-        if property == name.name { return name }
+        if property == nameField { return name }
         // Properties come in the same order in every row.
         for _ in fields.indices {
             let place = next
             next = next + 1 == fields.count ? 0 : next + 1
-            if fields[place].name == property { return fields[place] }
+            if fields[place].name == property { return fields[place].place }
         }
         return nil
     }
@@ -210,7 +211,7 @@ extension RecordDecoder {
         let columns = Row(row)
         let names = Array(columns.columnNames)
         let places = names.enumerated().compactMap { column, name in
-            values[name].map { FieldPlace(name: name, column: column, type: $0.type) }
+            values[name].map { (name: name, place: FieldPlace(column: column, type: $0.type)) }
         }
         let decoder = RecordDecoder(
             RecordColumns(fields: places, key: names.firstIndex(of: "_key")!, nameField: R.nameField, assets: assets))

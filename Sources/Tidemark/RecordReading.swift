@@ -23,16 +23,16 @@ extension RecordSources {
         _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
         _ element: @escaping @Sendable (R, Row, QueriedType, RecordSource) throws -> Element
     ) async throws -> [Element] {
-        var parts: [[(Element, [DatabaseValue])]] = []
+        var parts: [OrderedPart<Element>] = []
         for source in all {
             let part = try await source.read { db in
                 try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, row, type in
                     try element(record, row, type, source)
                 }
             }
-            if !part.isEmpty { parts.append(part) }
+            if !part.elements.isEmpty { parts.append(part) }
         }
-        guard parts.count > 1 else { return parts.first?.map(\.0) ?? [] }
+        guard parts.count > 1 else { return parts.first?.elements ?? [] }
         return RecordOrder(sorts).merge(parts, limit: limit)
     }
 }
@@ -89,17 +89,18 @@ extension RecordSource {
     func fetchAll<R: Record, Element>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
         _ element: (R, Row, QueriedType) throws -> Element
-    ) throws -> [(Element, [DatabaseValue])] {
-        guard let queried = try self.type(db, named: R.recordType) else { return [] }
+    ) throws -> OrderedPart<Element> {
+        var part = OrderedPart<Element>()
+        guard let queried = try self.type(db, named: R.recordType) else { return part }
         let query = try TypedQuery(queried, nameField: R.nameField, predicate, sorts, limit: limit)
         let decoder = decoder(queried, type)
         let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
-        var elements: [(Element, [DatabaseValue])] = []
         let rows = try query.rows(db)
         while let row = try query.next(rows) {
-            elements.append((try element(try decoder.decode(row), row, queried), keys.map { row[$0] }))
+            part.elements.append(try element(try decoder.decode(row), row, queried))
+            if !keys.isEmpty { part.keys.append(keys.map { row[$0] }) }
         }
-        return elements
+        return part
     }
 
     func count<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> Int {
@@ -119,7 +120,7 @@ extension RecordSource {
         RecordDecoder(
             RecordColumns(
                 fields: queried.fields.enumerated().map {
-                    FieldPlace(name: $1.name, column: QueriedType.firstField + $0, type: $1.type)
+                    (name: $1.name, place: FieldPlace(column: QueriedType.firstField + $0, type: $1.type))
                 },
                 key: QueriedType.keyColumn, nameField: R.nameField, assets: AssetPlace(folder: assets)))
     }
@@ -188,23 +189,36 @@ private struct TypedQuery {
     }
 }
 
+/// What one store has, in order.
+struct OrderedPart<Element> {
+    var elements: [Element] = []
+    /// What each is sorted by; empty where there is no order.
+    var keys: [[DatabaseValue]] = []
+}
+
+extension OrderedPart: Sendable where Element: Sendable {}
+
 /// Merges what several stores have, each in order already.
 private struct RecordOrder {
     private let sorts: [RecordSort]
 
     init(_ sorts: [RecordSort]) { self.sorts = sorts }
 
-    func merge<R>(_ parts: [[(R, [DatabaseValue])]], limit: Int?) -> [R] {
-        var rest = parts.map { $0[...] }
-        var merged: [R] = []
+    func merge<Element>(_ parts: [OrderedPart<Element>], limit: Int?) -> [Element] {
+        var next = parts.map { _ in 0 }
+        var merged: [Element] = []
         while merged.count < limit ?? .max {
             var first: Int?
-            for (index, part) in rest.enumerated() {
-                guard let head = part.first else { continue }
-                if first == nil || comesBefore(head.1, rest[first!].first!.1) { first = index }
+            for (index, part) in parts.enumerated() where next[index] < part.elements.count {
+                guard let best = first, !sorts.isEmpty else {
+                    first = first ?? index
+                    continue
+                }
+                if comesBefore(part.keys[next[index]], parts[best].keys[next[best]]) { first = index }
             }
             guard let first else { break }
-            merged.append(rest[first].removeFirst().0)
+            merged.append(parts[first].elements[next[first]])
+            next[first] += 1
         }
         return merged
     }
