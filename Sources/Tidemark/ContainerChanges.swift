@@ -14,8 +14,8 @@ public struct ContainerChange: Hashable, Sendable {
     public let origin: Origin
     /// Exactly the records that it changed.
     public let changes: [RecordChange]
-    /// The place behind it in its store's history.
-    public let token: HistoryToken
+    /// The place behind it, and behind all that was told before it: to be kept, and begun with the next time.
+    public let token: ContainerToken
 }
 
 /// Places in the histories of a container's stores: everything before them has been seen.
@@ -53,10 +53,14 @@ extension ContainerToken: LosslessStringConvertible {
 /// ```
 ///
 /// It begins with what came since the token, then waits; nothing is lost while a process sleeps, and nothing wakes up while nobody writes.
-/// It fails with ``StoreError`` `historyTokenExpired` when the token is too old: then fetch all records anew, and begin without one.
+/// Keep ``ContainerChange/token`` of the last change that you have dealt with, to go on from there after the next start.
+///
+/// It fails with ``StoreError`` `historyTokenExpired` when the token is too old: then fetch all records anew, and begin without one; with
+/// `moved` when the container has moved away or was replaced: open it again.
 public struct ContainerChanges: AsyncSequence, Sendable {
     public typealias Element = ContainerChange
 
+    let directory: ContainerDirectory
     let readers: [StoreReader]
     let rings: @Sendable () throws(StoreError) -> AsyncStream<Void>
     /// The openings of the stores that belong to this process.
@@ -93,7 +97,7 @@ public struct ContainerChanges: AsyncSequence, Sendable {
                 guard await rings?.next(isolation: nil) != nil else { return nil }
             }
             let change = ready.removeFirst()
-            token.tokens[change.scope] = change.token
+            token = change.token
             return change
         }
     }
@@ -104,39 +108,56 @@ private actor ChangeReading {
     private nonisolated let executor = StoreExecutor(label: "tidemark.changes")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    private let readers: [StoreReader]
+    private let directory: ContainerDirectory
+    private var readers: [StoreReader]
     private let own: [DatabaseScope: UUID]
     private let withOwn: Bool
-    /// What has been read.
+    /// What has been read. A store without one is read from its beginning.
     private var tokens: [DatabaseScope: HistoryToken]
+    private let hasStart: Bool
 
     init(_ sequence: ContainerChanges) {
+        directory = sequence.directory
         readers = sequence.readers
+        hasStart = sequence.start != nil
         own = sequence.own
         withOwn = sequence.withOwn
         tokens = sequence.start?.tokens ?? [:]
     }
 
-    /// Without a token it begins with what comes from now on.
+    /// Without a token it begins with what comes from now on. A store that a token does not name was not there when it was given out.
     func prime() throws -> ContainerToken {
-        for reader in readers where tokens[reader.scope] == nil { tokens[reader.scope] = try reader.historyToken() }
+        for reader in readers where !hasStart { tokens[reader.scope] = try reader.historyToken() }
         return ContainerToken(tokens: tokens)
     }
 
+    /// Opens stores that have come since.
+    private func openNew() throws {
+        for scope in ContainerDirectory.scopes where !readers.contains(where: { $0.scope == scope }) {
+            guard directory.hasStore(scope) else { continue }
+            readers.append(try StoreReader(container: directory, scope: scope))
+        }
+    }
+
     func next() throws -> (changes: [ContainerChange], hasMore: Bool) {
+        try openNew()
         var (changes, hasMore) = ([ContainerChange](), false)
+        // Where a store can't be read, what was read of the other is read again.
+        var (read, told) = (tokens, ContainerToken(tokens: tokens))
         for reader in readers {
             let own = own[reader.scope]
             let page = try reader.changes(since: tokens[reader.scope], without: withOwn ? nil : own, limit: 100)
-            changes += page.transactions.map { it in
-                ContainerChange(
-                    scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own),
-                    changes: it.changes,
-                    token: HistoryToken(page.token, transaction: it.transaction.id))
+            for it in page.transactions {
+                told.tokens[reader.scope] = HistoryToken(page.token, transaction: it.transaction.id)
+                changes.append(
+                    ContainerChange(
+                        scope: reader.scope, transaction: it.transaction, origin: .init(it.transaction, own: own),
+                        changes: it.changes, token: told))
             }
-            tokens[reader.scope] = page.token
+            read[reader.scope] = page.token
             hasMore = hasMore || page.hasMore
         }
+        tokens = read
         return (changes, hasMore)
     }
 }
@@ -160,7 +181,8 @@ extension PersistentContainer {
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         let bell = changeBell
         return ContainerChanges(
-            readers: readers, rings: { () throws(StoreError) in bell.rings(withOwn: withOwn) }, own: stores.mapValues(\.writer),
+            directory: directory, readers: readers, rings: { () throws(StoreError) in bell.rings(withOwn: withOwn) },
+            own: stores.mapValues(\.writer),
             withOwn: withOwn,
             start: token)
     }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Synchronization
 import TidemarkModel
 import TidemarkStore
 
@@ -28,6 +29,8 @@ public actor EditingContext {
     /// The records with edits, in the order of these.
     private var edited: [RecordName] = []
     private var following: Task<Void, Never>?
+    /// Saves and refreshes come one after the other: each relies on what the one before has left.
+    private let turns = Turns()
 
     init(container: PersistentContainer, mergePolicy: MergePolicy?) {
         self.container = container
@@ -56,7 +59,13 @@ public actor EditingContext {
         return nil
     }
 
-    /// The records that match in the stores, with this context's edits; those that are deleted here are left out.
+    /// The record of a UUID, with this context's edits.
+    public func fetch<R: Record & Identifiable>(_ type: R.Type, id: UUID) async throws -> R? where R.ID == UUID {
+        try await fetch(type, named: id.uuidString.lowercased())
+    }
+
+    /// The records that match in the stores, with this context's edits; those that are deleted here are left out, those that were inserted
+    /// here and not saved yet are not looked for.
     public func fetchAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil
     ) async throws -> [R] {
@@ -64,7 +73,12 @@ public actor EditingContext {
             record, row, type, source in
             (record: record, state: try StoredVersion(row, type: type), scope: source.scope)
         }
-        return try found.compactMap { try register($0.record, $0.state, scope: $0.scope).current(type) }
+        var seen: Set<RecordName> = []
+        return try found.compactMap { it in
+            // A name that is in both stores stands for one record here.
+            guard seen.insert(it.record.name).inserted else { return nil }
+            return try register(it.record, it.state, scope: it.scope).current(type)
+        }
     }
 
     // Editing
@@ -139,21 +153,28 @@ public actor EditingContext {
     /// Saves all edits: in each store, all or none.
     ///
     /// What others have saved since a record was loaded is merged under the policy given here, or the context's, the type's, or the
-    /// container's.
+    /// container's. Edits that come while a save is under way are for the next one, on top of what was saved.
     ///
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what hooks and a rule of one's own throw; those of
-    ///   ``PersistentContainer/save(_:in:)-(R,_)``. Then the edits are still there.
+    ///   ``PersistentContainer/save(_:in:)-(R,_)``. Then the edits are still there, but for those of a store that had been saved when
+    ///   the other one failed.
     @discardableResult
     public func save(mergePolicy own: MergePolicy? = nil) async throws -> SaveResult {
+        await turns.take()
+        defer { turns.pass() }
         let edits = edited.compactMap { name in registered[name].map { (name: name, record: $0) } }
         guard !edits.isEmpty else { return SaveResult() }
         let types = Dictionary(
             edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
         let policy = await container.policies(own ?? mergePolicy, types: types)
-        let (result, saved) = try await container.commit { assets in
+        // What is inserted may be there already, in the other store.
+        let homes = try edits.map { it in
+            it.record.loaded == nil ? try container.home(of: it.name, default: it.record.scope) : it.record.scope
+        }
+        let committed = try await container.commit { assets in
             let prepared = try edits.map { try $0.record.prepare($0.name, assets: assets) }
             var parts: [DatabaseScope: [Int]] = [:]
-            for (index, it) in edits.enumerated() { parts[it.record.scope, default: []].append(index) }
+            for (index, scope) in homes.enumerated() { parts[scope, default: []].append(index) }
             return parts.map { scope, indices in
                 StoreSave(
                     scope: scope, edits: indices.map { prepared[$0].edit },
@@ -163,22 +184,29 @@ public actor EditingContext {
                     })
             }
         }
-        for (name, record) in edits {
+        for ((name, record), scope) in zip(edits, homes) where committed.scopes.contains(scope) {
             guard let edit = record.edit else { continue }
-            try settle(name, edit, as: result.replaced[name] == nil ? saved[name] ?? nil : nil)
+            let isReplaced = committed.result.replaced[name] != nil
+            try settle(name, edit, in: scope, as: isReplaced ? nil : committed.saved[name] ?? nil)
         }
-        return result
+        if let error = committed.error { throw error }
+        return committed.result
     }
 
     /// Notes that an edit is saved. Another may have come meanwhile.
-    private func settle(_ name: RecordName, _ saved: RegisteredRecord.Edit, as state: StoredVersion?) throws {
-        guard let now = registered[name], let source = container.recordSources.source(now.scope) else { return }
+    private func settle(
+        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: DatabaseScope, as state: StoredVersion?
+    ) throws {
+        guard let now = registered[name], let source = container.recordSources.source(scope) else { return }
         let isLast = now.edit?.number == saved.number
         if isLast { edited.removeAll { $0 == name } }
         if let state {
-            try registered[name]?.settle(saved, as: state, assets: AssetPlace(folder: source.assets))
+            try registered[name]?.settle(saved, as: state, in: scope, assets: AssetPlace(folder: source.assets))
         } else if isLast {
             registered[name] = nil
+        } else {
+            // What is edited now is a new record.
+            registered[name]?.forgetLoaded()
         }
     }
 
@@ -208,29 +236,93 @@ public actor EditingContext {
         }
     }
 
-    /// Brings all loaded records up to what the stores have. Edits that are not saved stay on top: a field that was edited here keeps the
-    /// edit.
+    /// Brings all loaded records up to what the stores have, those of a store up to one state. Edits that are not saved stay on top: a
+    /// field that was edited here keeps the edit.
     ///
     /// - Returns: The records that others had changed or deleted.
+    /// - Throws: ``StoreError``, `DecodingError`; records that could be read are refreshed all the same.
     @discardableResult
     public func refreshAll() async throws -> Set<RecordName> {
+        await turns.take()
+        defer { turns.pass() }
         var stale: Set<RecordName> = []
-        for (name, known) in registered {
-            guard let loaded = known.loaded, let source = container.recordSources.source(known.scope) else { continue }
-            let fresh = try await source.read { db in try loaded.refetch(db, source, name) }
-            guard fresh?.state.version != loaded.state.version else { continue }
-            stale.insert(name)
-            guard registered[name]?.loaded?.state == loaded.state else { continue }
-            if let fresh {
-                try registered[name]?.refresh(fresh, assets: AssetPlace(folder: source.assets))
-            } else if registered[name]?.edit == nil {
-                registered[name] = nil
+        var failure: (any Error)?
+        for source in container.recordSources.all {
+            let known = registered.compactMap { name, record in
+                record.scope == source.scope ? record.loaded.map { (name: name, loaded: $0) } : nil
+            }
+            guard !known.isEmpty else { continue }
+            let fresh = try await source.read { db in
+                try known.map { name, loaded in
+                    do {
+                        return Result<RegisteredRecord.Loaded?, any Error>.success(try loaded.refetch(db, source, name))
+                    } catch let error as DecodingError {
+                        return .failure(error)
+                    }
+                }
+            }
+            for ((name, loaded), result) in zip(known, fresh) {
+                do {
+                    let fresh = try result.get()
+                    guard fresh?.state.version != loaded.state.version else { continue }
+                    stale.insert(name)
+                    try refresh(name, from: loaded, to: fresh, source)
+                } catch {
+                    failure = failure ?? error
+                }
             }
         }
+        if let failure { throw failure }
         return stale
+    }
+
+    private func refresh(
+        _ name: RecordName, from loaded: RegisteredRecord.Loaded, to fresh: RegisteredRecord.Loaded?, _ source: RecordSource
+    ) throws {
+        guard registered[name]?.loaded?.state == loaded.state else { return }
+        if let fresh {
+            try registered[name]?.refresh(fresh, assets: AssetPlace(folder: source.assets))
+        } else if registered[name]?.edit == nil {
+            registered[name] = nil
+        }
     }
 }
 
 extension Record {
     fileprivate var name: RecordName { RecordName(type: Self.recordType, name: recordName) }
+}
+
+/// Lets one after the other of an actor's calls go on that are suspended in between.
+private final class Turns: Sendable {
+    private struct State {
+        var isTaken = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    func take() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if !state.isTaken {
+                    state.isTaken = true
+                    return true
+                }
+                state.waiting.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func pass() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.waiting.isEmpty else {
+                state.isTaken = false
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
+    }
 }

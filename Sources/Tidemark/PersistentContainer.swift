@@ -97,7 +97,7 @@ public actor PersistentContainer: RecordReading {
         try save([record], in: scope)
     }
 
-    /// Saves records, all of one store or none.
+    /// Saves records: in each store all or none. Where the shared store fails after the private one was saved, the error says so.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) throws -> SaveResult {
         let policy = policies(nil, types: [R.recordType: R.mergePolicy])
@@ -182,21 +182,32 @@ public actor PersistentContainer: RecordReading {
         _ type: R.Type, _ predicate: RecordPredicate?,
         _ run: @Sendable (isolated RecordStore, RecordQuery, TransactionAuthor) throws -> [String]
     ) throws -> [String] {
-        var names: [String] = []
-        for scope in ContainerDirectory.scopes {
-            guard let store = stores[scope], let source = recordSources.source(scope) else { continue }
-            let query = try store.reader.read { db in try source.query(db, type, where: predicate) }
-            guard let query else { continue }
-            let author = TransactionAuthor(author, origin: .save)
-            names += try store.assumeIsolated { store in try run(store, query, author) }
+        // What is wrong with the question is found out before anything is written.
+        let queries = try recordSources.withKnownFields(of: R.recordType) { known in
+            try recordSources.all.compactMap { source in
+                try source.checkPlace()
+                return try source.database.read { db in try source.query(db, type, where: predicate, known: known) }
+                    .map { (scope: source.scope, query: $0) }
+            }
         }
-        if !names.isEmpty { changeBell.ring(isOwn: true) }
+        var names: [String] = []
+        defer { if !names.isEmpty { changeBell.ring(isOwn: true) } }
+        for (scope, query) in queries {
+            guard let store = stores[scope] else { continue }
+            let author = TransactionAuthor(author, origin: .save)
+            do {
+                names += try store.assumeIsolated { store in try run(store, query, author) }
+            } catch let error as StoreError where !names.isEmpty {
+                throw StoreError(error.code, "\(error.message). \(names.count) records of the private store are done already")
+            }
+        }
         return names
     }
 
     // Any SQL
 
-    /// GRDB's reader of a store, for any SQL and for `ValueObservation`; it sees what is committed and can't write.
+    /// GRDB's reader of a store, for any SQL and for `ValueObservation`; it sees what is committed. It is for reading only: what is written
+    /// past the container has no history, no lock and no digest.
     public nonisolated func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { stores[scope]!.reader }
 
     /// The records that match, and again whenever they change, here or in another process.
@@ -207,18 +218,24 @@ public actor PersistentContainer: RecordReading {
         in scope: DatabaseScope = .private
     ) -> AsyncValueObservation<[R]> {
         let source = recordSources.source(scope)!
+        let all = recordSources
         return ValueObservation.tracking { db in
+            try source.checkPlace()
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
-            return try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, _, _ in record }
+            return try all.withKnownFields(of: R.recordType) { known in
+                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit, known: known) { record, _, _ in
+                    record
+                }
                 .elements
+            }
         }.values(in: source.database)
     }
 
     // Parts of it
 
     /// The store that has a record, as a fetch finds it; `scope` when none has it.
-    private func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
+    nonisolated func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
         // Only where another store has it, too, does it matter whether this one has.
         let others = try recordSources.all.filter { try $0.scope != scope && $0.contains(record) }
         guard !others.isEmpty else { return scope }
@@ -233,40 +250,59 @@ public actor PersistentContainer: RecordReading {
 
     /// Writes to the stores, one transaction each.
     private func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
-        try save(tellingStates: false, prepare).result
+        let committed = try save(tellingStates: false, prepare)
+        if let error = committed.error { throw error }
+        return committed.result
+    }
+
+    /// What was committed, by the stores that did so before one failed.
+    struct Committed {
+        var result = SaveResult()
+        /// What each edited record is now, if that was wanted.
+        var saved: [RecordName: StoredVersion?] = [:]
+        var scopes: Set<DatabaseScope> = []
+        /// Why a store has failed after another one had committed.
+        var error: (any Error)?
     }
 
     /// As ``write(_:)``; also tells, if wanted, what each edited record is now.
-    private func save(
-        tellingStates: Bool, _ prepare: (AssetIntake) throws -> [StoreSave]
-    ) throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) {
+    ///
+    /// - Throws: What fails before anything is committed.
+    private func save(tellingStates: Bool, _ prepare: (AssetIntake) throws -> [StoreSave]) throws -> Committed {
         let assets = AssetIntake(directory)
         let parts = try prepare(assets)
         try assets.sync()
         let blobs = assets.blobs
-        var result = SaveResult()
-        var saved: [RecordName: StoredVersion?] = [:]
+        var committed = Committed()
         for part in parts.sorted(by: { $0.scope.rawValue < $1.scope.rawValue }) {
             guard let store = stores[part.scope], let source = recordSources.source(part.scope) else { continue }
             let author = TransactionAuthor(author, origin: .save)
-            let outcome = try store.assumeIsolated { store in
-                try store.save(
-                    part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,
-                    tellingStates: tellingStates,
-                    check: { db in try part.check(db, source) })
+            do {
+                let outcome = try store.assumeIsolated { store in
+                    try store.save(
+                        part.edits, schemas: part.schemas, blobs: blobs, author: author, policy: part.policy,
+                        tellingStates: tellingStates,
+                        check: { db in try part.check(db, source) })
+                }
+                committed.result.add(outcome, scope: part.scope)
+                committed.saved.merge(outcome.saved) { $1 }
+                committed.scopes.insert(part.scope)
+            } catch {
+                guard !committed.scopes.isEmpty else { throw error }
+                committed.error = error
+                break
             }
-            result.add(outcome, scope: part.scope)
-            saved.merge(outcome.saved) { $1 }
         }
-        assets.close()
-        if !result.counts.isUnchanged { changeBell.ring(isOwn: true) }
-        return (result, saved)
+        // Assets of a store that has failed are cleared away when somebody opens the assets next.
+        if committed.error == nil { assets.close() }
+        if !committed.result.counts.isUnchanged { changeBell.ring(isOwn: true) }
+        return committed
     }
 
     /// Writes the edits of a context.
-    func commit(
-        _ prepare: @Sendable (AssetIntake) throws -> [StoreSave]
-    ) throws -> (result: SaveResult, saved: [RecordName: StoredVersion?]) { try save(tellingStates: true, prepare) }
+    func commit(_ prepare: @Sendable (AssetIntake) throws -> [StoreSave]) throws -> Committed {
+        try save(tellingStates: true, prepare)
+    }
 
     static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []

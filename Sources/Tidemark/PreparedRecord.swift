@@ -7,6 +7,8 @@ struct PreparedRecord: Sendable {
     let record: RecordName
     let schema: RecordTypeSchema
     let values: [String: FieldValue]
+    /// All that the record speaks of; a property without a value may tell no type of field.
+    private let names: Set<String>
 
     /// - Parameter assets: Takes in the assets that are not stored yet.
     /// - Throws: `EncodingError` that names the property; ``StoreError`` `invalid` for an asset that can't be taken in.
@@ -25,6 +27,7 @@ struct PreparedRecord: Sendable {
         }
         self.record = RecordName(type: R.recordType, name: name)
         self.values = values
+        names = Set(fields.map(\.name))
         schema = RecordTypeSchema(
             name: R.recordType, nameField: hasName ? R.nameField : nil,
             fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0) } },
@@ -32,7 +35,7 @@ struct PreparedRecord: Sendable {
     }
 
     func edit(_ base: RecordEdit.Base) -> RecordEdit {
-        RecordEdit(record: record, base: base, values: values, fields: schema.fields)
+        RecordEdit(record: record, base: base, values: values, fields: names)
     }
 }
 

@@ -5,6 +5,9 @@ import TidemarkStore
 /// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits
 /// for, and changes no byte, also while the app is writing or after it has crashed.
 ///
+/// A shared store that comes only after it was opened is told of by ``changes(since:)``, and read when the container is opened again. When
+/// the container moves away, or is replaced, reading throws ``StoreError`` `moved`.
+///
 /// ```swift
 /// let journal = try ReadOnlyContainer(named: "Journal", at: .group("group.com.example.journal"))
 /// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 3)
@@ -50,7 +53,8 @@ public struct ReadOnlyContainer: RecordReading {
     public func changes(since token: ContainerToken? = nil) -> ContainerChanges {
         let directory = directory
         return ContainerChanges(
-            readers: readers, rings: { () throws(StoreError) in try DoorbellListener.rings(at: directory) }, own: [:],
+            directory: directory, readers: readers, rings: { () throws(StoreError) in try DoorbellListener.rings(at: directory) },
+            own: [:],
             withOwn: true,
             start: token)
     }

@@ -121,9 +121,12 @@ public struct RecordSort: Hashable, Sendable {
 extension RecordPredicate {
     /// The condition in SQL.
     ///
+    /// - Parameter known: Fields that have no value where the type lacks them.
     /// - Throws: ``StoreError`` `schema` for a field that the type lacks, `invalid` for a value that can't be compared.
-    func sql(_ type: QueriedType, nameField: String) throws -> (sql: String, arguments: StatementArguments) {
-        var builder = Builder(type: type, nameField: nameField)
+    func sql(
+        _ type: QueriedType, nameField: String, known: Set<String>
+    ) throws -> (sql: String, arguments: StatementArguments) {
+        var builder = Builder(type: type, nameField: nameField, known: known)
         let sql = try builder.sql(node)
         return (sql, builder.arguments)
     }
@@ -131,6 +134,7 @@ extension RecordPredicate {
     private struct Builder {
         let type: QueriedType
         let nameField: String
+        let known: Set<String>
         var arguments = StatementArguments()
 
         mutating func sql(_ node: Node) throws -> String {
@@ -145,8 +149,7 @@ extension RecordPredicate {
                 return "(\(text)\n)"
             case .element(let field, let values):
                 guard field != nameField else {
-                    for value in values { arguments += [QueriedType.key(value.nameText)] }
-                    return "_key IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
+                    return keys(values)
                 }
                 for value in values { arguments += [value.argument] }
                 return "\(try column(field)) IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
@@ -164,8 +167,7 @@ extension RecordPredicate {
                 }
             }
             if field == nameField, operation == .equal || operation == .unequal {
-                arguments += [QueriedType.key(value.nameText)]
-                return "_key \(operation.rawValue) ?"
+                return operation == .equal ? keys([value]) : "NOT \(keys([value]))"
             }
             let column = field == nameField ? QueriedType.nameSQL : try column(field)
             arguments += [field == nameField ? value.nameText.databaseValue : value.argument]
@@ -182,13 +184,15 @@ extension RecordPredicate {
             }
         }
 
+        /// That a record has one of some names.
+        private mutating func keys(_ names: [FieldValue]) -> String {
+            let keys = names.flatMap { QueriedType.keys($0.nameText) }
+            for key in keys { arguments += [key] }
+            return "_key IN (\(keys.map { _ in "?" }.joined(separator: ", ")))"
+        }
+
         private func column(_ field: String) throws -> String {
-            guard let column = type.column(field) else {
-                throw StoreError(
-                    .schema,
-                    "\(type.name) has no field '\(field)'; it has \(type.fields.map(\.name).joined(separator: ", "))")
-            }
-            return column
+            try type.column(field, known: known)
         }
     }
 }

@@ -18,6 +18,18 @@ public struct RecordSources: Sendable {
 }
 
 extension RecordSources {
+    /// Runs `body`, which asks for fields of a type; and where a store lacks one of them, once more, with the names of those that any of the
+    /// stores has: a store whose type has not got a field yet has no value in it.
+    func withKnownFields<Result>(of type: String, _ body: (Set<String>) throws -> Result) throws -> Result {
+        do {
+            return try body([])
+        } catch let error as StoreError where error.code == .schema {
+            var known: Set<String> = []
+            for source in all { known.formUnion(try source.fieldNames(of: type)) }
+            return try body(known)
+        }
+    }
+
     /// What is made of each record that matches, and of its row.
     func fetchAll<R: Record, Element: Sendable>(
         _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
@@ -26,8 +38,11 @@ extension RecordSources {
         var parts: [OrderedPart<Element>] = []
         for source in all {
             let part = try await source.read { db in
-                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit) { record, row, type in
-                    try element(record, row, type, source)
+                try withKnownFields(of: R.recordType) { known in
+                    try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit, known: known) {
+                        record, row, type in
+                        try element(record, row, type, source)
+                    }
                 }
             }
             if !part.elements.isEmpty { parts.append(part) }
@@ -66,8 +81,11 @@ extension RecordReading {
     /// How many records match.
     public func count<R: Record>(_ type: R.Type, where predicate: RecordPredicate? = nil) async throws -> Int {
         var sum = 0
-        for source in recordSources.all {
-            sum += try await source.read { db in try source.count(db, type, where: predicate) }
+        let sources = recordSources
+        for source in sources.all {
+            sum += try await source.read { db in
+                try sources.withKnownFields(of: R.recordType) { try source.count(db, type, where: predicate, known: $0) }
+            }
         }
         return sum
     }
@@ -77,22 +95,26 @@ extension RecordSource {
     func fetch<R: Record>(_ db: Database, _ type: R.Type, named name: String) throws -> (record: R, state: StoredVersion)? {
         guard let queried = try self.type(db, named: R.recordType) else { return nil }
         let statement = try db.cachedStatement(sql: queried.selection + " WHERE _key = ?")
-        let rows = try Row.fetchCursor(statement, arguments: [QueriedType.key(name)])
-        // The row is the cursor's.
-        return try withExtendedLifetime(rows) {
-            guard let row = try rows.next() else { return nil }
-            return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
+        for key in QueriedType.keys(name) {
+            let rows = try Row.fetchCursor(statement, arguments: [key])
+            // The row is the cursor's.
+            let found: (R, StoredVersion)? = try withExtendedLifetime(rows) {
+                guard let row = try rows.next() else { return nil }
+                return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
+            }
+            if let found { return found }
         }
+        return nil
     }
 
     /// What is made of each record that matches, and what it is sorted by.
     func fetchAll<R: Record, Element>(
         _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, sortedBy sorts: [RecordSort], limit: Int?,
-        _ element: (R, Row, QueriedType) throws -> Element
+        known: Set<String>, _ element: (R, Row, QueriedType) throws -> Element
     ) throws -> OrderedPart<Element> {
         var part = OrderedPart<Element>()
         guard let queried = try self.type(db, named: R.recordType) else { return part }
-        let query = try TypedQuery(queried, nameField: R.nameField, predicate, sorts, limit: limit)
+        let query = try TypedQuery(queried, nameField: R.nameField, predicate, sorts, limit: limit, known: known)
         let decoder = decoder(queried, type)
         let keys = sorts.indices.map { QueriedType.firstField + queried.fields.count + $0 }
         let rows = try query.rows(db)
@@ -103,15 +125,19 @@ extension RecordSource {
         return part
     }
 
-    func count<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> Int {
+    func count<R: Record>(
+        _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, known: Set<String>
+    ) throws -> Int {
         guard let queried = try self.type(db, named: R.recordType) else { return 0 }
-        return try TypedQuery(queried, nameField: R.nameField, predicate, [], limit: nil).count(db)
+        return try TypedQuery(queried, nameField: R.nameField, predicate, [], limit: nil, known: known).count(db)
     }
 
     /// The query of a batch operation; `nil` when the store has no such type.
-    func query<R: Record>(_ db: Database, _ type: R.Type, where predicate: RecordPredicate?) throws -> RecordQuery? {
+    func query<R: Record>(
+        _ db: Database, _ type: R.Type, where predicate: RecordPredicate?, known: Set<String>
+    ) throws -> RecordQuery? {
         guard let queried = try self.type(db, named: R.recordType) else { return nil }
-        let condition = try predicate?.sql(queried, nameField: R.nameField)
+        let condition = try predicate?.sql(queried, nameField: R.nameField, known: known)
         return RecordQuery(
             type: R.recordType, condition: condition?.sql, arguments: condition?.arguments ?? StatementArguments())
     }
@@ -126,6 +152,23 @@ extension RecordSource {
     }
 }
 
+extension QueriedType {
+    /// The column of a field, in SQL.
+    ///
+    /// - Parameter known: Fields that have no value where the type lacks them.
+    /// - Throws: ``StoreError`` `schema`.
+    func column(_ field: String, known: Set<String>) throws -> String {
+        if let column = column(field) { return column }
+        guard known.contains(field) else {
+            throw StoreError(
+                .schema,
+                "\(name) has no field '\(field)'; it has \(fields.map(\.name).joined(separator: ", ")). A new property becomes a field with "
+                    + "the first record that is saved")
+        }
+        return "NULL"
+    }
+}
+
 /// A query of typed records in SQL.
 private struct TypedQuery {
     private let type: QueriedType
@@ -135,21 +178,16 @@ private struct TypedQuery {
     private let sortColumns: [String]
 
     init(
-        _ type: QueriedType, nameField: String, _ predicate: RecordPredicate?, _ sorts: [RecordSort], limit: Int?
+        _ type: QueriedType, nameField: String, _ predicate: RecordPredicate?, _ sorts: [RecordSort], limit: Int?,
+        known: Set<String>
     ) throws {
         self.type = type
-        let condition = try predicate?.sql(type, nameField: nameField)
+        let condition = try predicate?.sql(type, nameField: nameField, known: known)
         self.condition = condition?.sql
         arguments = condition?.arguments ?? StatementArguments()
         sortColumns = try sorts.map { sort in
             if sort.field == nameField || sort.field == "_name" { return QueriedType.nameSQL }
-            guard let column = type.column(sort.field) else {
-                throw StoreError(
-                    .schema,
-                    "\(type.name) has no field '\(sort.field)' to sort by; it has \(type.fields.map(\.name).joined(separator: ", "))"
-                )
-            }
-            return column
+            return try type.column(sort.field, known: known)
         }
         let terms = zip(sortColumns, sorts).map { "\($0) \($1.isDescending ? "DESC" : "ASC")" } + ["_id"]
         order = " ORDER BY \(terms.joined(separator: ", "))" + (limit.map { " LIMIT \(max(0, $0))" } ?? "")

@@ -31,6 +31,8 @@ struct RegisteredRecord: Sendable {
         let check: @Sendable (Database, RecordSource) throws -> Void
         let prepare: @Sendable (AssetIntake) throws -> PreparedRecord?
         private let rebase: @Sendable (_ old: StoredVersion, _ new: StoredVersion, _ assets: AssetPlace) throws -> Edit
+        /// The values that it gives a record. An asset that is not stored yet is none that is known.
+        private let content: @Sendable () throws -> [String: FieldValue?]
         /// The record as it was saved.
         let loaded: @Sendable (StoredVersion, AssetPlace) throws -> Loaded?
         /// Tells edits apart; one that is rebased is still the same.
@@ -44,6 +46,11 @@ struct RegisteredRecord: Sendable {
             }
             prepare = { assets in try PreparedRecord(record, assets: assets) }
             rebase = { old, new, assets in Edit(saving: try record.rebased(from: old, on: new, assets: assets)) }
+            content = {
+                let fields = try RecordEncoder().encode(record).fields
+                return try Dictionary(
+                    fields.map { ($0.name, try $0.content?.value { _ in "" }) }, uniquingKeysWith: { $1 })
+            }
             loaded = { state, assets in
                 Loaded(
                     record: try RecordDecoder<R>.record(record.recordName, values: state.values, assets: assets), state: state)
@@ -57,8 +64,16 @@ struct RegisteredRecord: Sendable {
             check = { db, source in try source.fetch(db, R.self, named: name)?.record.validateForDelete() }
             prepare = { _ in nil }
             rebase = { _, _, _ in Edit(deleting: record, named: name) }
+            content = { [:] }
             loaded = { _, _ in nil }
             number = Self.nextNumber()
+        }
+
+        /// Its values on top of others.
+        func values(over others: [String: FieldValue]) throws -> [String: FieldValue] {
+            var values = others
+            for (field, value) in try content() { values[field] = value }
+            return values
         }
 
         /// The edit on top of a newer state of the record.
@@ -72,7 +87,7 @@ struct RegisteredRecord: Sendable {
         private static func nextNumber() -> Int { numbers.add(1, ordering: .relaxed).newValue }
     }
 
-    let scope: DatabaseScope
+    private(set) var scope: DatabaseScope
     /// `nil` for one that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
@@ -120,15 +135,20 @@ struct RegisteredRecord: Sendable {
     }
 
     /// The edit, or an earlier one, was saved, and this is what has come of it.
-    mutating func settle(_ saved: Edit, as state: StoredVersion, assets: AssetPlace) throws {
+    mutating func settle(_ saved: Edit, as state: StoredVersion, in scope: DatabaseScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
-        } else if let old = loaded?.state {
+        } else {
             // It was made on top of what was saved, and knows nothing of what that was merged with.
-            edit = try edit?.rebased(from: old, on: state, assets: assets)
+            let before = try saved.values(over: loaded?.state.values ?? [:])
+            edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
+        self.scope = scope
         loaded = try saved.loaded(state, assets)
     }
+
+    /// What was loaded is gone; the edit makes a new record.
+    mutating func forgetLoaded() { loaded = nil }
 }
 
 extension Record {

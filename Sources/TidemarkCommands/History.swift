@@ -44,7 +44,7 @@ struct History: AsyncParsableCommand {
             if let record {
                 let changes = try reader.changes(ofRecord: record)
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
-                try show(HistoryReport(changes: changes.map(HistoryReport.Change.init)))
+                try show(HistoryReport(changes: changes.prefix(limit ?? .max).map(HistoryReport.Change.init)))
             } else if let transaction {
                 let (changes, inserted) = try reader.changes(ofTransaction: transaction)
                 // The list is only looked through for a transaction that shows nothing.

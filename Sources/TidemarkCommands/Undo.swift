@@ -29,7 +29,7 @@ struct Undo: AsyncParsableCommand {
         help: ArgumentHelp(
             """
             What becomes of fields and records that were changed since: error, mergeByPropertyStoreTrump (they stay), \
-            mergeByPropertyObjectTrump (they are undone).
+            mergeByPropertyObjectTrump (they are undone all the same), or another merge policy.
             """, valueName: "policy"))
     var mergePolicy: String = "error"
 

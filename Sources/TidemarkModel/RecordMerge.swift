@@ -15,13 +15,27 @@ public struct RecordMerge: Sendable {
     public let local: RecordVersion?
     /// `nil` when the record is gone from the store.
     public let store: RecordVersion?
+    public let deletions: Deletions
 
-    public init(type: String, record: String, ancestor: RecordVersion?, local: RecordVersion?, store: RecordVersion?) {
+    /// What a policy means where one side has deleted the record and the other has edited it.
+    public enum Deletions: Sendable {
+        /// The edit stays under policies that favour edits, whichever side made it, and else the deletion: so all devices end with the
+        /// same, whatever comes first.
+        case alike
+        /// The side that the policy favours has its way, as with a field: for what one device settles alone, as an undo.
+        case bySide
+    }
+
+    public init(
+        type: String, record: String, ancestor: RecordVersion?, local: RecordVersion?, store: RecordVersion?,
+        deletions: Deletions = .alike
+    ) {
         self.type = type
         self.record = record
         self.ancestor = ancestor
         self.local = local
         self.store = store
+        self.deletions = deletions
     }
 
     /// Under ``MergePolicy/error``: the record with its three versions.
@@ -111,8 +125,8 @@ public struct RecordMerge: Sendable {
         switch policy {
         case .error:
             throw Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: [])
-        case .mergeByPropertyObjectTrump, .latestEdit, .overwrite: isKept = true
-        case .mergeByPropertyStoreTrump, .rollback: isKept = false
+        case .mergeByPropertyObjectTrump, .latestEdit, .overwrite: isKept = deletions == .alike || keeper == .local
+        case .mergeByPropertyStoreTrump, .rollback: isKept = deletions == .bySide && keeper == .store
         case .custom(let rule):
             isKept = try rule.deletion(
                 DeletionConflict(type: type, record: record, ancestor: ancestor, local: local, store: store))

@@ -4,7 +4,7 @@ import TidemarkModel
 
 /// A conflict that was settled, as the store has logged it.
 public struct LoggedConflict: Hashable, Sendable {
-    /// The transaction that settled it.
+    /// The transaction that settled it; 0 where it changed nothing, and so was none.
     public let transaction: Int64
     public let type: String
     public let record: String

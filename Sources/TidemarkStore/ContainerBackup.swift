@@ -41,6 +41,7 @@ public struct ContainerBackup: Sendable {
                 throw StoreError(.cannotMove, "\(place.path) lies in \(source.path); name a place outside of the container")
             }
             let copy = try held()
+            try copy.checkRoom(at: place)
             var description = container.description
             description.copy = UUID()
             let folder = try UnfinishedFolder(for: place)

@@ -44,6 +44,15 @@ final class ContainerCopy: Sendable {
     var assetBytes: Int64 { sizes.values.reduce(0, +) }
     var bytes: Int64 { databaseBytes + assetBytes }
 
+    /// - Throws: ``StoreError`` `diskFull` when all of it, without links, has no room at a place.
+    func checkRoom(at url: URL) throws(StoreError) {
+        let free = MovePlaces.freeBytes(at: url)
+        guard free < bytes else { return }
+        throw StoreError(
+            .diskFull,
+            "\(MovePlaces.nearest(url).path) has \(free) bytes free, and the container needs \(bytes); make room there")
+    }
+
     /// A hook between the steps of the work, for tests.
     typealias Hook = @Sendable (MoveStep) throws -> Void
 

@@ -35,7 +35,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
 
     /// Whether a scope's database file is there, and has anything in it.
-    func hasStore(_ scope: DatabaseScope) -> Bool { Self.size(store(scope)) > 0 }
+    package func hasStore(_ scope: DatabaseScope) -> Bool { Self.size(store(scope)) > 0 }
 
     /// Says that a store that has been there is gone.
     func storeIsMissing(_ scope: DatabaseScope) -> StoreError {
@@ -162,6 +162,13 @@ public struct ContainerDirectory: Hashable, Sendable {
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
                 environment: environment)
             try DurableFile.write(description, to: file)
+            do {
+                try MoveJournal.checkCounts(url)
+            } catch {
+                // A move has claimed the place just now.
+                try DurableFile.remove(file.lastPathComponent, in: url)
+                throw StoreError(.cannotCreate, error.message)
+            }
             place = ContainerPlace(of: file)
             self.description = description
             self.url = url

@@ -10,9 +10,21 @@ struct ContainerPlace: Hashable, Sendable {
     private let file: UInt64
     private let seconds: Int64
     private let nanoseconds: Int64
+    /// Whether it was, or may be, in the middle of a move: then one look does not tell.
+    private let isMoving: Bool
 
     /// - Parameter description: The container's `container.json`. It need not be there.
-    init(of description: URL) { self.init(path: description.path) }
+    init(of description: URL) {
+        let now = ContainerPlace(path: description.path)
+        let journal = description.deletingLastPathComponent().appendingPathComponent(MoveJournal.file)
+        self.init(now, isMoving: access(journal.path, F_OK) == 0)
+    }
+
+    private init(_ other: ContainerPlace, isMoving: Bool) {
+        path = other.path
+        (device, file, seconds, nanoseconds) = (other.device, other.file, other.seconds, other.nanoseconds)
+        self.isMoving = isMoving
+    }
 
     private init(path: String) {
         self.path = path
@@ -27,10 +39,11 @@ struct ContainerPlace: Hashable, Sendable {
         file = isThere ? UInt64(status.st_ino) : 0
         seconds = isThere ? Int64(changed.tv_sec) : 0
         nanoseconds = isThere ? Int64(changed.tv_nsec) : 0
+        isMoving = false
     }
 
     /// - Complexity: One stat(2).
-    var isUnchanged: Bool { ContainerPlace(path: path) == self }
+    var isUnchanged: Bool { !isMoving && ContainerPlace(path: path) == self }
 }
 
 extension ContainerDirectory {
@@ -55,6 +68,16 @@ extension ContainerDirectory {
         guard now.description.identity == description.identity, now.description.copy == description.copy else {
             throw StoreError(
                 .moved, "another container has come to the place of the one that was opened at \(url.path); open that")
+        }
+    }
+
+    /// Whether what is at the container's path is still what was opened, or may be.
+    var isInPlace: Bool {
+        do {
+            try checkPlace()
+            return true
+        } catch {
+            return false
         }
     }
 

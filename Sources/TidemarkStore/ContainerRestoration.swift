@@ -45,6 +45,8 @@ public struct ContainerRestoration: Sendable {
             // What others would write meanwhile would be gone.
             let locks = try ContainerLocks(at: places.target, timeout: lockTimeout)
             defer { locks.release() }
+            // It may have moved while this waited.
+            _ = try checkTarget(places.target)
             return try restore(places, replacing: true, progress: progress)
         } catch {
             throw StoreError(error, doing: "restore \(target.path)")
@@ -62,6 +64,7 @@ public struct ContainerRestoration: Sendable {
             )
         }
         let copy = try ContainerCopy(of: backup)
+        try copy.checkRoom(at: places.target)
         let folder = try UnfinishedFolder(for: places.target)
         try folder.fill { folder in
             try copy.run(to: folder, hook: hook, progress: progress)
@@ -98,7 +101,7 @@ public struct ContainerRestoration: Sendable {
             if contents.own.isEmpty { return false }
         }
         guard replaces else {
-            throw StoreError(.cannotMove, "there is a container at \(url.path); to have it replaced, say so (--replace)")
+            throw StoreError(.cannotMove, "there is, or was, a container at \(url.path); to have it replaced, say so (--replace)")
         }
         do {
             guard try ContainerDirectory(openingAt: url).description.identity == backup.description.identity else {
@@ -106,7 +109,12 @@ public struct ContainerRestoration: Sendable {
                     .cannotMove, "\(url.path) is another container than the one that was backed up; name another place")
             }
         } catch let error as StoreError where error.code == .notAStore || error.code == .corrupt {
-            // One that is damaged may well be what is to be replaced; one that has moved is alive elsewhere.
+            // One that is damaged may well be what is to be replaced.
+        } catch let error as StoreError where error.code == .moved {
+            guard let moved = try MovedNotice(in: url)?.moved, moved.container.identity == backup.description.identity,
+                access(moved.to, F_OK) != 0, errno == ENOENT
+            else { throw error }
+            // It was lost where it had moved to.
         }
         return true
     }
@@ -119,6 +127,8 @@ public struct ContainerRestoration: Sendable {
             try? folder.drop()
             throw error
         }
+        // From here on what lies beside is the old one.
+        try folder.synchronizePlace()
         try hook(.replaced)
         try DurableFile.remove(ContainerContents.description, in: folder.url)
         try ContainerContents.remove(from: folder.url)

@@ -24,13 +24,9 @@ final class DatabaseSnapshot: Sendable {
     /// - Throws: ``StoreError`` as of opening a store.
     init(of container: ContainerDirectory, scope: DatabaseScope) throws {
         let path = container.store(scope).path
-        var configuration = Configuration()
-        configuration.readonly = true
-        configuration.label = "tidemark.snapshot"
-        configuration.busyMode = .timeout(10)
-        configuration.allowsUnsafeTransactions = true
-        queue = try DatabaseQueue(path: path, configuration: configuration)
-        digestQueue = try DatabaseQueue(path: path, configuration: configuration)
+        // Nothing beside the database is made: the source of a copy stays as it is.
+        queue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
+        digestQueue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
         (bytes, assets) = try queue.inDatabase { db in
             try StoreFormat.check(db, path: path)
             try db.beginTransaction(.deferred)

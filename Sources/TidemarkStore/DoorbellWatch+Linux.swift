@@ -125,6 +125,9 @@
             } else if event.wd == parent {
                 if event.mask & Self.endEvents != 0 {
                     news.hasMoved = true
+                } else if name == ContainerContents.description {
+                    // The container moves away, or another comes to its place.
+                    news.isHeard = true
                 } else if name == awaited {
                     let isNew = event.mask & UInt32(IN_CREATE | IN_MOVED_TO) != 0
                     if isNew, doorbells < 0, awaited == ContainerDirectory.doorbellName {

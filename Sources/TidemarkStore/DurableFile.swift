@@ -57,17 +57,28 @@ enum DurableFile {
         }
     }
 
+    /// More than any of these files has.
+    private static let sizeLimit = 1 << 16
+
+    /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no file, or a longer one than these are.
     static func data(of url: URL) throws(StoreError) -> Data? {
-        let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW)
         guard opened >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
+            if errno == ELOOP { throw StoreError(.corrupt, "\(url.path) is a symbolic link") }
             let isForbidden = errno == EACCES || errno == EPERM
             let failure = Folder.failure("read", url.path)
             throw isForbidden ? StoreError(.unreadable, failure.message) : failure
         }
         let file = FileHandle(fileDescriptor: opened, closeOnDealloc: true)
         do {
-            return try file.readToEnd() ?? Data()
+            var status = stat()
+            guard fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+                throw StoreError(.corrupt, "\(url.path) is no file")
+            }
+            let data = try file.read(upToCount: sizeLimit + 1) ?? Data()
+            guard data.count <= sizeLimit else { throw StoreError(.corrupt, "\(url.path) is longer than it can be") }
+            return data
         } catch {
             throw StoreError(error, doing: "read \(url.path)")
         }

@@ -25,7 +25,7 @@ struct MoveJournal: Codable, Equatable {
     /// The container's.
     let identity: UUID
     let from: String
-    let to: String
+    var to: String
     let began: String
     /// Whether the target's folder was made for it.
     let madeFolder: Bool
@@ -57,7 +57,14 @@ struct MoveJournal: Codable, Equatable {
     static func checkCounts(_ url: URL) throws(StoreError) {
         guard let journal = try read(in: url) else { return }
         let source = URL(fileURLWithPath: journal.from)
-        if let notice = try MovedNotice(in: source), notice.moved.move == journal.move { return }
+        let notice = try MovedNotice(in: source)
+        if let notice, notice.moved.move == journal.move { return }
+        if let notice {
+            throw StoreError(
+                .incompleteCopy,
+                "\(url.path) is the copy of a move that was given up: the container has moved to \(notice.moved.to). To remove it: "
+                    + "`tidemark store move \(journal.from) \(journal.to) --rollback`")
+        }
         let remedy = """
             To finish the move: `tidemark store move \(journal.from) \(journal.to)`; to undo it, add --rollback
             """

@@ -74,4 +74,12 @@ struct MovePlaces {
             (device, file) = (UInt64(truncatingIfNeeded: status.st_dev), UInt64(status.st_ino))
         }
     }
+
+    /// Bytes that are free on the file system where something is to be put.
+    static func freeBytes(at url: URL) -> Int64 {
+        var status = statvfs()
+        guard statvfs(nearest(url).path, &status) == 0 else { return .max }
+        let (bytes, overflows) = Int64(clamping: UInt64(status.f_bavail)).multipliedReportingOverflow(by: Int64(status.f_frsize))
+        return overflows ? .max : bytes
+    }
 }

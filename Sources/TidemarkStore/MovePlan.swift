@@ -48,7 +48,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
             let there = try AssetFiles(in: places.target.appendingPathComponent("assets")).ids.map(Self.size).reduce(0, +)
             bytes = copy.databaseBytes + max(0, copy.assetBytes - there)
         }
-        free = Self.free(at: places.target)
+        free = MovePlaces.freeBytes(at: places.target)
         reasonsAgainst = Self.reasonsAgainst(places, target: target, stores: stores, bytes: bytes, free: free)
     }
 
@@ -58,7 +58,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         let contents = try ContainerContents(of: places.source)
         let isReleased = try MoveJournal.read(in: places.target) == nil
         state = contents.isMore || !isReleased ? .switched : .done
-        (stores, assets, assetBytes, bytes, free) = ([], 0, 0, 0, Self.free(at: places.target))
+        (stores, assets, assetBytes, bytes, free) = ([], 0, 0, 0, MovePlaces.freeBytes(at: places.target))
         reasonsAgainst = []
         staying = contents.others.filter { !$0.hasPrefix(".") }
     }
@@ -102,12 +102,5 @@ public struct MovePlan: Hashable, Sendable, Encodable {
     private static func size(_ id: String) -> Int64 {
         let parts = id.split(separator: "-")
         return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
-    }
-
-    private static func free(at url: URL) -> Int64 {
-        var status = statvfs()
-        guard statvfs(MovePlaces.nearest(url).path, &status) == 0 else { return .max }
-        let (bytes, overflows) = Int64(clamping: UInt64(status.f_bavail)).multipliedReportingOverflow(by: Int64(status.f_frsize))
-        return overflows ? .max : bytes
     }
 }

@@ -1,21 +1,39 @@
 import CTideCore
 import Foundation
 import GRDB
+import TidemarkModel
 
 /// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.
 enum ReadOnlyDatabase {
-    /// Opens connections that read side by side.
-    static func open(path: String) throws -> DatabasePool {
+    /// Opens connections that read a store side by side.
+    static func open(_ container: ContainerDirectory, _ scope: DatabaseScope) throws -> DatabasePool {
+        try DatabasePool(path: name(of: container.store(scope).path), configuration: configuration(container))
+    }
+
+    /// Opens one connection that reads a store.
+    ///
+    /// - Parameter allowsUnsafeTransactions: Whether transactions may be left open.
+    static func openQueue(
+        _ container: ContainerDirectory, _ scope: DatabaseScope, allowsUnsafeTransactions: Bool
+    ) throws -> DatabaseQueue {
+        var configuration = try configuration(container)
+        configuration.allowsUnsafeTransactions = allowsUnsafeTransactions
+        return try DatabaseQueue(path: name(of: container.store(scope).path), configuration: configuration)
+    }
+
+    private static func configuration(_ container: ContainerDirectory) throws -> Configuration {
         try checked { tide_reader_vfs_register(&$0) }
         var configuration = Configuration()
         configuration.readonly = true
         configuration.label = "tidemark.reader"
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
+            // A connection that comes late must not be to what has come to the container's place.
+            try container.checkPlace()
             let handle = try db.handle
             try checked { tide_reader_prepare(handle, &$0) }
         }
-        return try DatabasePool(path: name(of: path), configuration: configuration)
+        return configuration
     }
 
     /// The name under which SQLite opens a file so.

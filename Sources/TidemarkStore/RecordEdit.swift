@@ -14,15 +14,15 @@ package struct RecordEdit: Sendable {
 
     package var record: RecordName
     package var base: Base
-    /// The values that it is to have; `nil` for its deletion. Fields that are in none of `fields` stay as they are.
+    /// The values that it is to have; `nil` for its deletion. Fields that are not among `fields` stay as they are.
     package var values: [String: FieldValue]?
-    /// The fields that `values` speaks of.
-    package var fields: [RecordTypeSchema.Field]
+    /// Names of the fields that `values` speaks of, those that are to have no value among them.
+    package var fields: Set<String>
     /// When fields were edited; the transaction's time for those that are not there.
     package var times: [String: EditTime]
 
     package init(
-        record: RecordName, base: Base, values: [String: FieldValue]?, fields: [RecordTypeSchema.Field],
+        record: RecordName, base: Base, values: [String: FieldValue]?, fields: Set<String>,
         times: [String: EditTime] = [:]
     ) {
         self.record = record

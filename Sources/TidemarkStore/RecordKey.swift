@@ -18,6 +18,15 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
         databaseValue = length > 0 ? Data(key.prefix(length)).databaseValue : name.databaseValue
     }
 
+    /// The keys under which a record of that name is looked for: its own first, then that of the same UUID in the other case, because
+    /// programs know UUIDs, and not how they were written.
+    static func all(name: String) -> [RecordKey] {
+        let own = RecordKey(name: name)
+        guard case .blob(let data) = own.databaseValue.storage else { return [own] }
+        let other = RecordKey(name: data.count == 16 ? name.uppercased() : name.lowercased())
+        return other == own ? [own] : [own, other]
+    }
+
     /// `nil` for what is no key.
     static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
         switch value.storage {

@@ -6,29 +6,43 @@ import TidemarkModel
 package struct RecordSource: Sendable {
     package let scope: DatabaseScope
     package let database: any DatabaseReader
-    /// Where the assets of its records lie.
-    package let assets: URL
+    package let container: ContainerDirectory
     let schema: SchemaCache
 
     package init(_ reader: StoreReader) {
-        self.init(scope: reader.scope, database: reader.database, assets: reader.container.assets, schema: SchemaCache())
+        self.init(scope: reader.scope, database: reader.database, container: reader.container, schema: SchemaCache())
     }
 
     package init(_ store: RecordStore) {
-        self.init(scope: store.scope, database: store.reader, assets: store.container.assets, schema: SchemaCache())
+        self.init(scope: store.scope, database: store.reader, container: store.container, schema: SchemaCache())
     }
 
-    private init(scope: DatabaseScope, database: any DatabaseReader, assets: URL, schema: SchemaCache) {
+    private init(scope: DatabaseScope, database: any DatabaseReader, container: ContainerDirectory, schema: SchemaCache) {
         self.scope = scope
         self.database = database
-        self.assets = assets
+        self.container = container
         self.schema = schema
+    }
+
+    /// Where the assets of its records lie.
+    package var assets: URL { container.assets }
+
+    /// Whether it sees one pinned state of the store.
+    private var isSnapshot: Bool { database is any DatabaseSnapshotReader }
+
+    /// Makes sure that this is still the store that was opened.
+    ///
+    /// - Throws: ``StoreError`` `moved`. Not of a snapshot, which reads what it has pinned.
+    package func checkPlace() throws(StoreError) {
+        if !isSnapshot { try container.checkPlace() }
     }
 
     /// Reads in one transaction, on a thread of the reader's.
     ///
     /// - Parameter body: May be called again from its beginning, when others have made void what it read.
+    /// - Throws: ``StoreError`` `moved`; what the body throws.
     package func read<Result: Sendable>(_ body: @escaping @Sendable (Database) throws -> Result) async throws -> Result {
+        try checkPlace()
         var tries = 0
         while true {
             do {
@@ -39,7 +53,11 @@ package struct RecordSource: Sendable {
                 }
             } catch {
                 // What a snapshot has pinned does not come back.
-                guard ReadOnlyDatabase.isVoid(error), tries < 20, !(database is any DatabaseSnapshotReader) else { throw error }
+                guard ReadOnlyDatabase.isVoid(error), tries < 20, !isSnapshot else {
+                    // Its files may have gone meanwhile.
+                    try checkPlace()
+                    throw error
+                }
                 tries += 1
                 (database as? DatabasePool)?.releaseMemoryEventually()
             }
@@ -48,7 +66,7 @@ package struct RecordSource: Sendable {
 
     /// The same store, through another reader.
     package func reading(_ database: any DatabaseReader) -> RecordSource {
-        RecordSource(scope: scope, database: database, assets: assets, schema: schema)
+        RecordSource(scope: scope, database: database, container: container, schema: schema)
     }
 
     /// Whether a record is in this store. Reads on the calling thread.
@@ -56,8 +74,13 @@ package struct RecordSource: Sendable {
         try database.read { db in
             guard let type = try type(db, named: record.type) else { return false }
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.type.table)\" WHERE _key = ?")
-            return try Bool.fetchOne(statement, arguments: [RecordKey(name: record.name)]) ?? false
+            return try RecordKey.all(name: record.name).contains { try Bool.fetchOne(statement, arguments: [$0]) ?? false }
         }
+    }
+
+    /// The fields that a type has in this store; none when it has no such type. Reads on the calling thread.
+    package func fieldNames(of type: String) throws -> [String] {
+        try database.unsafeReentrantRead { db in try self.type(db, named: type)?.fields.map(\.name) ?? [] }
     }
 
     /// A record type for queries in SQL; `nil` when the store has none of that name.
@@ -95,6 +118,9 @@ package struct QueriedType: Sendable {
 
     /// A record's key, as an argument of SQL.
     package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
+
+    /// The keys that a record of a name may have, the likeliest first; see ``RecordKey/all(name:)``.
+    package static func keys(_ name: String) -> [any DatabaseValueConvertible] { RecordKey.all(name: name) }
 
     /// SQL that gives a record's name.
     package static var nameSQL: String { RecordKey.nameSQL }

@@ -24,10 +24,10 @@ extension RecordStore {
     ) throws(StoreError) -> HistoryPurge {
         try connection.locked("purge the history") { db in
             let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
-            let (seconds, attoseconds) = max(age, least, .zero).components
-            let limit = now.subtractingReportingOverflow(
-                seconds.multipliedReportingOverflow(by: 1_000_000).partialValue + attoseconds / 1_000_000_000_000)
-            return (try HistoryPurge(db, before: limit.overflow ? .min : limit.partialValue), .commit)
+            // No history is a million years old.
+            let seconds = min(max(age, least, .zero), .seconds(1_000_000 * 366 * 86_400)).components
+            let limit = now - seconds.seconds * 1_000_000 - seconds.attoseconds / 1_000_000_000_000
+            return (try HistoryPurge(db, before: limit), .commit)
         }
     }
 }

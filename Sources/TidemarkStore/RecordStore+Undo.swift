@@ -5,7 +5,8 @@ extension RecordStore {
     /// Undoes a transaction: what it inserted goes, what it updated or deleted is as it was before. It is a transaction itself, and can
     /// be undone.
     ///
-    /// - Parameter policy: What becomes of a field, or a record, that was changed since: by default nothing is undone then.
+    /// - Parameter policy: What becomes of a field, or a record, that was changed or deleted since: by default nothing is undone then.
+    ///   ``MergePolicy/mergeByPropertyStoreTrump`` leaves it, ``MergePolicy/mergeByPropertyObjectTrump`` undoes all the same.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has no such transaction.
     /// - Complexity: O(n) in its changes and those that the records had since.
     package func undo(
@@ -60,7 +61,7 @@ extension StoreTransaction {
             }
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
-        try apply(settled, policy: { _ in policy })
+        try applyOrRefuse(settled, policy: { _ in policy })
         return SaveOutcome(
             counts: counts, conflicts: conflicts, replaced: replaced, transaction: counts.isUnchanged ? nil : self.id)
     }
@@ -103,7 +104,8 @@ extension StoreTransaction {
         }
         let merge = RecordMerge(
             type: it.type.name, record: history.name, ancestor: after.map { RecordVersion($0) },
-            local: values.map { RecordVersion($0) }, store: found.map { RecordVersion($0.state.values) })
+            local: values.map { RecordVersion($0) }, store: found.map { RecordVersion($0.state.values) },
+            deletions: .bySide)
         let (merged, conflicts) = try merge.run(policy)
         log(conflicts)
         if merged == nil, found == nil { return nil }

@@ -24,8 +24,19 @@ public actor RecordStore {
     package nonisolated let writer = UUID()
     let connection: StoreConnection
     private let doorbell: Doorbell?
-    /// The last transaction that observers of ``reader`` know of.
-    private var noticed: Int64?
+    /// What observers of ``reader`` know of.
+    private var noticed: Noticed
+
+    private struct Noticed {
+        var transaction: Int64
+        var schema: Int64
+
+        init(_ db: Database) throws {
+            transaction = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_transactions")) ?? 0
+            let sql = "SELECT value FROM tide_meta WHERE key = 'schema_generation'"
+            schema = try Int64.fetchOne(db.cachedStatement(sql: sql)) ?? 0
+        }
+    }
 
     /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left.
     ///
@@ -65,6 +76,7 @@ public actor RecordStore {
         } catch {
             throw StoreError(error, doing: "look into \(container.store(scope).path)")
         }
+        noticed = try connection.read("read the history") { try Noticed($0) }
         self.connection = connection
         self.doorbell = doorbell
         self.container = container
@@ -117,27 +129,30 @@ public actor RecordStore {
         return try outcome.get()
     }
 
-    /// Has GRDB's observations look again at what other processes have written.
+    /// Has GRDB's observations look again at what other processes have written; at everything, when the container has gone from its
+    /// place.
     package func noticeOthers() throws(StoreError) {
-        let (noticed, writer) = (noticed, writer.uuidString)
-        self.noticed = try connection.read("look for others' changes") { db in
-            let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_transactions")) ?? 0
-            guard last > noticed ?? 0 else { return last }
-            let sql = """
-                SELECT DISTINCT y.table_name FROM tide_transactions t
-                JOIN tide_changes c ON c.id BETWEEN t.first_change AND t.last_change JOIN tide_types y ON y.id = c.type_id
-                WHERE t.id > ? AND t.writer <> ?
-                """
-            // At the first time it is not known what they know.
-            let tables =
-                try noticed == nil
-                ? String.fetchAll(db, sql: "SELECT table_name FROM tide_types")
-                : String.fetchAll(db, sql: sql, arguments: [noticed, writer])
+        let (before, writer, isInPlace) = (noticed, writer.uuidString, container.isInPlace)
+        noticed = try connection.read("look for others' changes") { db in
+            let now = try Noticed(db)
+            var tables: [String] = []
+            if !isInPlace {
+                tables = try String.fetchAll(db, sql: "SELECT table_name FROM tide_types") + ["tide_types"]
+            } else if now.transaction > before.transaction {
+                let sql = """
+                    SELECT DISTINCT y.table_name FROM tide_transactions t
+                    JOIN tide_changes c ON c.id BETWEEN t.first_change AND t.last_change JOIN tide_types y ON y.id = c.type_id
+                    WHERE t.id > ? AND t.writer <> ?
+                    """
+                tables = try String.fetchAll(db, sql: sql, arguments: [before.transaction, writer])
+            }
+            if now.schema != before.schema { tables.append("tide_types") }
+            guard !tables.isEmpty else { return now }
             try db.inTransaction(.deferred) {
-                for table in tables + ["tide_types"] { try db.notifyChanges(in: Table(table)) }
+                for table in tables { try db.notifyChanges(in: Table(table)) }
                 return .commit
             }
-            return last
+            return now
         }
     }
 }

@@ -37,7 +37,7 @@ final class StoreConnection {
                 // Before SQLite makes the file, and removes a log that belonged to another.
                 try container.checkPlace()
                 if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
-                let database = try Self.open(path, readsConcurrently: readsConcurrently)
+                let database = try Self.open(path, of: container, readsConcurrently: readsConcurrently)
                 let identity = try database.writeWithoutTransaction { db in
                     // A pool has made it less.
                     try db.execute(sql: "PRAGMA synchronous = FULL")
@@ -57,11 +57,15 @@ final class StoreConnection {
         self.base = base
     }
 
-    private static func open(_ path: String, readsConcurrently: Bool) throws -> any DatabaseWriter {
+    private static func open(
+        _ path: String, of container: ContainerDirectory, readsConcurrently: Bool
+    ) throws -> any DatabaseWriter {
         var configuration = Configuration()
         configuration.label = "tidemark"
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
+            // A connection that comes late must not be to what has come to the container's place.
+            try container.checkPlace()
             // Before anything is set: what is not ours stays as it is.
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
             if !db.configuration.readonly {
@@ -125,7 +129,7 @@ final class StoreConnection {
                     }
                     return result!
                 }
-                try checkpointIfLong()
+                checkpointIfLong()
                 return result
             }
         } catch {
@@ -151,9 +155,9 @@ final class StoreConnection {
         }
     }
 
-    /// Moves the log into the database when it has grown long. Where readers keep it from being emptied, it has to grow by a quarter
-    /// before that is tried again.
-    private func checkpointIfLong() throws {
+    /// Moves the log into the database when it has grown long. Where that fails, or readers keep it from being emptied, it has to grow by
+    /// a quarter before that is tried again.
+    private func checkpointIfLong() {
         let frames = Int(log.frames.pointee)
         guard frames >= Self.checkpointThreshold else {
             nextCheckpoint = Self.checkpointThreshold
@@ -161,7 +165,11 @@ final class StoreConnection {
         }
         guard frames >= nextCheckpoint else { return }
         nextCheckpoint = frames + frames / 4
-        try checkpointLocked(truncate: false)
+        do {
+            try checkpointLocked(truncate: false)
+        } catch {
+            // What was committed is committed, and has to be told as that. `checkpoint()` says what is wrong.
+        }
     }
 
     private func checkpointLocked(truncate: Bool) throws {

@@ -118,7 +118,9 @@ extension StoreError {
                 case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_READONLY: .io
                 default: .core
                 }
-            self.init(code, "cannot \(what): \(error.message ?? error.resultCode.description)")
+            // Where only a step of a copy has failed, the connection has no message of its own.
+            let message = error.message.flatMap { $0 == "not an error" ? nil : $0 } ?? error.resultCode.description
+            self.init(code, "cannot \(what): \(message)")
         case is RowDecodingError:
             self.init(.corrupt, "cannot \(what): a value in the store has a wrong form")
         default:

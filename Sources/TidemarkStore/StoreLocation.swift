@@ -10,7 +10,7 @@ public enum StoreLocation: Hashable, Sendable {
     /// The folder of the person's data: `$XDG_DATA_HOME/tidemark` or `~/.local/share/tidemark` on Linux, `tidemark` in Application
     /// Support on Apple's systems.
     case `default`
-    /// This very directory, whatever the container's name.
+    /// A folder in which containers lie side by side.
     case directory(URL)
     /// The folder that the programs of a group share: `$XDG_DATA_HOME/tidemark-groups/IDENTIFIER` or
     /// `~/.local/share/tidemark-groups/IDENTIFIER` on Linux, the App Group's container on Apple's systems.
@@ -35,18 +35,16 @@ public enum StoreLocation: Hashable, Sendable {
 
     package func containerURL(named name: String, makingFolder: Bool, environment: [String: String]) throws(StoreError) -> URL {
         try Self.checkName(name)
-        if case .directory(let url) = self {
-            if makingFolder { try Self.make([url.deletingLastPathComponent()]) }
-            return url
-        }
-        let folder = try folder(making: makingFolder, environment: environment)!
+        let folder = try folder(making: makingFolder, environment: environment)
         return folder.appendingPathComponent("\(name).\(Self.pathExtension)", isDirectory: true)
     }
 
-    /// The folder in which containers lie side by side; `nil` for a directory that was named itself.
-    package func folder(making: Bool, environment: [String: String]) throws(StoreError) -> URL? {
+    /// The folder in which containers lie side by side.
+    package func folder(making: Bool, environment: [String: String]) throws(StoreError) -> URL {
         switch self {
-        case .directory: return nil
+        case .directory(let url):
+            if making { try Self.make([url.deletingLastPathComponent(), url]) }
+            return url
         case .default:
             let folder = try Self.dataHome(environment).appendingPathComponent("tidemark", isDirectory: true)
             if making { try Self.make([folder.deletingLastPathComponent(), folder]) }

@@ -51,6 +51,8 @@ extension StoreMover {
         guard try MovedNotice(in: places.source) == notice else {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) was undone just now")
         }
+        // A move that was killed may not have made the switch durable yet, and what follows relies on it.
+        try Folder(at: places.source).synchronize()
         if let journal = try moved(notice, to: places) {
             guard journal.move == notice.moved.move else {
                 throw StoreError(.cannotMove, "\(places.target.path) is the copy of another move, from \(journal.from)")

@@ -52,6 +52,8 @@ extension StoreMover {
         else {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) went on just now")
         }
+        // The source is to count for sure before the copy goes.
+        try Folder(at: places.source).synchronize()
         try Self.removeCopy(at: places.target, journal: journal)
         try DurableFile.remove(MovedNotice.draft, in: places.source)
         try hook(.copyRemoved)

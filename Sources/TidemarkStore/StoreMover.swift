@@ -92,6 +92,7 @@ public struct StoreMover: Sendable {
             if let notice = try MovedNotice(in: places.source) {
                 return try complete(notice, places, explicitly: false, holding: locks)
             }
+            try Self.checkNoOtherBegan(places)
             let container = try ContainerDirectory(openingAt: places.source)
             let copy = try ContainerCopy(of: container, mayLink: true)
             let there = try MoveTarget(places, identity: container.description.identity)
@@ -105,8 +106,18 @@ public struct StoreMover: Sendable {
                 try make(copy, places, journal: &journal, notice: notice, progress: progress)
                 try DurableFile.rename(MovedNotice.draft, to: ContainerContents.description, in: places.source)
             } catch {
-                // The last step may have failed after it was done.
-                if let there = try? MovedNotice(in: places.source), there == notice { throw error }
+                // The last step may have failed after it was done; what can't be read now may say so.
+                do {
+                    guard try MovedNotice(in: places.source) == nil, try ContainerDirectory(openingAt: places.source).isInPlace
+                    else { throw error }
+                } catch let unread {
+                    throw StoreError(
+                        StoreError(error, doing: "move").code,
+                        """
+                        \(StoreError(error, doing: "move \(places.source.path)").message); which of the two places counts has to be read \
+                        again (\(StoreError(unread, doing: "read").message)): run the move again
+                        """)
+                }
                 try abandon(places, journal: journal, because: error)
             }
             try hook(.switched)
@@ -144,9 +155,24 @@ public struct StoreMover: Sendable {
         }
     }
 
+    /// Makes sure that no move to another place was begun, which would leave its copy behind.
+    private static func checkNoOtherBegan(_ places: MovePlaces) throws(StoreError) {
+        guard let draft = try MovedNotice(in: places.source, file: MovedNotice.draft)?.moved, draft.to != places.target.path,
+            try MoveJournal.read(in: URL(fileURLWithPath: draft.to))?.move == draft.move
+        else { return }
+        throw StoreError(
+            .cannotMove,
+            "a move of \(places.source.path) to \(draft.to) was begun and interrupted. To finish it: "
+                + "`tidemark store move \(places.source.path) \(draft.to)`; to undo it, add --rollback")
+    }
+
     /// Says at the target that what will be there is a copy that does not count.
     private func claim(_ places: MovePlaces, there: MoveTarget, identity: UUID) throws -> MoveJournal {
-        if case .begun(let journal) = there { return journal }
+        if case .begun(var journal) = there {
+            // It may lie under another path by now.
+            journal.to = places.target.path
+            return journal
+        }
         var madeFolder = false
         if case .absent = there {
             try Folder.make(places.target, mode: 0o700)
@@ -164,6 +190,14 @@ public struct StoreMover: Sendable {
         } catch {
             if madeFolder { try? ContainerContents.removeIfEmpty(places.target) }
             throw error
+        }
+        // Somebody may have made a container there just now; whoever comes later sees the journal.
+        if case .vacated = there { return journal }
+        let contents = try ContainerContents(of: places.target)
+        let description = places.target.appendingPathComponent(ContainerContents.description)
+        guard !contents.own.contains(where: { $0.hasSuffix(".sqlite") }), access(description.path, F_OK) != 0 else {
+            try journal.remove(in: places.target)
+            throw StoreError(.cannotMove, "a container was made at \(places.target.path) just now; name a place where nothing is")
         }
         return journal
     }

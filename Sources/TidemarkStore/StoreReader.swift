@@ -34,7 +34,7 @@ public struct StoreReader: Sendable {
         }
         do {
             let database = try ReadOnlyDatabase.reading(nil) {
-                let database = try ReadOnlyDatabase.open(path: path)
+                let database = try ReadOnlyDatabase.open(container, scope)
                 try database.read { db in try StoreFormat.check(db, path: path) }
                 return database
             }
@@ -55,13 +55,22 @@ public struct StoreReader: Sendable {
     /// Reads with any SQL, in one transaction: all of it sees one state of the store.
     ///
     /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
+    /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened; a snapshot goes on
+    ///   reading what it has pinned.
     public func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
-        try ReadOnlyDatabase.reading(database) {
-            try database.read { db in
-                let result = try body(db)
-                try ReadOnlyDatabase.check(db)
-                return result
+        if !isSnapshot { try container.checkPlace() }
+        do {
+            return try ReadOnlyDatabase.reading(database) {
+                try database.read { db in
+                    let result = try body(db)
+                    try ReadOnlyDatabase.check(db)
+                    return result
+                }
             }
+        } catch let error as DatabaseError {
+            // Its files may have gone meanwhile.
+            if !isSnapshot { try container.checkPlace() }
+            throw error
         }
     }
 

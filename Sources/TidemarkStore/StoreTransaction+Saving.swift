@@ -48,7 +48,7 @@ extension StoreTransaction {
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
         try register(blobs)
-        try apply(settled, policy: policy)
+        try applyOrRefuse(settled, policy: policy)
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
@@ -82,8 +82,7 @@ extension StoreTransaction {
         }
         /// The values given, and the store's for fields that they do not speak of.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
-            let spoken = Set(edit.fields.map(\.name))
-            return values.merging((others ?? [:]).filter { !spoken.contains($0.key) }) { mine, _ in mine }
+            values.merging((others ?? [:]).filter { !edit.fields.contains($0.key) }) { mine, _ in mine }
         }
         switch edit.base {
         case .any:
@@ -97,7 +96,7 @@ extension StoreTransaction {
             let local = edit.values.map { given in
                 let values = completed(given, with: ancestor?.values ?? current)
                 let now = EditTime(microseconds: time, device: connection.identity.device.uuidString)
-                let times = edit.fields.map { ($0.name, edit.times[$0.name]?.clamped(to: time) ?? now) }
+                let times = edit.fields.map { ($0, edit.times[$0]?.clamped(to: time) ?? now) }
                 return RecordVersion(values, times: Dictionary(times, uniquingKeysWith: { $1 }))
             }
             let store = try found.map { found in
@@ -149,19 +148,30 @@ extension StoreTransaction {
         let state: StoredVersion
     }
 
-    /// The record of a name; of a UUID also where it was written in upper case.
+    /// The record of a name; of a UUID also where it is written in the other case.
     func find(_ name: String, type: StoredType) throws -> FoundRecord? {
         let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
         let statement = try db.cachedStatement(
             sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)")
-        guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: name)]) else { return nil }
-        return try FoundRecord(row, type: type)
+        for key in RecordKey.all(name: name) {
+            if let row = try Row.fetchOne(statement, arguments: [key]) { return try FoundRecord(row, type: type) }
+        }
+        return nil
     }
 
     func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
         let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
         let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
         return try Row.fetchOne(statement, arguments: [id]).map { try FoundRecord($0, type: type) }
+    }
+
+    /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
+    func applyOrRefuse(_ records: [SettledRecord], policy: (String) -> MergePolicy) throws {
+        do {
+            try apply(records, policy: policy)
+        } catch let error as RecordMerge.Unresolved {
+            throw UnresolvedConflicts(records: [error])
+        }
     }
 
     /// Writes records as they were settled: what differs of those that stay, and deletes the others.
@@ -195,7 +205,9 @@ extension StoreTransaction {
 
     // The log of conflicts
 
+    /// Where nothing was changed there is no transaction to name: 0 stands for none.
     func logConflicts() throws {
+        let id = counts.isUnchanged ? 0 : id
         for conflict in conflicts {
             try db.cachedStatement(
                 sql: """

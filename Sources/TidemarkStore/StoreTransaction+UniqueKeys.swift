@@ -48,6 +48,10 @@ extension StoreTransaction {
             log(conflicts)
             values = merged ?? values
             times.merge(theirs.times) { max($0, $1) }
+            // Those that had become one with the other have gone the same way.
+            for (record, name) in replaced where record.type == type.name && name == other.found.name {
+                replaced[record] = first.found.name
+            }
             replaced[RecordName(type: type.name, name: other.found.name)] = first.found.name
         }
         let settled =

@@ -15,6 +15,7 @@ struct UnfinishedFolder: ~Copyable {
         let parent = place.deletingLastPathComponent()
         try Folder.make(parent, mode: 0o777)
         let url = parent.appendingPathComponent(".\(place.lastPathComponent)\(Self.suffix)", isDirectory: true)
+        try Self.recover(url, place)
         try Folder.make(url, mode: 0o700)
         let lock = try StoreLock(at: url.appendingPathComponent("private.sqlite-lock"))
         guard try lock.acquireIfFree() else {
@@ -60,11 +61,12 @@ struct UnfinishedFolder: ~Copyable {
         try Folder(at: place.deletingLastPathComponent()).synchronize()
     }
 
-    /// Exchanges it with what is at its place, which then lies where this did.
-    borrowing func replace() throws {
-        try Self.exchange(url, place)
-        try Folder(at: place.deletingLastPathComponent()).synchronize()
-    }
+    /// Exchanges it with what is at its place, which then lies where this did. It is durable after ``synchronizePlace()``.
+    ///
+    /// - Throws: ``StoreError``; then nothing was exchanged.
+    borrowing func replace() throws { try Self.exchange(url, place) }
+
+    borrowing func synchronizePlace() throws { try Folder(at: place.deletingLastPathComponent()).synchronize() }
 
     private static func exchange(_ copy: URL, _ place: URL) throws {
         do throws(StoreError) {
@@ -72,12 +74,29 @@ struct UnfinishedFolder: ~Copyable {
         } catch {
             guard error.code == .schema else { throw error }
             // Not possible there: in two steps, with the old one beside until the new one is in its place.
-            let aside = copy.appendingPathExtension("old")
-            guard rename(place.path, aside.path) == 0, rename(copy.path, place.path) == 0, rename(aside.path, copy.path) == 0
-            else {
-                throw Folder.failure("replace", place.path)
+            let aside = Self.aside(copy)
+            guard rename(place.path, aside.path) == 0 else { throw Folder.failure("replace", place.path) }
+            guard rename(copy.path, place.path) == 0 else {
+                let failure = Folder.failure("replace", place.path)
+                rename(aside.path, place.path)
+                throw failure
             }
+            // Where this fails, the old one stays aside, and the next attempt names it.
+            rename(aside.path, copy.path)
         }
+    }
+
+    private static func aside(_ copy: URL) -> URL { copy.appendingPathExtension("old") }
+
+    /// Puts back what an exchange in two steps had put aside when it was interrupted.
+    private static func recover(_ copy: URL, _ place: URL) throws {
+        let aside = aside(copy)
+        guard access(aside.path, F_OK) == 0 else { return }
+        if access(place.path, F_OK) != 0, errno == ENOENT, rename(aside.path, place.path) == 0 { return }
+        throw StoreError(
+            .cannotMove,
+            "\(aside.path) is what was at \(place.path) before a replacement that was interrupted; remove it, or move it elsewhere"
+        )
     }
 
     borrowing func drop() throws { try Self.drop(url) }

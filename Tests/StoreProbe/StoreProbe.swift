@@ -36,7 +36,7 @@ private func edit(_ name: String, _ number: Int, size: Int = 300) -> RecordEdit 
         values: [
             "n": .int64(Int64(number)), "caption": .string("Place \(number)"),
             "details": .string(String(repeating: "details of \(number) ", count: size / 16)),
-        ], fields: schema.fields)
+        ], fields: Set(schema.fields.map(\.name)))
 }
 
 private func container(_ path: String) -> URL { URL(fileURLWithPath: path) }

@@ -96,7 +96,7 @@ import Testing
         #expect(try await tool.run(["store", "backup", container, backup]).status == 73)
         let there = try await tool.run(["store", "restore", backup, container])
         #expect(there.status == 73)
-        #expect(there.errors == "tidemark: there is a container at \(container); to have it replaced, say so (--replace)\n")
+        #expect(there.errors == "tidemark: there is, or was, a container at \(container); to have it replaced, say so (--replace)\n")
         let replaced = try await tool.run(["store", "restore", backup, container, "--replace"])
         #expect(
             replaced.output.hasPrefix("Restored 2 records and 1 asset, ")

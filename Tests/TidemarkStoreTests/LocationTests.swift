@@ -45,10 +45,12 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: scratch["data/tidemark/Journal.tidemark"].path))
     }
 
-    @Test func `a directory is what it was named`() throws {
-        #expect(try place(.directory(scratch["new/place"]), making: true) == scratch["new/place"].path)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["new"])
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new"].path).isEmpty)
+    @Test func `in a directory each container has its name`() throws {
+        #expect(try place(.directory(scratch["new/place"])) == scratch["new/place/Journal.tidemark"].path)
+        #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
+        #expect(try place(.directory(scratch["new/place"]), making: true) == scratch["new/place/Journal.tidemark"].path)
+        #expect(try place(.directory(scratch["new/place"]), "Other") == scratch["new/place/Other.tidemark"].path)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/place"].path).isEmpty)
     }
 
     @Test func `a group's folder is made for its owner alone, and containers in it open`() throws {

@@ -98,11 +98,11 @@ import TidemarkModel
             reasons(try search()) == [
                 "tree/Journal.tidemark does not lie in a folder named 'store', and is not at the default location"
             ])
-        let named = try search("Journal", .directory(url))
+        let named = try search("Journal", .directory(url.deletingLastPathComponent()))
         #expect(shown(named) == ["default tree/Journal.tidemark"])
         #expect(named.skipped.isEmpty)
         let other = try makeContainer("store/Journal.tidemark")
-        let both = try search("Journal", .directory(other))
+        let both = try search("Journal", .directory(other.deletingLastPathComponent()))
         #expect(shown(both) == ["cloudBacked tree/store/Journal.tidemark"])
     }
 

@@ -33,7 +33,7 @@ import TidemarkModel
         func edit(_ name: String) -> RecordEdit {
             RecordEdit(
                 record: RecordName(type: "Destination", name: name), base: .any, values: ["n": .int64(Int64(number))],
-                fields: schema.fields)
+                fields: ["n"])
         }
         _ = try await store.save(
             [edit("r\(number)"), edit("last")], schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save),

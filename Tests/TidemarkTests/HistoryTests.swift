@@ -144,7 +144,7 @@ import TidemarkStore
         #expect(result.conflicts.map(\.field) == ["caption"])
         // A first transaction is undone but for what came after.
         await #expect(throws: UnresolvedConflicts.self) { try await journal.undo(transaction: 1) }
-        try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyObjectTrump)
+        try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyStoreTrump)
         // Nothing is left of what came after it but for the caption of one.
         #expect(try await states(journal).map(\.id) == ["a"])
     }
@@ -157,9 +157,12 @@ import TidemarkStore
         try await journal.save(Place(id: "p7", caption: "edited"))
         try await journal.delete(Place.self, named: "p8")
         await #expect(throws: UnresolvedConflicts.self) { try await journal.undo(transaction: 1) }
-        let result = try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyObjectTrump)
+        let result = try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyStoreTrump)
         #expect(result.counts.deleted == 2998)
         #expect(try await states(journal).map(\.id) == ["p7"])
+        try await journal.undo(transaction: result.transactions[.private]!)
+        try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyObjectTrump)
+        #expect(try await states(journal) == [])
     }
 
     @Test func `records that agree in a unique key become one, of the lowest name`() async throws {

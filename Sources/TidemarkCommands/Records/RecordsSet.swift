@@ -9,8 +9,8 @@ struct RecordsSet: AsyncParsableCommand {
         commandName: "set", abstract: "Sets fields of a record, or makes a record.",
         discussion: """
             Values are written as in a CSV file: times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
-            {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give a file. FIELD= clears a field. \
-            Fields that are not named stay.
+            {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a file. FIELD= clears a \
+            field. Fields that are not named stay.
 
             Examples:
               tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
@@ -50,7 +50,7 @@ struct RecordsSet: AsyncParsableCommand {
             defer { manifest.remove() }
             var options = ImportOptions(
                 type: schema.name, format: .csv, nameField: nameField,
-                assetsRoot: URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true),
+                assetsRoot: URL(fileURLWithPath: "/", isDirectory: true),
                 author: "tidemark records set")
             options.origin = .save
             options.rejects = manifest.rejects
@@ -87,9 +87,13 @@ struct RecordsSet: AsyncParsableCommand {
             throw StoreError(.schema, "\(schema.name) has no field '\(field)'; it has \(fields)")
         }
         if value.isEmpty { return (field, nil) }
-        // Relative to where one is, also with a path from the root.
-        guard known.type == .asset, value.hasPrefix("/") else { return (field, value) }
-        throw StoreError(.invalid, "give the file for '\(field)' relative to the current folder, not '\(value)'")
+        guard known.type == .asset else { return (field, value) }
+        // Any file that whoever types this can read, links on the way to it included.
+        let file = try fileURL(value, "the file for '\(field)'").resolvingSymlinksInPath()
+        guard access(file.path, R_OK) == 0 else {
+            throw StoreError(.invalid, "\(field): cannot read \(file.path): \(String(cString: strerror(errno)))")
+        }
+        return (field, String(file.path.dropFirst()))
     }
 
     /// A manifest of one row, in a folder of its own.

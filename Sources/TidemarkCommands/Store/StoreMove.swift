@@ -58,7 +58,9 @@ struct StoreMove: AsyncParsableCommand {
                 try show(mover.plan())
             } else if rollback {
                 try mover.rollBack()
-                try show(RolledBack(rolledBack: true, container: source.path)) { "The container is at \(container) as before." }
+                // The copy of a move that was given up may be gone, while the container has moved elsewhere since.
+                let there = try StoreMover.target(ofMoveFrom: source)?.path ?? source.path
+                try show(RolledBack(rolledBack: true, container: there)) { "The container is at \(there) as before." }
             } else {
                 let bar = CopyingBar(progress)
                 let summary = finish ? try mover.finish() : try mover.run { bar.show($0) }

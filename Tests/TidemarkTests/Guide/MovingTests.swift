@@ -22,7 +22,8 @@ import TidemarkStore
         let new = scratch["group/Journal.tidemark"]
         let identity = try ContainerDirectory(openingAt: old).description.identity
         for _ in 0..<2 {
-            let journal = try Guide.openMoved(from: .directory(old), into: .directory(new))
+            let journal = try Guide.openMoved(
+                from: .directory(old.deletingLastPathComponent()), into: .directory(new.deletingLastPathComponent()))
             #expect(journal.directory.url.path == new.path)
             #expect(journal.directory.description.identity == identity)
             let found = try await journal.fetchAll(Guide.Destination.self)
@@ -32,7 +33,7 @@ import TidemarkStore
         #expect(try Guide.find(old)?.path == new.path)
         #expect(throws: StoreError(.moved, "")) { try ContainerDirectory(openingAt: old) }
         // Where there is nothing to move, it is just opened.
-        let other = try Guide.openMoved(from: .directory(scratch["none"]), into: .directory(scratch["group/Other.tidemark"]))
+        let other = try Guide.openMoved(from: .directory(scratch["none"]), into: .directory(scratch["another"]))
         #expect(try await other.count(Guide.Destination.self) == 0)
     }
 
