@@ -210,7 +210,7 @@ public actor PersistentContainer: RecordReading {
     /// past the container has no history, no lock and no digest.
     public nonisolated func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { stores[scope]!.reader }
 
-    /// The records that match, and again whenever they change, here or in another process.
+    /// The records that match, and again whenever they have changed, here or in another process.
     ///
     /// - Parameter scope: One store.
     public nonisolated func observe<R: Record>(
@@ -219,17 +219,21 @@ public actor PersistentContainer: RecordReading {
     ) -> AsyncValueObservation<[R]> {
         let source = recordSources.source(scope)!
         let all = recordSources
-        return ValueObservation.tracking { db in
+        let observation = ValueObservation.tracking { db -> [Observed<R>] in
             try source.checkPlace()
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
             return try all.withKnownFields(of: R.recordType) { known in
-                try source.fetchAll(db, type, where: predicate, sortedBy: sorts, limit: limit, known: known) { record, _, _ in
-                    record
+                let part = try source.fetchAll(
+                    db, type, where: predicate, sortedBy: sorts, limit: limit, known: known
+                ) { record, row, _ in
+                    Observed(record: record, name: record.recordName, version: row[QueriedType.versionColumn])
                 }
-                .elements
+                return part.elements
             }
-        }.values(in: source.database)
+        }
+        let changes = observation.removeDuplicates().map { (observed: [Observed<R>]) -> [R] in observed.map(\.record) }
+        return changes.values(in: source.database)
     }
 
     // Parts of it
@@ -332,4 +336,13 @@ extension Record {
     func validate(replacing previous: Self?) throws {
         if let previous { try validateForUpdate(from: previous) } else { try validateForInsert() }
     }
+}
+
+/// A record as an observation has last seen it: the same version of it is the same.
+private struct Observed<R: Record>: Equatable, Sendable {
+    let record: R
+    let name: String
+    let version: Int64
+
+    static func == (left: Observed, right: Observed) -> Bool { left.name == right.name && left.version == right.version }
 }

@@ -24,8 +24,8 @@ extension RecordStore {
     ) throws(StoreError) -> HistoryPurge {
         try connection.locked("purge the history") { db in
             let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
-            // No history is a million years old.
-            let seconds = min(max(age, least, .zero), .seconds(1_000_000 * 366 * 86_400)).components
+            // No history is a hundred thousand years old.
+            let seconds = min(max(age, least, .zero), .seconds(100_000 * 366 * 86_400)).components
             let limit = now - seconds.seconds * 1_000_000 - seconds.attoseconds / 1_000_000_000_000
             return (try HistoryPurge(db, before: limit), .commit)
         }

@@ -92,7 +92,6 @@ public struct StoreMover: Sendable {
             if let notice = try MovedNotice(in: places.source) {
                 return try complete(notice, places, explicitly: false, holding: locks)
             }
-            try Self.checkNoOtherBegan(places)
             let container = try ContainerDirectory(openingAt: places.source)
             let copy = try ContainerCopy(of: container, mayLink: true)
             let there = try MoveTarget(places, identity: container.description.identity)
@@ -153,17 +152,6 @@ public struct StoreMover: Sendable {
             let error = StoreError(error, doing: "move \(source.path) to \(target.path)")
             throw (try? ContainerDirectory(openingAt: source))?.naming(error) ?? error
         }
-    }
-
-    /// Makes sure that no move to another place was begun, which would leave its copy behind.
-    private static func checkNoOtherBegan(_ places: MovePlaces) throws(StoreError) {
-        guard let draft = try MovedNotice(in: places.source, file: MovedNotice.draft)?.moved, draft.to != places.target.path,
-            try MoveJournal.read(in: URL(fileURLWithPath: draft.to))?.move == draft.move
-        else { return }
-        throw StoreError(
-            .cannotMove,
-            "a move of \(places.source.path) to \(draft.to) was begun and interrupted. To finish it: "
-                + "`tidemark store move \(places.source.path) \(draft.to)`; to undo it, add --rollback")
     }
 
     /// Says at the target that what will be there is a copy that does not count.

@@ -96,7 +96,8 @@ import Testing
         #expect(try await tool.run(["store", "backup", container, backup]).status == 73)
         let there = try await tool.run(["store", "restore", backup, container])
         #expect(there.status == 73)
-        #expect(there.errors == "tidemark: there is, or was, a container at \(container); to have it replaced, say so (--replace)\n")
+        #expect(
+            there.errors == "tidemark: there is, or was, a container at \(container); to have it replaced, say so (--replace)\n")
         let replaced = try await tool.run(["store", "restore", backup, container, "--replace"])
         #expect(
             replaced.output.hasPrefix("Restored 2 records and 1 asset, ")
@@ -104,6 +105,13 @@ import Testing
         let object = try await tool.run(["store", "restore", backup, target, "--json"]).json()
         #expect(object["records"] as? Int == 2 && object["hasReplaced"] as? Bool == false)
         for place in [container, target, backup] { #expect(try await tool.run(["verify", place]).status == 0) }
+        // Where a container has moved away from, it is restored only if it is lost where it went.
+        #expect(try await tool.run(["store", "move", container, "\(target)2"]).status == 0)
+        #expect(try await tool.run(["store", "restore", backup, container, "--replace"]).status == 66)
+        try FileManager.default.removeItem(atPath: "\(target)2")
+        let again = try await tool.run(["store", "restore", backup, container, "--replace"])
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(try await tool.run(["verify", container]).status == 0)
         let missing = try await tool.run(["store", "restore", "/nowhere/at.all", "\(target)3"])
         #expect(missing.status == 66)
     }

@@ -142,4 +142,47 @@ import TidemarkStore
         #expect(try await message(Scalar()) == "a record encodes itself as keys and values")
         #expect(try await message(Nested()) == "a record's fields are values; give place a Codable type of its own")
     }
+
+    @Test func `a property that is no field of its own is cleared like any other`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        var senja = try ContainerTests.full()
+        try await journal.save(senja)
+        senja.season = nil
+        senja.notes = nil
+        #expect(try await journal.save(senja).counts == ChangeCounts(updated: 1))
+        #expect(try await journal.fetch(Destination.self, named: "senja") == senja)
+        senja.season = .summer
+        try await journal.save(senja)
+        let context = journal.newContext(mergePolicy: .error)
+        var edited = try #require(try await context.fetch(Destination.self, named: "senja"))
+        edited.season = nil
+        try await context.update(edited)
+        try await context.save()
+        #expect(try await journal.fetch(Destination.self, named: "senja") == edited)
+    }
+
+    @Test func `a record whose UUID is written in upper case is the same record`() async throws {
+        struct Visit: Tidemark.Record, Identifiable, Equatable {
+            var id: UUID
+            var place: String
+        }
+        let scratch = try Scratch()
+        let id = UUID()
+        try await scratch.importing(
+            lines: [#"{"id": "\#(id.uuidString)", "place": "Senja"}"#], .init(type: "Visit", nameField: "id"))
+        let journal = try scratch.journal()
+        #expect(try await journal.fetch(Visit.self, id: id) == Visit(id: id, place: "Senja"))
+        #expect(try await journal.fetchAll(Visit.self, where: .field("id") == id).count == 1)
+        #expect(try await journal.fetchAll(Visit.self, where: .field("id") != id).isEmpty)
+        #expect(try await journal.save(Visit(id: id, place: "Senja 2")).counts == ChangeCounts(updated: 1))
+        let context = journal.newContext(mergePolicy: .error)
+        _ = try await context.fetchAll(Visit.self)
+        #expect(try await context.refreshAll() == [])
+        try await context.update(Visit(id: id, place: "Senja 3"))
+        #expect(try await context.save().counts == ChangeCounts(updated: 1))
+        #expect(try await journal.fetchAll(Visit.self) == [Visit(id: id, place: "Senja 3")])
+        #expect(try await journal.delete(Visit(id: id, place: "")).counts == ChangeCounts(deleted: 1))
+        #expect(try await journal.count(Visit.self) == 0)
+    }
 }

@@ -87,6 +87,7 @@ import TidemarkStore
         try await journal.save(Place(id: "c", caption: "c"))
         // Nothing is older than seven days.
         #expect(try await journal.purgeHistory(olderThan: .zero).transactions == 0)
+        #expect(try await journal.purgeHistory(olderThan: .seconds(Int64.max), keepingAtLeast: .zero).transactions == 0)
         #expect(try journal.history().changes(since: early).transactions.count == 3)
         #expect(try await journal.purgeHistory(olderThan: .zero, keepingAtLeast: .zero).transactions == 3)
         #expect(throws: StoreError(.historyTokenExpired, "")) { try journal.history().changes(since: early) }
@@ -97,6 +98,38 @@ import TidemarkStore
         let problems = try StoreVerification(of: journal.directory).run().problems
         #expect(problems == [], "\(problems)")
         #expect(try await states(journal).map(\.id) == ["b", "c"])
+    }
+
+    @Test func `conflicts of a save that changes nothing belong to no transaction`() async throws {
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save(Place(id: "a", caption: "0"))
+        let context = journal.newContext(mergePolicy: .mergeByPropertyStoreTrump)
+        _ = try await context.fetch(Place.self, named: "a")
+        try await journal.save(Place(id: "a", caption: "theirs"))
+        try await context.update(Place(id: "a", caption: "mine"))
+        let result = try await context.save()
+        #expect(result.counts.isUnchanged && result.conflicts.count == 1)
+        try await journal.save(Place(id: "b", caption: "0"))
+        #expect(try journal.history().conflicts().map(\.transaction) == [0])
+    }
+
+    @Test func `a store that a token does not know is told of from its beginning`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "caption": "0"}"#], .init(type: "Place", nameField: "id"))
+        // An import makes no shared store.
+        let reader = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
+        let token = try reader.historyToken()
+        #expect(token[.shared] == nil)
+        var running = reader.changes(since: token).makeAsyncIterator()
+        let journal = try scratch.journal()
+        try await journal.save(Place(id: "s", caption: "1"), in: .shared)
+        let heard = try #require(try await running.next())
+        #expect(heard.scope == .shared && heard.changes.map(\.record.name) == ["s"])
+        #expect(heard.token == (try journal.historyToken()))
+        var later = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container)).changes(since: token)
+            .makeAsyncIterator()
+        #expect(try await later.next()?.changes.map(\.record.name) == ["s"])
     }
 
     @Test func `undoing a transaction brings back what was, and undoing that brings it again`() async throws {
@@ -186,6 +219,10 @@ import TidemarkStore
         // Without a value there is nothing to agree in.
         try await journal.save([Tag(id: "n1"), Tag(id: "n2")])
         #expect(try await journal.count(Tag.self) == 3)
+        // Under the policy of errors it is told like every other conflict.
+        let context = journal.newContext(mergePolicy: .error)
+        await context.insert(Tag(id: "z", word: "fjord", color: "yellow"))
+        await #expect(throws: UnresolvedConflicts.self) { try await context.save() }
         // An update can make them agree, too, and so can an import.
         try await journal.save(Tag(id: "n1", word: "fjord", color: "green"))
         #expect(try await journal.fetch(Tag.self, named: "a")?.color == "green")

@@ -109,11 +109,16 @@ import TidemarkStore
                 "tidemark: \(movable.target.path) is the copy of a move that is not done: the container is at \(movable.source.path). "
             ))
         // It may have gone elsewhere since; then the copy can still be removed.
-        let elsewhere = movable.scratch["Elsewhere.tidemark"]
+        let elsewhere = movable.source.deletingLastPathComponent().appendingPathComponent("Elsewhere.tidemark")
         #expect(try await tool.run(["store", "move", movable.source.path, elsewhere.path]).status == 0)
         #expect(try movable.open() == [])
         #expect(try MovableContainer.state(of: elsewhere) == movable.state)
-        #expect(try await tool.run(move(movable, ["--rollback"])).status == 0)
+        let given = try await tool.run(["verify", movable.target.path])
+        #expect(
+            given.errors.contains(
+                "the copy of a move that was given up: the container has moved to \(elsewhere.path). To remove it"))
+        let undone = try await tool.run(move(movable, ["--rollback"]))
+        #expect(undone.output == "The container is at \(elsewhere.path) as before.\n")
         #expect(!FileManager.default.fileExists(atPath: movable.target.path))
         #expect(try MovableContainer.state(of: elsewhere) == movable.state)
     }
