@@ -179,12 +179,18 @@ extension PersistentContainer {
     ///   - token: Where to begin: what came since is told first. `nil` begins with what comes from now on.
     ///   - withOwn: Whether changes of this container object are told, too.
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
-        let bell = changeBell
         return ContainerChanges(
-            directory: directory, readers: readers, rings: { () throws(StoreError) in bell.rings(withOwn: withOwn) },
+            directory: directory, readers: readers, rings: { [self] () throws(StoreError) in try rings(withOwn: withOwn) },
             own: stores.mapValues(\.writer),
             withOwn: withOwn,
             start: token)
+    }
+
+    /// Something may have been committed.
+    nonisolated func rings(withOwn: Bool) throws(StoreError) -> AsyncStream<Void> {
+        let rings = changeBell.rings(withOwn: withOwn)
+        try listen()
+        return rings
     }
 
     /// The place behind everything that is committed.

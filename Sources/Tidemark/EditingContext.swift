@@ -22,7 +22,8 @@ public actor EditingContext {
     public private(set) var mergePolicy: MergePolicy?
     /// Whether records that others save are refreshed here at once.
     public private(set) var automaticallyMergesChangesFromParent = false
-    /// What the last automatic refresh failed with; the next change tries again. `nil` when it went well.
+    /// What the last automatic refresh failed with, and the next change tries again; or why changes can't be heard of. `nil` when all is
+    /// well.
     public private(set) var refreshError: (any Error)?
 
     private var registered: [RecordName: RegisteredRecord] = [:]
@@ -219,11 +220,13 @@ public actor EditingContext {
         following?.cancel()
         following = nil
         guard isOn else { return }
-        let rings = container.changeBell.rings(withOwn: true)
-        following = Task { [weak self] in
-            for await _ in rings {
-                await self?.refreshAutomatically()
+        do {
+            let rings = try container.rings(withOwn: true)
+            following = Task { [weak self] in
+                for await _ in rings { await self?.refreshAutomatically() }
             }
+        } catch {
+            refreshError = error
         }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Synchronization
 import TidemarkModel
 import TidemarkStore
 
@@ -22,7 +23,7 @@ public actor PersistentContainer: RecordReading {
     nonisolated let stores: [DatabaseScope: RecordStore]
     nonisolated let changeBell: ChangeBell
     private nonisolated let doorbell: Doorbell
-    private nonisolated let listener: DoorbellListener
+    private nonisolated let listener = Mutex<DoorbellListener?>(nil)
 
     /// The merge policy where neither a type nor a save has one.
     public private(set) var mergePolicy: MergePolicy
@@ -67,18 +68,34 @@ public actor PersistentContainer: RecordReading {
             // On the container's own queue: a save is one hop for its caller.
             stores[scope] = try RecordStore(container: directory, scope: scope, doorbell: doorbell, executor: executor)
         }
-        let changeBell = ChangeBell()
+        self.stores = stores
+        self.doorbell = doorbell
+        changeBell = ChangeBell()
+        recordSources = RecordSources(
+            all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
+    }
+
+    /// Listens to other processes from now on, if it does not yet. Who never asks what others do does not wake up when they do it, and
+    /// takes nothing of the system's to hear them.
+    ///
+    /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
+    nonisolated func listen() throws(StoreError) {
         let all = Array(stores.values)
-        listener = try DoorbellListener(container: directory, ignoring: doorbell) {
-            changeBell.ring(isOwn: false)
+        let notice: @Sendable () -> Void = {
             // What fails now the next ring covers, too; whoever reads until then meets the same error.
             Task { for store in all { try? await store.noticeOthers() } }
         }
-        self.stores = stores
-        self.doorbell = doorbell
-        self.changeBell = changeBell
-        recordSources = RecordSources(
-            all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
+        let hasBegun = try listener.withLock { listener throws(StoreError) in
+            guard listener == nil else { return false }
+            let changeBell = changeBell
+            listener = try DoorbellListener(container: directory, ignoring: doorbell) {
+                changeBell.ring(isOwn: false)
+                notice()
+            }
+            return true
+        }
+        // What came before.
+        if hasBegun { notice() }
     }
 
     /// Sets the merge policy where neither a type nor a save has one.
@@ -208,7 +225,15 @@ public actor PersistentContainer: RecordReading {
 
     /// GRDB's reader of a store, for any SQL and for `ValueObservation`; it sees what is committed. It is for reading only: what is written
     /// past the container has no history, no lock and no digest.
+    ///
+    /// Observations made with it follow what this process writes; with ``followOthers()`` also what others write.
     public nonisolated func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { stores[scope]!.reader }
+
+    /// Has observations of one's own, made with ``reader(_:)``, follow what other processes write. ``observe(_:where:sortedBy:limit:in:)`` and
+    /// ``changes(since:withOwn:)`` do so by themselves.
+    ///
+    /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
+    public nonisolated func followOthers() throws(StoreError) { try listen() }
 
     /// The records that match, and again whenever they have changed, here or in another process.
     ///
@@ -219,7 +244,9 @@ public actor PersistentContainer: RecordReading {
     ) -> AsyncValueObservation<[R]> {
         let source = recordSources.source(scope)!
         let all = recordSources
+        let listening = Result { () throws(StoreError) in try listen() }
         let observation = ValueObservation.tracking { db -> [Observed<R>] in
+            try listening.get()
             try source.checkPlace()
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
