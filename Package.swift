@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Tidemark", targets: ["Tidemark", "TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
+        .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
+        .library(name: "TidemarkTesting", targets: ["TidemarkTesting"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
     ],
     dependencies: [
@@ -58,6 +60,15 @@ let package = Package(
             name: "TidemarkStore",
             dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
+        // What a cloud does, whatever fulfils it.
+        .target(name: "TidemarkCloud", dependencies: ["COpenSSL", "TidemarkModel"], swiftSettings: strict),
+        // One in a directory.
+        .target(
+            name: "TidemarkEmbeddedCloud",
+            dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        // For users' own tests.
+        .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
         // What programs use: containers of typed records.
         .target(
             name: "Tidemark", dependencies: ["TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
@@ -96,6 +107,13 @@ let package = Package(
         .executableTarget(
             name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore"],
             path: "Tests/JournalProbe",
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkCloudTests",
+            dependencies: [
+                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),

@@ -54,9 +54,14 @@ public final class Doorbell: Sendable {
     /// Opens a doorbell in a container, making the folder for it if need be, and removes the files of processes that have died.
     ///
     /// - Throws: ``StoreError`` `notFound` when the container is not there, `diskFull`, `busy` or `io`.
-    public init(container: ContainerDirectory, role: Role) throws(StoreError) {
+    public convenience init(container: ContainerDirectory, role: Role) throws(StoreError) {
+        try self.init(in: container.url, role: role)
+    }
+
+    /// Opens a doorbell of what lies in a folder, container or not.
+    package init(in place: URL, role: Role) throws(StoreError) {
         self.role = role
-        folder = container.doorbell.absoluteURL
+        folder = place.appendingPathComponent(ContainerDirectory.doorbellName, isDirectory: true).absoluteURL
         try state.withLock { state throws(StoreError) in try open(&state) }
         do {
             let opened = try Folder(at: folder)

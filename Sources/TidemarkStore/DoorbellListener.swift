@@ -29,6 +29,11 @@ public final class DoorbellListener: Sendable {
         watch = try DoorbellWatch(container: container.url.absoluteURL, own: own, heard: heard)
     }
 
+    /// Listens to the doorbells of what lies in a folder, container or not.
+    package init(in place: URL, ignoring own: Doorbell?, _ heard: @escaping @Sendable () -> Void) throws(StoreError) {
+        watch = try DoorbellWatch(container: place.absoluteURL, own: own, heard: heard)
+    }
+
     deinit { watch.cancel() }
 
     /// Stops listening. After it has returned there is no call, and none is running, but for one that called this itself.

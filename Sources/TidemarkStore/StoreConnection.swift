@@ -15,11 +15,7 @@ final class StoreConnection {
 
     private let lock: StoreLock
     private let lockTimeout: Duration
-    private let log: LogLength
-    /// Pages in the write-ahead log from which on it is moved into the database: 64 MiB.
-    private static let checkpointThreshold = (64 << 20) / StoreFormat.pageSize
-
-    private var nextCheckpoint = StoreConnection.checkpointThreshold
+    private let log: GrowingLog
 
     private(set) var types: [StoredType] = []
     private var schemaGeneration: Int64 = -1
@@ -31,7 +27,7 @@ final class StoreConnection {
     ) throws(StoreError) {
         let path = container.store(scope).path
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
-        let log = LogLength()
+        let log = GrowingLog(pageSize: StoreFormat.pageSize)
         do {
             (database, identity) = try lock.withLock(timeout: lockTimeout) {
                 // Before SQLite makes the file, and removes a log that belonged to another.
@@ -41,7 +37,7 @@ final class StoreConnection {
                 let identity = try database.writeWithoutTransaction { db in
                     // A pool has made it less.
                     try db.execute(sql: "PRAGMA synchronous = FULL")
-                    tide_connection_watch_log(try db.handle, log.frames)
+                    try log.watch(db)
                     return try Self.identify(db, container: container, scope: scope, seed: base?.digestSeed)
                 }
                 return (database, identity)
@@ -129,7 +125,7 @@ final class StoreConnection {
                     }
                     return result!
                 }
-                checkpointIfLong()
+                log.checkpointIfLong(database)
                 return result
             }
         } catch {
@@ -148,39 +144,10 @@ final class StoreConnection {
         do {
             try lock.withLock(timeout: lockTimeout) {
                 try container.checkPlace()
-                try checkpointLocked(truncate: true)
+                try GrowingLog.checkpoint(database, truncate: true)
             }
         } catch {
             throw container.naming(StoreError(error, doing: "checkpoint"))
-        }
-    }
-
-    /// Moves the log into the database when it has grown long. Where that fails, or readers keep it from being emptied, it has to grow by
-    /// a quarter before that is tried again.
-    private func checkpointIfLong() {
-        let frames = Int(log.frames.pointee)
-        guard frames >= Self.checkpointThreshold else {
-            nextCheckpoint = Self.checkpointThreshold
-            return
-        }
-        guard frames >= nextCheckpoint else { return }
-        nextCheckpoint = frames + frames / 4
-        do {
-            try checkpointLocked(truncate: false)
-        } catch {
-            // What was committed is committed, and has to be told as that. `checkpoint()` says what is wrong.
-        }
-    }
-
-    private func checkpointLocked(truncate: Bool) throws {
-        try database.writeWithoutTransaction { db in
-            var remaining: Int32 = 0
-            // Emptying the log waits for readers; it is not worth waiting for.
-            let connection = try db.handle
-            try db.execute(sql: "PRAGMA busy_timeout = 0")
-            let outcome = Result { try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) } }
-            try db.execute(sql: "PRAGMA busy_timeout = 10000")
-            try outcome.get()
         }
     }
 
@@ -231,18 +198,4 @@ final class StoreConnection {
             try checked { tide_writer_load_end(writer.pointer, &$0) }
         }
     }
-}
-
-/// The number that the core writes after each commit; the store keeps it for as long as its connection lives.
-///
-/// `@unchecked Sendable`: written and read on the store's writing connection only.
-private final class LogLength: @unchecked Sendable {
-    let frames: UnsafeMutablePointer<Int32>
-
-    init() {
-        frames = .allocate(capacity: 1)
-        frames.initialize(to: 0)
-    }
-
-    deinit { frames.deallocate() }
 }

@@ -1,0 +1,69 @@
+import TidemarkModel
+
+/// Why a cloud did not do what it was asked to. Equal by code.
+public struct CloudError: Error, Sendable {
+    /// The kind of error. As `CKError.Code`, by name.
+    public struct Code: RawRepresentable, Hashable, Codable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        // Try again, later.
+        public static let networkUnavailable = Code("networkUnavailable")
+        /// The connection broke: it may have been done or not.
+        public static let networkFailure = Code("networkFailure")
+        public static let serviceUnavailable = Code("serviceUnavailable")
+        public static let requestRateLimited = Code("requestRateLimited")
+        public static let zoneBusy = Code("zoneBusy")
+        public static let accountTemporarilyUnavailable = Code("accountTemporarilyUnavailable")
+
+        // Mend, then try again.
+        /// The record was changed since its tag was given out, or is there already; ``CloudError/serverRecord`` is what it is now.
+        public static let serverRecordChanged = Code("serverRecordChanged")
+        /// The request has more items or bytes than the cloud takes at once.
+        public static let limitExceeded = Code("limitExceeded")
+        /// Another item of an atomic request is to blame.
+        public static let batchRequestFailed = Code("batchRequestFailed")
+        public static let zoneNotFound = Code("zoneNotFound")
+        /// The person has deleted the zone's data for good.
+        public static let userDeletedZone = Code("userDeletedZone")
+        public static let changeTokenExpired = Code("changeTokenExpired")
+        /// The record that it refers to is not there.
+        public static let referenceViolation = Code("referenceViolation")
+        public static let assetNotAvailable = Code("assetNotAvailable")
+
+        // Ask the person.
+        public static let quotaExceeded = Code("quotaExceeded")
+        public static let notAuthenticated = Code("notAuthenticated")
+        public static let permissionFailure = Code("permissionFailure")
+
+        // Give up this item.
+        public static let unknownItem = Code("unknownItem")
+        public static let invalidArguments = Code("invalidArguments")
+        public static let internalError = Code("internalError")
+
+        private init(_ rawValue: String) { self.rawValue = rawValue }
+    }
+
+    public let code: Code
+    /// What is wrong, for people.
+    public let reason: String
+    /// How long to wait before another try, where the cloud says so.
+    public var retryAfter: Duration?
+    /// With ``Code/serverRecordChanged``: the record that is there; `nil` when it has been deleted.
+    public var serverRecord: CloudRecord?
+
+    public init(_ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil) {
+        self.code = code
+        self.reason = reason
+        self.retryAfter = retryAfter
+        self.serverRecord = serverRecord
+    }
+}
+
+extension CloudError: Equatable {
+    public static func == (left: CloudError, right: CloudError) -> Bool { left.code == right.code }
+}
+
+extension CloudError: CustomStringConvertible {
+    public var description: String { "\(code.rawValue): \(reason)" }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import TidemarkModel
+
+/// The value of a record's field in a cloud.
+public enum CloudValue: Hashable, Sendable {
+    case string(String)
+    case int64(Int64)
+    case double(Double)
+    /// Microseconds since 1970 UTC.
+    case timestamp(Int64)
+    case bytes(Data)
+    case location(CloudLocation)
+    case reference(CloudReference)
+    case asset(CloudAsset)
+    /// Scalars of one type.
+    case list([CloudValue], of: FieldType.Scalar)
+
+    /// The type of field that holds it.
+    public var type: FieldType {
+        switch self {
+        case .string: .string
+        case .int64: .int64
+        case .double: .double
+        case .timestamp: .timestamp
+        case .bytes: .bytes
+        case .location: .location
+        case .reference: .reference
+        case .asset: .asset
+        case .list(_, let scalar): .list(of: scalar)
+        }
+    }
+}
+
+/// A place on Earth. As `CLLocation`.
+public struct CloudLocation: Hashable, Codable, Sendable {
+    /// Degrees.
+    public var latitude: Double
+    public var longitude: Double
+    /// Metres.
+    public var altitude: Double?
+    public var horizontalAccuracy: Double?
+    public var verticalAccuracy: Double?
+    /// Degrees from north, clockwise.
+    public var course: Double?
+    /// Metres a second.
+    public var speed: Double?
+
+    public init(latitude: Double, longitude: Double) {
+        self.latitude = latitude
+        self.longitude = longitude
+    }
+}
+
+/// A field that names another record of the same zone. As `CKRecord.Reference`.
+public struct CloudReference: Hashable, Codable, Sendable {
+    /// What becomes of the record that holds the reference.
+    public enum Action: String, Codable, Sendable {
+        /// Nothing.
+        case none = "NONE"
+        /// It is deleted with the record that it names.
+        case deleteSelf = "DELETE_SELF"
+        /// It can be saved only while the record that it names is there.
+        case validate = "VALIDATE"
+    }
+
+    public let recordName: String
+    public let action: Action
+
+    public init(_ recordName: String, action: Action = .none) {
+        self.recordName = recordName
+        self.action = action
+    }
+}
+
+/// A file in a cloud, known by its content: SHA-256, which nobody can make two contents of.
+public struct CloudAsset: Hashable, Codable, Sendable {
+    /// SHA-256 of the content, 64 lower-case hexadecimal digits.
+    public let digest: String
+    /// Bytes.
+    public let size: Int64
+
+    public init(digest: String, size: Int64) {
+        self.digest = digest
+        self.size = size
+    }
+}

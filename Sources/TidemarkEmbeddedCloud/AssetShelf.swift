@@ -1,0 +1,99 @@
+import Foundation
+import TidemarkCloud
+import TidemarkStore
+
+/// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
+///
+/// A content is on the shelf when it is there whole, checked and durable. What is on its way up lies beside, and goes on where it was.
+struct AssetShelf: Sendable {
+    let folder: URL
+
+    /// - Throws: `CloudError` `invalidArguments` for what is no digest.
+    private func place(_ asset: CloudAsset, owner: String) throws(CloudError) -> (whole: URL, part: URL) {
+        guard asset.digest.utf8.count == 64,
+            asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
+            asset.size >= 0
+        else { throw CloudError(.invalidArguments, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        // A user record name; the public database's owner has none.
+        let shelf = folder.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
+        let whole = shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)")
+        return (whole, shelf.appendingPathComponent("uploads/\(asset.digest)"))
+    }
+
+    /// How many bytes there are of an asset that is on its way up.
+    func received(_ asset: CloudAsset, owner: String) throws(CloudError) -> Int64 {
+        var status = stat()
+        let part = try place(asset, owner: owner).part
+        return lstat(part.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0
+    }
+
+    /// Adds a piece. The last one makes the asset whole.
+    ///
+    /// - Returns: What there is now, and whether that is all, durable.
+    func add(
+        _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String
+    ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
+        let (whole, part) = try place(asset, owner: owner)
+        do {
+            try FileManager.default.createDirectory(
+                at: part.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard descriptor >= 0 else { throw failure("open", part) }
+            let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            // Two that send the same asset add to it one after the other.
+            guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
+            let there = Int64(try file.seekToEnd())
+            guard offset == there else {
+                throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
+            }
+            guard there + Int64(piece.count) <= asset.size else {
+                throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
+            }
+            try file.write(contentsOf: piece)
+            let received = there + Int64(piece.count)
+            guard received == asset.size else { return (received, false) }
+            try file.seek(toOffset: 0)
+            var digest = AssetDigest()
+            while let data = try file.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
+            guard digest.finish() == asset else {
+                unlink(part.path)
+                throw CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
+            }
+            guard fsync(descriptor) == 0 else { throw failure("make durable", part) }
+            try FileManager.default.createDirectory(
+                at: whole.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            guard rename(part.path, whole.path) == 0 else { throw failure("put in its place", part) }
+            try synchronize(whole.deletingLastPathComponent())
+            return (received, true)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// A piece of an asset that is there whole.
+    func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) throws(CloudError) -> Data {
+        let whole = try place(asset, owner: owner).whole
+        let descriptor = open(whole.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there") }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.seek(toOffset: UInt64(max(0, offset)))
+            return try file.read(upToCount: count) ?? Data()
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    private func synchronize(_ url: URL) throws {
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", url) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
+    }
+
+    private func failure(_ what: String, _ url: URL) -> CloudError {
+        CloudError(
+            errno == ENOSPC || errno == EDQUOT ? .quotaExceeded : .internalError,
+            "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudEngine {
+    /// What of some assets is missing, and how far each has got.
+    func missingAssets(
+        _ assets: [CloudAsset], in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> [CloudAsset: Int64] {
+        guard assets.count <= limits.operationsPerRequest else {
+            throw CloudError(.limitExceeded, "a request asks for \(limits.operationsPerRequest) assets at the most")
+        }
+        let owner = try place(id, caller).owner
+        let there = try await storage.read { rows throws(CloudError) in try rows.assets(Set(assets.map(\.digest)), owner: owner) }
+        var missing: [CloudAsset: Int64] = [:]
+        for asset in assets where there[asset.digest] == nil { missing[asset] = try shelf.received(asset, owner: owner) }
+        return missing
+    }
+
+    func upload(
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> Int64 {
+        let owner = try place(id, caller).owner
+        guard piece.count <= limits.bytesPerAssetPiece else {
+            throw CloudError(.limitExceeded, "a piece has \(limits.bytesPerAssetPiece) bytes at the most, not \(piece.count)")
+        }
+        guard asset.size <= limits.bytesPerAsset else {
+            throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
+        }
+        let (there, used) = try await storage.read { rows throws(CloudError) in
+            (try rows.assets([asset.digest], owner: owner)[asset.digest], try rows.used(by: owner))
+        }
+        if there != nil { return asset.size }
+        guard used + asset.size <= caller.quota else {
+            throw CloudError(.quotaExceeded, "the account's storage is full: \(used) of \(caller.quota) bytes are used")
+        }
+        let (received, isWhole) = try shelf.add(piece, to: asset, at: offset, owner: owner)
+        guard isWhole else { return received }
+        try await storage.write { rows throws(CloudError) in
+            guard try rows.assets([asset.digest], owner: owner).isEmpty else { return }
+            try rows.addAsset(asset, owner: owner)
+            try rows.addUsed(asset.size, by: owner)
+        }
+        return received
+    }
+
+    func download(
+        _ asset: CloudAsset, in id: CloudZoneID, from offset: Int64, count: Int, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> Data {
+        let owner = try await storage.read { rows throws(CloudError) in
+            // Who may read a record of the zone may read what it names; and nobody learns more.
+            guard let zone = try existing(id, caller, rows), try rows.isNamed(asset.digest, in: zone.id) else {
+                throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there")
+            }
+            return zone.place.owner
+        }
+        return try shelf.piece(of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
+    }
+}

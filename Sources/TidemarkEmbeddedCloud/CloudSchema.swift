@@ -1,0 +1,87 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// The record types that a cloud container has in one environment.
+///
+/// In development it grows by what is saved; in production it is what was deployed, and fixed.
+public struct CloudSchema: Hashable, Codable, Sendable {
+    public enum Index: String, Codable, CaseIterable, Sendable { case queryable, sortable, searchable }
+
+    public struct Field: Hashable, Codable, Sendable {
+        /// As `FieldType` writes it.
+        public var type: String
+        /// The indexes that it has, with their numbers.
+        public var indexes: [Index: Int64] = [:]
+
+        public var fieldType: FieldType? { FieldType(type) }
+    }
+
+    public struct RecordType: Hashable, Codable, Sendable {
+        public var fields: [String: Field] = [:]
+        /// Whether its records can be queried as such: whether `recordName` is queryable.
+        public var isQueryable = false
+    }
+
+    public var types: [String: RecordType] = [:]
+    public var isFixed = false
+    public var nextIndex: Int64 = 1
+
+    public init() {}
+
+    /// Takes in what a record has, or checks it.
+    ///
+    /// - Returns: Whether the schema has changed.
+    /// - Throws: `CloudError` `invalidArguments` for a value of another type, and for what a fixed schema lacks; `limitExceeded` for a field
+    ///   too many.
+    mutating func admit(_ type: String, fields values: [String: CloudValue], limits: CloudLimits) throws(CloudError) -> Bool {
+        var known = types[type]
+        guard known != nil || !isFixed else {
+            throw CloudError(
+                .unknownItem, "there is no record type '\(type)' in the production schema. Deploy the schema that has it")
+        }
+        var hasChanged = known == nil
+        if known == nil {
+            try Self.checkName(type)
+            known = RecordType()
+        }
+        for (name, value) in values {
+            let wanted = value.type
+            if let field = known!.fields[name] {
+                // A list without elements may be of any.
+                if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
+                guard field.fieldType == wanted else {
+                    throw CloudError(
+                        .invalidArguments, "Invalid value for '\(name)', expected type \(field.type), got \(wanted)")
+                }
+                continue
+            }
+            guard !isFixed else {
+                throw CloudError(
+                    .invalidArguments, "'\(type)' has no field '\(name)' in the production schema. Deploy the schema that has it")
+            }
+            try Self.checkName(name)
+            guard known!.fields.count < limits.fieldsPerType else {
+                throw CloudError(
+                    .limitExceeded, "'\(type)' has \(limits.fieldsPerType) fields, and can't have '\(name)' as well")
+            }
+            known!.fields[name] = Field(type: wanted.description)
+            hasChanged = true
+        }
+        if hasChanged { types[type] = known }
+        return hasChanged
+    }
+
+    /// - Throws: `CloudError` `invalidArguments`.
+    static func checkName(_ name: String) throws(CloudError) {
+        let isName =
+            (1...255).contains(name.utf8.count)
+            && name.utf8.allSatisfy {
+                $0 == 0x5f || (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0)
+            }
+            && !(0x30...0x39).contains(name.utf8.first!)
+        guard isName else {
+            throw CloudError(
+                .invalidArguments, "'\(name.prefix(100))' can't name a type or a field: letters, digits and _, not first a digit")
+        }
+    }
+}

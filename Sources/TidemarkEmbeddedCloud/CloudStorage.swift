@@ -1,0 +1,196 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// Where an embedded cloud keeps what one container has in one environment.
+///
+/// It knows rows and no rules: what may be done, ``CloudEngine`` decides. All of a transaction runs on a thread of the storage's own, alone
+/// if it writes; what it has written is durable when ``write(_:)`` returns. What a body throws is thrown, and nothing of it is written.
+public protocol CloudStorage: Sendable {
+    func read<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer
+
+    func write<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer
+}
+
+/// The rows of a storage within a transaction. Every function may throw `CloudError` `internalError`.
+public protocol CloudTransaction {
+    /// Counts the changes of all databases: what is changed gets the next numbers.
+    func lastChange() throws(CloudError) -> Int64
+    func setLastChange(_ number: Int64) throws(CloudError)
+
+    // Zones
+
+    func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone?
+    /// Those of an owner that changed after a number, in that order, deleted ones among them.
+    func zones(_ scope: DatabaseScope, owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone]
+    /// Inserts it, or replaces the one of its place; returns it with its number.
+    func save(_ zone: StoredZone) throws(CloudError) -> StoredZone
+
+    // Records
+
+    func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredRecord]
+    /// Inserts them, or replaces those of equal zone and name.
+    func save(_ records: [StoredRecord]) throws(CloudError)
+    /// Those that changed after a number, in that order, deleted ones among them.
+    func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord]
+    /// Names of those that hold a `deleteSelf` reference to one of the names.
+    func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String]
+    func removeRecords(in zone: Int64) throws(CloudError)
+    /// Those that a query finds, in its order, each with what it was ordered by.
+    func find(
+        _ query: IndexQuery, in zone: Int64, limit: Int
+    ) throws(CloudError) -> [(record: StoredRecord, keys: [IndexValue?])]
+
+    /// Finds all records of a type anew, in all zones, under what their fields are to be found.
+    func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError)
+
+    // Assets
+
+    /// Which of the digests an owner has, with their sizes.
+    func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64]
+    func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError)
+    /// Whether a record of a zone names it.
+    func isNamed(_ digest: String, in zone: Int64) throws(CloudError) -> Bool
+
+    // Requests that were answered
+
+    func answer(to token: String, of user: String) throws(CloudError) -> Data?
+    func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError)
+    func forgetAnswers(before time: Int64) throws(CloudError)
+
+    // What an owner's records and assets take, in bytes
+
+    func used(by owner: String) throws(CloudError) -> Int64
+    func addUsed(_ bytes: Int64, by owner: String) throws(CloudError)
+
+    // Schema
+
+    func schema() throws(CloudError) -> CloudSchema
+    func save(_ schema: CloudSchema) throws(CloudError)
+}
+
+/// A zone as it is kept.
+public struct StoredZone: Hashable, Sendable {
+    public struct Place: Hashable, Sendable {
+        public let scope: DatabaseScope
+        /// The owner's user record name; empty in the public database.
+        public let owner: String
+        public let name: String
+
+        public init(scope: DatabaseScope, owner: String, name: String) {
+            self.scope = scope
+            self.owner = owner
+            self.name = name
+        }
+    }
+
+    public enum State: Int, Sendable {
+        case present = 0
+        case deleted = 1
+        /// Deleted by the person, for good.
+        case purged = 2
+    }
+
+    /// 0 before it is saved.
+    public var id: Int64
+    public let place: Place
+    public var state: State
+    /// The change that made it: tokens from before belong to another zone of its name.
+    public var made: Int64
+    /// The last change in it.
+    public var changed: Int64
+    /// The last change of which tombstones were removed: older tokens have expired.
+    public var forgotten: Int64
+
+    public init(id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, forgotten: Int64 = 0) {
+        self.id = id
+        self.place = place
+        self.state = state
+        self.made = made
+        self.changed = changed
+        self.forgotten = forgotten
+    }
+}
+
+/// A record as it is kept; a deleted one has no fields.
+public struct StoredRecord: Hashable, Sendable {
+    public let zone: Int64
+    public let name: String
+    public var type: String
+    /// As ``FieldCoding`` makes them.
+    public var fields: Data
+    public var parent: String?
+    /// The change that last touched it; its tag.
+    public var changed: Int64
+    public var created: CloudRecord.Stamp
+    public var modified: CloudRecord.Stamp
+    public var isDeleted: Bool
+    /// What its `deleteSelf` references name.
+    public var dependsOn: Set<String>
+    /// Digests of its assets.
+    public var assets: Set<String>
+    /// By the number of an index of the schema, what it is found under.
+    public var indexed: [Int64: [IndexValue]]
+}
+
+/// What a record is found under.
+public enum IndexValue: Hashable, Sendable {
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    case bytes(Data)
+}
+
+/// A query in terms of indexes.
+public struct IndexQuery: Hashable, Sendable {
+    public enum Key: Hashable, Sendable {
+        case index(Int64)
+        case recordName, created, createdBy, modified, modifiedBy, parent
+    }
+
+    public enum Comparison: String, Sendable {
+        case equal = "="
+        case less = "<"
+        case lessOrEqual = "<="
+        case greater = ">"
+        case greaterOrEqual = ">="
+    }
+
+    public indirect enum Condition: Hashable, Sendable {
+        /// One of the values compares so.
+        case compare(Key, Comparison, IndexValue)
+        case isOneOf(Key, [IndexValue])
+        case beginsWith(Key, String)
+        /// Within some metres.
+        case near(Key, latitude: Double, longitude: Double, metres: Double)
+        case not(Condition)
+        case all([Condition])
+    }
+
+    public struct Order: Hashable, Sendable {
+        public var key: Key
+        public var isAscending: Bool
+        /// Instead of the value: its distance from here.
+        public var from: CloudLocation?
+    }
+
+    public var type: String
+    public var conditions: [Condition]
+    public var order: [Order]
+    /// Only what comes behind a record with these values and this name.
+    public var after: (values: [IndexValue?], name: String)?
+
+    public static func == (left: IndexQuery, right: IndexQuery) -> Bool {
+        left.type == right.type && left.conditions == right.conditions && left.order == right.order
+            && left.after?.values == right.after?.values && left.after?.name == right.after?.name
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(type)
+        hasher.combine(conditions)
+    }
+}

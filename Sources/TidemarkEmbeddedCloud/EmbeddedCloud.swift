@@ -1,0 +1,145 @@
+import Foundation
+import GRDB
+import Synchronization
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// A cloud in a directory, for several processes: accounts, containers and environments.
+///
+/// ```swift
+/// let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: "cloud"))
+/// let anna = try cloud.addAccount("anna@example.org")
+/// let database = try cloud.database(.private, of: "iCloud.org.example.journal", account: anna.id)
+/// ```
+public final class EmbeddedCloud: Sendable {
+    public let directory: URL
+    private let accounts: AccountBook
+    private let opened = Mutex<[String: CloudContainer]>([:])
+    private let now: @Sendable () -> Int64
+
+    /// Opens the cloud of a directory, making it if there is none.
+    ///
+    /// - Throws: `CloudError` `internalError`.
+    public convenience init(at directory: URL) throws(CloudError) {
+        try self.init(at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
+    }
+
+    package init(at directory: URL, now: @escaping @Sendable () -> Int64) throws(CloudError) {
+        do {
+            try Folder.make(directory, mode: 0o700)
+            accounts = try AccountBook(at: directory.appendingPathComponent("accounts.sqlite"))
+        } catch {
+            throw CloudError(storage: error)
+        }
+        self.directory = directory
+        self.now = now
+    }
+
+    // Accounts
+
+    /// Adds an account; one of that address which is there already is returned as it is.
+    ///
+    /// - Parameter quota: Bytes that it may have in all.
+    @discardableResult
+    public func addAccount(_ email: String, quota: Int64 = .max) async throws(CloudError) -> EmbeddedAccount {
+        try await accounts.add(email, quota: quota)
+    }
+
+    public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
+
+    /// Changes an account's quota or status.
+    public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }
+
+    // Databases
+
+    /// A database of a container, as an account sees it.
+    ///
+    /// - Parameters:
+    ///   - container: Its identifier, a reverse domain name such as `iCloud.org.example.journal`.
+    ///   - account: The account's identifier; `nil` for nobody, who may read the public database only.
+    public func database(
+        _ scope: DatabaseScope, of container: String, environment: StoreEnvironment = .development, account: String?
+    ) throws(CloudError) -> EmbeddedDatabase {
+        EmbeddedDatabase(
+            scope: scope, container: try self.container(container, environment), accounts: accounts, account: account,
+            userRecordName: account.map { Self.userRecordName($0, in: container) })
+    }
+
+    /// The record types of a container, and which of their fields can be found.
+    public func schema(of container: String, environment: StoreEnvironment = .development) async throws(CloudError) -> CloudSchema
+    {
+        try await self.container(container, environment).engine.schema()
+    }
+
+    /// Says by which indexes a field can be found; `recordName` stands for the type as such.
+    public func setIndexes(
+        _ indexes: Set<CloudSchema.Index>, of field: String, in type: String, container: String,
+        environment: StoreEnvironment = .development
+    ) async throws(CloudError) {
+        try await self.container(container, environment).engine.setIndexes(indexes, of: field, in: type)
+    }
+
+    /// Gives the production environment the schema of the development environment. There it is fixed.
+    public func deploySchema(of container: String) async throws(CloudError) {
+        let schema = try await schema(of: container)
+        try await self.container(container, .production).engine.deploy(schema)
+    }
+
+    /// An account's name in a container: `_` and 32 hexadecimal digits.
+    static func userRecordName(_ account: String, in container: String) -> String {
+        "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
+    }
+
+    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+        let isName =
+            (1...255).contains(name.utf8.count)
+            && name.utf8.allSatisfy {
+                $0 == 0x2d || $0 == 0x2e || $0 == 0x5f || (0x30...0x39).contains($0) || (0x41...0x5a).contains($0)
+                    || (0x61...0x7a).contains($0)
+            }
+            && !name.hasPrefix(".") && !name.contains("..")
+        guard isName else {
+            throw CloudError(
+                .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")
+        }
+        let key = "\(name)/\(environment.rawValue)"
+        let (directory, now) = (directory, now)
+        do {
+            return try opened.withLock { opened in
+                if let known = opened[key] { return known }
+                let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
+                try FileManager.default.createDirectory(
+                    at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                let container = try CloudContainer(in: folder, isFixed: environment == .production, now: now)
+                opened[key] = container
+                return container
+            }
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+}
+
+/// An account of an embedded cloud.
+public struct EmbeddedAccount: Hashable, Sendable {
+    public let id: String
+    public let email: String
+    /// Bytes that it may have in all.
+    public var quota: Int64
+    public var status: CloudAccount.Status
+}
+
+/// What an embedded cloud has of one container in one environment.
+final class CloudContainer: Sendable {
+    let engine: CloudEngine
+    let shelf: AssetShelf
+    let bell: CloudBell
+
+    init(in folder: URL, isFixed: Bool, now: @escaping @Sendable () -> Int64) throws {
+        let storage = try SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
+        engine = CloudEngine(storage: storage, limits: CloudLimits(), now: now)
+        shelf = AssetShelf(folder: folder.appendingPathComponent("assets", isDirectory: true))
+        bell = CloudBell(folder)
+    }
+}

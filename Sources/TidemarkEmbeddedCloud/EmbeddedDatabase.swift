@@ -1,0 +1,113 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// One database of an embedded cloud, as one account sees it.
+public struct EmbeddedDatabase: CloudDatabase {
+    public let scope: DatabaseScope
+    let container: CloudContainer
+    let accounts: AccountBook
+    /// `nil` for nobody.
+    let account: String?
+    let userRecordName: String?
+
+    public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
+
+    public func account() async throws(CloudError) -> CloudAccount {
+        guard let account, let known = try await accounts.find(id: account) else { return CloudAccount(status: .noAccount) }
+        guard known.status == .available, let user = userRecordName else { return CloudAccount(status: known.status) }
+        let used = try await container.engine.storage.read { rows throws(CloudError) in try rows.used(by: user) }
+        return CloudAccount(status: .available, userRecordName: user, quota: known.quota, used: used)
+    }
+
+    /// Who asks.
+    ///
+    /// - Throws: `notAuthenticated`, `accountTemporarilyUnavailable`.
+    private func caller() async throws(CloudError) -> CloudEngine.Caller {
+        guard let account, let known = try await accounts.find(id: account), let user = userRecordName else {
+            throw CloudError(.notAuthenticated, "nobody is signed in")
+        }
+        switch known.status {
+        case .available: return .init(user: user, scope: scope, quota: known.quota)
+        case .temporarilyUnavailable:
+            throw CloudError(
+                .accountTemporarilyUnavailable, "the account is not available for the moment", retryAfter: .seconds(30))
+        default: throw CloudError(.notAuthenticated, "the account can't be used: \(known.status.rawValue)")
+        }
+    }
+
+    /// Who asks for something public; nobody has to be signed in for that.
+    private func reader() async throws(CloudError) -> CloudEngine.Caller {
+        if scope == .public, account == nil { return .init(user: "_world", scope: .public, quota: 0) }
+        return try await caller()
+    }
+
+    private func ring() async {
+        // What can't be looked up is a ring all the same.
+        let change = try? await container.engine.storage.read { rows throws(CloudError) in try rows.lastChange() }
+        container.bell.ring(change ?? 1)
+    }
+
+    public func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(reader()) }
+
+    public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
+        try await container.engine.modifyZones(saving: saving, deleting: deleting, caller())
+        await ring()
+    }
+
+    /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
+    public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
+        try await container.engine.modifyZones(saving: [], deleting: [zone], purging: true, caller())
+        await ring()
+    }
+
+    public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        let outcomes = try await container.engine.modify(request, caller())
+        await ring()
+        return outcomes
+    }
+
+    public func lookup(
+        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        try await container.engine.lookup(names, in: zone, keys: desiredKeys, reader())
+    }
+
+    public func query(
+        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
+    ) async throws(CloudError) -> QueryAnswer {
+        try await container.engine.query(
+            query, in: zone, limit: limit, keys: desiredKeys, continuation: continuation, reader())
+    }
+
+    public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
+        try await container.engine.databaseChanges(since: token, limit: limit, caller())
+    }
+
+    public func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        try await container.engine.zoneChanges(zone, since: token, limit: limit, keys: desiredKeys, caller())
+    }
+
+    public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
+        try await container.engine.missingAssets(assets, in: zone, container.shelf, caller())
+    }
+
+    public func upload(
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
+    ) async throws(CloudError) -> Int64 {
+        try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.shelf, caller())
+    }
+
+    public func download(
+        _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
+    ) async throws(CloudError) -> Data {
+        try await container.engine.download(asset, in: zone, from: offset, count: count, container.shelf, reader())
+    }
+
+    public func notifications() async throws(CloudError) -> AsyncStream<Void> {
+        _ = try await reader()
+        return try container.bell.rings()
+    }
+}

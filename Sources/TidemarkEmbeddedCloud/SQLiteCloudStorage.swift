@@ -1,0 +1,124 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// What a container has in one environment, in a SQLite file; several processes may have it open.
+///
+/// As in a store, all writes and checkpoints go under one lock that the processes share.
+public final class SQLiteCloudStorage: CloudStorage {
+    private let writer: Writer
+    private let readers: any DatabaseReader
+
+    /// Opens a file, making it if there is none.
+    ///
+    /// - Throws: `CloudError` `internalError`.
+    public init(at url: URL) throws(CloudError) {
+        do {
+            let database = try SharedDatabase(
+                at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables, prepare: Self.prepare)
+            writer = Writer(database)
+            readers = database.reader
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Keeps everything in memory: for simulations.
+    public init() throws(CloudError) {
+        do {
+            let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
+            writer = Writer(database)
+            readers = database.reader
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func read<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            return try await readers.read { db in try body(SQLiteCloudTransaction(db: db)) }
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func write<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            return try await writer.write(body)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Writes one after the other, on a thread of its own.
+    private actor Writer {
+        private nonisolated let executor = StoreExecutor(label: "tidemark.cloud")
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+        private let database: SharedDatabase
+
+        init(_ database: SharedDatabase) { self.database = database }
+
+        func write<Answer>(_ body: (any CloudTransaction) throws(CloudError) -> Answer) throws -> Answer {
+            try database.write { db in try body(SQLiteCloudTransaction(db: db)) }
+        }
+    }
+
+    /// "TidC".
+    private static let applicationID: Int32 = 0x5469_6443
+    private static let version: Int32 = 1
+
+    @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
+
+    private static let tables = """
+        CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE zones (
+            id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
+            made INTEGER NOT NULL, changed INTEGER NOT NULL, forgotten INTEGER NOT NULL, UNIQUE (scope, owner, name)
+        ) STRICT;
+        CREATE INDEX zones_by_change ON zones (scope, owner, changed);
+        CREATE TABLE records (
+            id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, fields BLOB NOT NULL, parent TEXT,
+            changed INTEGER NOT NULL, created INTEGER NOT NULL, created_by TEXT NOT NULL, modified INTEGER NOT NULL,
+            modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX records_by_name ON records (name, zone);
+        CREATE UNIQUE INDEX records_by_change ON records (zone, changed);
+        CREATE INDEX records_by_type ON records (zone, type, name) WHERE is_deleted = 0;
+        CREATE INDEX records_by_parent ON records (zone, parent) WHERE parent IS NOT NULL;
+        CREATE TABLE dependencies (zone INTEGER NOT NULL, target TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (zone, target, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX dependencies_by_record ON dependencies (record);
+        CREATE TABLE found (idx INTEGER NOT NULL, value ANY NOT NULL, record INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+            PRIMARY KEY (idx, value, record, ordinal)) STRICT, WITHOUT ROWID;
+        CREATE INDEX found_by_record ON found (record, idx);
+        CREATE TABLE assets (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (owner, digest))
+            STRICT, WITHOUT ROWID;
+        CREATE TABLE named (digest TEXT NOT NULL, zone INTEGER NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (digest, zone, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX named_by_record ON named (record);
+        CREATE TABLE answers (user TEXT NOT NULL, token TEXT NOT NULL, time INTEGER NOT NULL, answer BLOB NOT NULL,
+            PRIMARY KEY (user, token)) STRICT, WITHOUT ROWID;
+        CREATE INDEX answers_by_time ON answers (time);
+        CREATE TABLE usage (owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE documents (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        """
+}
+
+extension CloudError {
+    /// What a storage has thrown: what the rules say as it is, anything else as a fault of the cloud's.
+    init(storage error: any Error) {
+        switch error {
+        case let error as CloudError: self = error
+        case let error as StoreError where error.code == .busy:
+            self.init(.zoneBusy, "the cloud is busy", retryAfter: .seconds(1))
+        case let error as StoreError: self.init(.internalError, error.message)
+        default: self.init(.internalError, "the cloud's database has failed: \(error)")
+        }
+    }
+}

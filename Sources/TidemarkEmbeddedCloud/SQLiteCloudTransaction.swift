@@ -1,0 +1,423 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkModel
+
+/// The rows of a ``SQLiteCloudStorage``.
+struct SQLiteCloudTransaction: CloudTransaction {
+    let db: Database
+
+    private func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    private func statement(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
+
+    func lastChange() throws(CloudError) -> Int64 {
+        try run { try Int64.fetchOne(statement("SELECT value FROM counters WHERE name = 'change'")) ?? 0 }
+    }
+
+    func setLastChange(_ number: Int64) throws(CloudError) {
+        try run {
+            try statement("INSERT OR REPLACE INTO counters (name, value) VALUES ('change', ?)").execute(arguments: [number])
+        }
+    }
+
+    // Zones
+
+    func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
+        try run {
+            try Row.fetchOne(
+                statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND name = ?"),
+                arguments: [place.scope.rawValue, place.owner, place.name]
+            ).map(StoredZone.init)
+        }
+    }
+
+    func zones(
+        _ scope: DatabaseScope, owner: String, after change: Int64, limit: Int
+    ) throws(CloudError) -> [StoredZone] {
+        try run {
+            try Row.fetchAll(
+                statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND changed > ? ORDER BY changed LIMIT ?"),
+                arguments: [scope.rawValue, owner, change, limit]
+            ).map(StoredZone.init)
+        }
+    }
+
+    func save(_ zone: StoredZone) throws(CloudError) -> StoredZone {
+        try run {
+            let sql = """
+                INSERT INTO zones (scope, owner, name, state, made, changed, forgotten) VALUES (?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
+                forgotten = excluded.forgotten RETURNING id
+                """
+            var saved = zone
+            saved.id =
+                try Int64.fetchOne(
+                    statement(sql),
+                    arguments: [
+                        zone.place.scope.rawValue, zone.place.owner, zone.place.name, zone.state.rawValue, zone.made,
+                        zone.changed,
+                        zone.forgotten,
+                    ]) ?? 0
+            return saved
+        }
+    }
+
+    // Records
+
+    func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredRecord] {
+        try run {
+            let select = try statement("SELECT * FROM records WHERE name = ? AND zone = ?")
+            var found: [String: StoredRecord] = [:]
+            found.reserveCapacity(names.count)
+            for name in names {
+                if let row = try Row.fetchOne(select, arguments: [name, zone]) { found[name] = StoredRecord(row) }
+            }
+            return found
+        }
+    }
+
+    func save(_ records: [StoredRecord]) throws(CloudError) {
+        try run {
+            let sql = """
+                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (name, zone) DO UPDATE SET type = excluded.type, fields = excluded.fields, parent = excluded.parent,
+                changed = excluded.changed, created = excluded.created, created_by = excluded.created_by, modified = excluded.modified,
+                modified_by = excluded.modified_by, is_deleted = excluded.is_deleted RETURNING id
+                """
+            let upsert = try statement(sql)
+            for record in records {
+                let id = try Int64.fetchOne(
+                    upsert,
+                    arguments: [
+                        record.zone, record.name, record.type, record.fields, record.parent, record.changed, record.created.time,
+                        record.created.userRecordName, record.modified.time, record.modified.userRecordName, record.isDeleted,
+                    ])!
+                try link(record, id: id)
+            }
+        }
+    }
+
+    /// Notes under what a record is found.
+    private func link(_ record: StoredRecord, id: Int64) throws {
+        for table in ["dependencies", "found", "named"] {
+            try statement("DELETE FROM \(table) WHERE record = ?").execute(arguments: [id])
+        }
+        for target in record.dependsOn {
+            try statement("INSERT INTO dependencies (zone, target, record) VALUES (?, ?, ?)")
+                .execute(arguments: [record.zone, target, id])
+        }
+        for digest in record.assets {
+            try statement("INSERT INTO named (digest, zone, record) VALUES (?, ?, ?)").execute(arguments: [
+                digest, record.zone, id,
+            ])
+        }
+        try note(record.indexed, id: id)
+    }
+
+    private func note(_ indexed: [Int64: [IndexValue]], id: Int64) throws {
+        for (index, values) in indexed {
+            for (ordinal, value) in values.enumerated() {
+                try statement("INSERT INTO found (idx, value, record, ordinal) VALUES (?, ?, ?, ?)")
+                    .execute(arguments: [index, value.databaseValue, id, ordinal])
+            }
+        }
+    }
+
+    func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError) {
+        try run {
+            let rows = try Row.fetchCursor(
+                statement("SELECT id, fields FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
+            while let row = try rows.next() {
+                let id: Int64 = row[0]
+                try statement("DELETE FROM found WHERE record = ?").execute(arguments: [id])
+                try note(try indexed(row[1]), id: id)
+            }
+        }
+    }
+
+    func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord] {
+        try run {
+            try Row.fetchAll(
+                statement("SELECT * FROM records WHERE zone = ? AND changed > ? ORDER BY changed LIMIT ?"),
+                arguments: [zone, change, limit]
+            ).map(StoredRecord.init)
+        }
+    }
+
+    func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String] {
+        try run {
+            let sql = """
+                SELECT r.name FROM dependencies d JOIN records r ON r.id = d.record
+                WHERE d.zone = ? AND d.target = ? AND r.is_deleted = 0 ORDER BY r.id
+                """
+            var found: [String] = []
+            for name in names { found += try String.fetchAll(statement(sql), arguments: [zone, name]) }
+            return found
+        }
+    }
+
+    func removeRecords(in zone: Int64) throws(CloudError) {
+        try run {
+            for table in ["dependencies", "found", "named"] {
+                try statement("DELETE FROM \(table) WHERE record IN (SELECT id FROM records WHERE zone = ?)").execute(arguments: [
+                    zone
+                ])
+            }
+            try statement("DELETE FROM records WHERE zone = ?").execute(arguments: [zone])
+        }
+    }
+
+    func find(
+        _ query: IndexQuery, in zone: Int64, limit: Int
+    ) throws(CloudError) -> [(record: StoredRecord, keys: [IndexValue?])] {
+        try run {
+            var builder = QueryBuilder()
+            let sql = builder.sql(query, zone: zone, limit: limit)
+            return try Row.fetchAll(statement(sql), arguments: builder.arguments).map { row in
+                (StoredRecord(row), query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) })
+            }
+        }
+    }
+
+    // Assets
+
+    func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64] {
+        try run {
+            let select = try statement("SELECT size FROM assets WHERE owner = ? AND digest = ?")
+            var found: [String: Int64] = [:]
+            for digest in digests { found[digest] = try Int64.fetchOne(select, arguments: [owner, digest]) }
+            return found
+        }
+    }
+
+    func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError) {
+        try run {
+            try statement("INSERT OR IGNORE INTO assets (owner, digest, size) VALUES (?, ?, ?)")
+                .execute(arguments: [owner, asset.digest, asset.size])
+        }
+    }
+
+    func isNamed(_ digest: String, in zone: Int64) throws(CloudError) -> Bool {
+        try run {
+            try Bool.fetchOne(
+                statement("SELECT EXISTS (SELECT 1 FROM named WHERE digest = ? AND zone = ?)"), arguments: [digest, zone])
+                ?? false
+        }
+    }
+
+    // Requests
+
+    func answer(to token: String, of user: String) throws(CloudError) -> Data? {
+        try run {
+            try Data.fetchOne(statement("SELECT answer FROM answers WHERE user = ? AND token = ?"), arguments: [user, token])
+        }
+    }
+
+    func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError) {
+        try run {
+            try statement("INSERT OR REPLACE INTO answers (user, token, time, answer) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [user, token, time, answer])
+        }
+    }
+
+    func forgetAnswers(before time: Int64) throws(CloudError) {
+        try run { try statement("DELETE FROM answers WHERE time < ?").execute(arguments: [time]) }
+    }
+
+    // Usage
+
+    func used(by owner: String) throws(CloudError) -> Int64 {
+        try run { try Int64.fetchOne(statement("SELECT bytes FROM usage WHERE owner = ?"), arguments: [owner]) ?? 0 }
+    }
+
+    func addUsed(_ bytes: Int64, by owner: String) throws(CloudError) {
+        try run {
+            let sql = "INSERT INTO usage (owner, bytes) VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET bytes = bytes + ?2"
+            try statement(sql).execute(arguments: [owner, bytes])
+        }
+    }
+
+    // Schema
+
+    func schema() throws(CloudError) -> CloudSchema {
+        try run {
+            let content = try Data.fetchOne(statement("SELECT content FROM documents WHERE name = 'schema'"))
+            return try content.map { try JSONDecoder().decode(CloudSchema.self, from: $0) } ?? CloudSchema()
+        }
+    }
+
+    func save(_ schema: CloudSchema) throws(CloudError) {
+        try run {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            try statement("INSERT OR REPLACE INTO documents (name, content) VALUES ('schema', ?)")
+                .execute(arguments: [try encoder.encode(schema)])
+        }
+    }
+
+    /// Metres between two places of a "latitude longitude" text and two numbers, on a sphere.
+    static let distance = DatabaseFunction("cloud_distance", argumentCount: 3, pure: true) { values in
+        guard let text = String.fromDatabaseValue(values[0]), let latitude = Double.fromDatabaseValue(values[1]),
+            let longitude = Double.fromDatabaseValue(values[2])
+        else { return nil }
+        let parts = text.split(separator: " ").compactMap { Double($0) }
+        guard parts.count == 2 else { return nil }
+        let radians = Double.pi / 180
+        let (one, other) = (parts[0] * radians, latitude * radians)
+        let (north, east) = (sin((other - one) / 2), sin((longitude - parts[1]) * radians / 2))
+        return 2 * 6_371_008.8 * asin(min(1, (north * north + cos(one) * cos(other) * east * east).squareRoot()))
+    }
+}
+
+extension StoredZone {
+    fileprivate init(_ row: Row) {
+        self.init(
+            id: row["id"],
+            place: Place(
+                scope: DatabaseScope(rawValue: row["scope"]) ?? .private, owner: row["owner"], name: row["name"]),
+            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"],
+            forgotten: row["forgotten"])
+    }
+}
+
+extension StoredRecord {
+    fileprivate static let columnCount = 12
+
+    fileprivate init(_ row: Row) {
+        self.init(
+            zone: row[1], name: row[2], type: row[3], fields: row[4], parent: row[5], changed: row[6],
+            created: .init(time: row[7], userRecordName: row[8]), modified: .init(time: row[9], userRecordName: row[10]),
+            isDeleted: row[11], dependsOn: [], assets: [], indexed: [:])
+    }
+}
+
+extension IndexValue {
+    fileprivate init?(_ value: DatabaseValue) {
+        switch value.storage {
+        case .null: return nil
+        case .int64(let number): self = .integer(number)
+        case .double(let number): self = .real(number)
+        case .string(let text): self = .text(text)
+        case .blob(let data): self = .bytes(data)
+        }
+    }
+
+    fileprivate var databaseValue: DatabaseValue {
+        switch self {
+        case .integer(let number): number.databaseValue
+        case .real(let number): number.databaseValue
+        case .text(let text): text.databaseValue
+        case .bytes(let data): data.databaseValue
+        }
+    }
+}
+
+/// Makes SQL of a query.
+private struct QueryBuilder {
+    var arguments = StatementArguments()
+
+    private mutating func bind(_ value: DatabaseValue) -> String {
+        arguments += [value]
+        return "?"
+    }
+
+    mutating func sql(_ query: IndexQuery, zone: Int64, limit: Int) -> String {
+        // In the order in which their arguments stand in the text.
+        let keys = query.order.map { expression($0) }
+        let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
+        var inner = "SELECT r.*\(columns) FROM records r WHERE r.zone = \(bind(zone.databaseValue))"
+        inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
+        for condition in query.conditions { inner += " AND \(sql(condition))" }
+        var outer = "SELECT * FROM (\(inner))"
+        if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
+        let order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" } + ["name ASC"]
+        return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
+    }
+
+    private mutating func expression(_ order: IndexQuery.Order) -> String {
+        let value =
+            column(order.key) ?? "(SELECT min(f.value) FROM found f WHERE f.record = r.id AND f.idx = \(index(order.key)))"
+        guard let from = order.from else { return value }
+        return "cloud_distance(\(value), \(bind(from.latitude.databaseValue)), \(bind(from.longitude.databaseValue)))"
+    }
+
+    private func column(_ key: IndexQuery.Key) -> String? {
+        switch key {
+        case .index: nil
+        case .recordName: "r.name"
+        case .created: "r.created"
+        case .createdBy: "r.created_by"
+        case .modified: "r.modified"
+        case .modifiedBy: "r.modified_by"
+        case .parent: "r.parent"
+        }
+    }
+
+    private func index(_ key: IndexQuery.Key) -> Int64 {
+        if case .index(let number) = key { return number }
+        return 0
+    }
+
+    private mutating func sql(_ condition: IndexQuery.Condition) -> String {
+        switch condition {
+        case .not(let inner): return "NOT \(sql(inner))"
+        case .all(let conditions): return "(\((conditions.map { sql($0) } + ["1"]).joined(separator: " AND ")))"
+        case .compare(let key, let comparison, let value):
+            return any(key) { builder, column in "\(column) \(comparison.rawValue) \(builder.bind(value.databaseValue))" }
+        case .isOneOf(let key, let values):
+            return any(key) { builder, column in
+                "\(column) IN (\(values.map { builder.bind($0.databaseValue) }.joined(separator: ", ")))"
+            }
+        case .beginsWith(let key, let text):
+            return any(key) { builder, column in
+                // The first half is what an index can be searched with.
+                "\(column) >= \(builder.bind(text.databaseValue)) AND substr(\(column), 1, \(text.unicodeScalars.count)) = "
+                    + builder.bind(text.databaseValue)
+            }
+        case .near(let key, let latitude, let longitude, let metres):
+            return any(key) { builder, column in
+                "cloud_distance(\(column), \(builder.bind(latitude.databaseValue)), \(builder.bind(longitude.databaseValue))) <= "
+                    + builder.bind(metres.databaseValue)
+            }
+        }
+    }
+
+    /// That one of a record's values under a key is so.
+    private mutating func any(_ key: IndexQuery.Key, _ test: (inout QueryBuilder, String) -> String) -> String {
+        if let column = column(key) { return "coalesce(\(test(&self, column)), 0)" }
+        return "r.id IN (SELECT f.record FROM found f WHERE f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+    }
+
+    /// That a row comes behind one with these keys.
+    private mutating func behind(_ values: [IndexValue?], _ name: String, _ order: [IndexQuery.Order]) -> String {
+        var alternatives: [String] = []
+        for length in 0...order.count {
+            var terms: [String] = []
+            for place in 0..<min(length, order.count) {
+                terms.append("k\(place) IS \(bind(values[place]?.databaseValue ?? .null))")
+            }
+            if length == order.count {
+                terms.append("name > \(bind(name.databaseValue))")
+            } else {
+                // NULL comes first when it goes up, and last when it goes down.
+                switch (values[length], order[length].isAscending) {
+                case (nil, true): terms.append("k\(length) IS NOT NULL")
+                case (nil, false): terms.append("0")
+                case (let value?, true): terms.append("k\(length) > \(bind(value.databaseValue))")
+                case (let value?, false):
+                    terms.append("(k\(length) < \(bind(value.databaseValue)) OR k\(length) IS NULL)")
+                }
+            }
+            alternatives.append("(\(terms.joined(separator: " AND ")))")
+        }
+        return "(\(alternatives.joined(separator: " OR ")))"
+    }
+}

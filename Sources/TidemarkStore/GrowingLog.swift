@@ -1,0 +1,55 @@
+import CTideCore
+import GRDB
+
+/// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long.
+///
+/// `@unchecked Sendable`: the core writes the length after each commit, and it is read, on that connection only.
+final class GrowingLog: @unchecked Sendable {
+    private let frames: UnsafeMutablePointer<Int32>
+    /// Pages from which on it is moved.
+    private let threshold: Int
+    private var nextCheckpoint: Int
+
+    /// - Parameter pageSize: Bytes of a page. 64 MiB of them are long.
+    init(pageSize: Int) {
+        frames = .allocate(capacity: 1)
+        frames.initialize(to: 0)
+        threshold = (64 << 20) / pageSize
+        nextCheckpoint = threshold
+    }
+
+    deinit { frames.deallocate() }
+
+    /// Has the core note the length after each commit of a connection, which this must outlive.
+    func watch(_ db: Database) throws { tide_connection_watch_log(try db.handle, frames) }
+
+    /// Moves the log into the database when it has grown long. Where that fails, or readers keep it from being emptied, it has to grow by
+    /// a quarter before that is tried again. Under the lock of writes.
+    func checkpointIfLong(_ database: any DatabaseWriter) {
+        let length = Int(frames.pointee)
+        guard length >= threshold else {
+            nextCheckpoint = threshold
+            return
+        }
+        guard length >= nextCheckpoint else { return }
+        nextCheckpoint = length + length / 4
+        do {
+            try Self.checkpoint(database, truncate: false)
+        } catch {
+            // What was committed is committed, and has to be told as that. A checkpoint that is asked for says what is wrong.
+        }
+    }
+
+    /// Moves the log into the database. Under the lock of writes.
+    static func checkpoint(_ database: any DatabaseWriter, truncate: Bool) throws {
+        try database.writeWithoutTransaction { db in
+            var remaining: Int32 = 0
+            // Emptying the log waits for readers; it is not worth waiting for.
+            let connection = try db.handle
+            try db.execute(sql: "PRAGMA busy_timeout = 0")
+            let outcome = Result { try checked { tide_connection_checkpoint(connection, truncate, &remaining, &$0) } }
+            try db.execute(sql: "PRAGMA busy_timeout = 10000")
+            try outcome.get()
+        }
+    }
+}

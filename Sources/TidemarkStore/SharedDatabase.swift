@@ -1,0 +1,116 @@
+import CTideCore
+import Foundation
+import GRDB
+import Synchronization
+
+/// A SQLite file beside the stores that several processes write to: what commits is durable, and one lock guards writes and checkpoints, as
+/// it does for stores.
+///
+/// `@unchecked Sendable`: the lock is touched by whoever has the turn.
+package final class SharedDatabase: @unchecked Sendable {
+    private let writer: any DatabaseWriter
+    private let lock: StoreLock?
+    private let isShared: Bool
+    private let log: GrowingLog
+    /// The lock tells processes apart and not threads.
+    private let turn = Mutex(())
+    private static let pageSize = 16384
+    private static let lockTimeout = Duration.seconds(30)
+
+    /// Opens a file, making it with its tables if there is none.
+    ///
+    /// - Parameters:
+    ///   - applicationID: Tells the file from others.
+    ///   - version: The format's; a newer one is refused.
+    ///   - prepare: Is called for each connection.
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `busy`, `io`.
+    package init(
+        at url: URL, applicationID: Int32, version: Int32, tables: String, prepare: @escaping @Sendable (Database) throws -> Void
+    ) throws {
+        let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
+        let log = GrowingLog(pageSize: Self.pageSize)
+        var configuration = Self.configuration(prepare)
+        configuration.prepareDatabase { db in
+            if !db.configuration.readonly {
+                try db.execute(sql: "PRAGMA page_size = \(Self.pageSize); PRAGMA cache_size = -16000")
+                try StoreFormat.useLog(db, path: url.path)
+            }
+            let handle = try db.handle
+            try checked { tide_connection_prepare(handle, &$0) }
+        }
+        writer = try lock.withLock(timeout: Self.lockTimeout) {
+            let pool = try DatabasePool(path: url.path, configuration: configuration)
+            try pool.writeWithoutTransaction { db in
+                // A pool has made it less.
+                try db.execute(sql: "PRAGMA synchronous = FULL")
+                try log.watch(db)
+                try Self.makeTables(db, path: url.path, applicationID: applicationID, version: version, tables: tables)
+            }
+            return pool
+        }
+        self.lock = consume lock
+        self.log = log
+        isShared = true
+    }
+
+    /// Keeps everything in memory.
+    package init(inMemoryWith tables: String, prepare: @escaping @Sendable (Database) throws -> Void) throws {
+        let queue = try DatabaseQueue(configuration: Self.configuration(prepare))
+        try queue.write { db in try db.execute(sql: tables) }
+        writer = queue
+        lock = nil
+        isShared = false
+        log = GrowingLog(pageSize: Self.pageSize)
+    }
+
+    private static func configuration(_ prepare: @escaping @Sendable (Database) throws -> Void) -> Configuration {
+        var configuration = Configuration()
+        configuration.label = "tidemark.shared"
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase(prepare)
+        return configuration
+    }
+
+    private static func makeTables(_ db: Database, path: String, applicationID: Int32, version: Int32, tables: String) throws {
+        guard try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") != 0 else {
+            return try db.inTransaction(.immediate) {
+                try db.execute(sql: tables)
+                try db.execute(sql: "PRAGMA user_version = \(version); PRAGMA application_id = \(applicationID)")
+                return .commit
+            }
+        }
+        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+            throw StoreError(.notAStore, "\(path) is a SQLite database of another kind")
+        }
+        let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard found <= version else {
+            throw StoreError(
+                .newerFormat, "\(path) has format \(found); this version reads up to \(version). Update Tidemark to open it")
+        }
+    }
+
+    /// Reads what is committed, side by side with what is written.
+    package var reader: any DatabaseReader { writer }
+
+    /// Writes in one transaction, durable when this returns. Blocks the calling thread.
+    package func write<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        var result: Result?
+        try turn.withLock { _ in
+            // In memory there is nobody to lock out.
+            guard isShared else {
+                result = try writer.write(body)
+                return
+            }
+            try lock?.withLock(timeout: Self.lockTimeout) {
+                try writer.writeWithoutTransaction { db in
+                    try db.inTransaction(.immediate) {
+                        result = try body(db)
+                        return .commit
+                    }
+                }
+                log.checkpointIfLong(writer)
+            }
+        }
+        return result!
+    }
+}

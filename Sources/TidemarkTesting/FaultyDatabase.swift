@@ -1,0 +1,209 @@
+import Foundation
+import Synchronization
+import TidemarkCloud
+import TidemarkModel
+
+/// What can go wrong with a request.
+public enum CloudFault: String, CaseIterable, Sendable {
+    /// It never gets there.
+    case networkUnavailable
+    /// It is done, and the answer is lost.
+    case lostReply
+    /// It is refused for the moment.
+    case serviceUnavailable
+    case zoneBusy
+    /// It is refused, with a time to wait.
+    case requestRateLimited
+    /// A token is not known any more; of other requests: they are slow.
+    case changeTokenExpired
+    /// It takes its time, so that others overtake it.
+    case slow
+}
+
+/// Which requests go wrong: drawn from a seed, so that a run can be repeated.
+public struct FaultPlan: Sendable {
+    /// Of all requests, how many suffer each fault; together at most 1.
+    public var rates: [CloudFault: Double]
+    public var seed: UInt64
+    /// How long a slow request waits.
+    public var delayMax: Duration
+
+    public init(seed: UInt64, rates: [CloudFault: Double] = [:], delayMax: Duration = .milliseconds(20)) {
+        self.seed = seed
+        self.rates = rates
+        self.delayMax = delayMax
+    }
+
+    /// Every fault equally often.
+    public static func all(rate: Double, seed: UInt64) -> FaultPlan {
+        let share = rate / Double(CloudFault.allCases.count)
+        return FaultPlan(seed: seed, rates: Dictionary(uniqueKeysWithValues: CloudFault.allCases.map { ($0, share) }))
+    }
+}
+
+/// A database of another cloud, whose requests go wrong as a plan says.
+///
+/// ```swift
+/// let nasty = FaultyDatabase(database, plan: .all(rate: 0.2, seed: 42))
+/// ```
+///
+/// What it does not refuse, the database behind it does, faithfully.
+public final class FaultyDatabase: CloudDatabase {
+    private struct State {
+        var random: SeededRandom
+        var plan: FaultPlan
+        /// Faults of requests to come, before the plan is asked.
+        var next: [CloudFault] = []
+        var counts: [CloudFault: Int] = [:]
+    }
+
+    private let base: any CloudDatabase
+    private let sleep: @Sendable (Duration) async -> Void
+    private let state: Mutex<State>
+
+    /// - Parameter sleep: How a slow request waits; a simulation gives its own.
+    public init(
+        _ base: any CloudDatabase, plan: FaultPlan,
+        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+    ) {
+        self.base = base
+        self.sleep = sleep
+        state = Mutex(State(random: SeededRandom(plan.seed), plan: plan))
+    }
+
+    /// Has the next requests suffer these, one each, before the plan goes on.
+    public func inject(_ faults: [CloudFault]) { state.withLock { $0.next += faults } }
+
+    /// Goes on with another plan; its seed is not used.
+    public func change(_ rates: [CloudFault: Double]) { state.withLock { $0.plan.rates = rates } }
+
+    /// How often each fault has happened.
+    public var counts: [CloudFault: Int] { state.withLock(\.counts) }
+
+    private func draw() -> (fault: CloudFault?, delay: Duration) {
+        state.withLock { state in
+            var fault: CloudFault?
+            if !state.next.isEmpty {
+                fault = state.next.removeFirst()
+            } else {
+                var place = state.random.unit()
+                for candidate in CloudFault.allCases {
+                    let rate = state.plan.rates[candidate] ?? 0
+                    if place < rate {
+                        fault = candidate
+                        break
+                    }
+                    place -= rate
+                }
+            }
+            if let fault { state.counts[fault, default: 0] += 1 }
+            return (fault, state.plan.delayMax * state.random.unit())
+        }
+    }
+
+    private func suffering<Answer>(
+        token: CloudToken? = nil, _ body: () async throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        let (fault, delay) = draw()
+        switch fault {
+        case nil: return try await body()
+        case .networkUnavailable: throw CloudError(.networkUnavailable, "injected: the network is down")
+        case .serviceUnavailable: throw CloudError(.serviceUnavailable, "injected: the service is unavailable")
+        case .zoneBusy: throw CloudError(.zoneBusy, "injected: the zone is busy")
+        case .requestRateLimited:
+            throw CloudError(.requestRateLimited, "injected: too many requests", retryAfter: delay)
+        case .lostReply:
+            _ = try await body()
+            throw CloudError(.networkFailure, "injected: the answer was lost")
+        case .changeTokenExpired where token != nil:
+            throw CloudError(.changeTokenExpired, "injected: the change token has expired")
+        case .changeTokenExpired, .slow:
+            await sleep(delay)
+            return try await body()
+        }
+    }
+
+    public var scope: DatabaseScope { base.scope }
+    public func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
+
+    public func account() async throws(CloudError) -> CloudAccount {
+        try await suffering { () async throws(CloudError) in try await base.account() }
+    }
+
+    public func zones() async throws(CloudError) -> [CloudZoneID] {
+        try await suffering { () async throws(CloudError) in try await base.zones() }
+    }
+
+    public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
+        try await suffering { () async throws(CloudError) in try await base.modifyZones(saving: saving, deleting: deleting) }
+    }
+
+    public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        try await suffering { () async throws(CloudError) in try await base.modify(request) }
+    }
+
+    public func lookup(
+        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        try await suffering { () async throws(CloudError) in try await base.lookup(names, in: zone, desiredKeys: desiredKeys) }
+    }
+
+    public func query(
+        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
+    ) async throws(CloudError) -> QueryAnswer {
+        try await suffering { () async throws(CloudError) in
+            try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
+        }
+    }
+
+    public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
+        try await suffering(token: token) { () async throws(CloudError) in
+            try await base.databaseChanges(since: token, limit: limit)
+        }
+    }
+
+    public func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        try await suffering(token: token) { () async throws(CloudError) in
+            try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
+        }
+    }
+
+    public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
+        try await suffering { () async throws(CloudError) in try await base.missingAssets(assets, in: zone) }
+    }
+
+    public func upload(
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
+    ) async throws(CloudError) -> Int64 {
+        try await suffering { () async throws(CloudError) in try await base.upload(piece, of: asset, at: offset, in: zone) }
+    }
+
+    public func download(
+        _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
+    ) async throws(CloudError) -> Data {
+        try await suffering { () async throws(CloudError) in try await base.download(asset, in: zone, from: offset, count: count)
+        }
+    }
+
+    public func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
+}
+
+/// Numbers that follow from a seed: SplitMix64.
+public struct SeededRandom: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    public init(_ seed: UInt64) { state = seed }
+
+    public mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
+    }
+
+    /// From 0 to 1, without 1.
+    public mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
+}

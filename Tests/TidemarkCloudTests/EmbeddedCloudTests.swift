@@ -1,0 +1,88 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// Goal: an embedded cloud is one cloud, however many have it open, and keeps what it has answered for.
+/// Method: several openings of one directory; races for one record; what is there after the last one is closed.
+@Suite struct EmbeddedCloudTests {
+    private let scratch: Scratch
+    private let zone = CloudZoneID("Journal")
+    private let container = "iCloud.org.example.journal"
+
+    init() throws { scratch = try Scratch() }
+
+    /// A database of an opening of its own.
+    private func database() async throws -> EmbeddedDatabase {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        return try cloud.database(.private, of: container, account: try await cloud.addAccount("Anna@example.org").id)
+    }
+
+    private func record(_ name: String, _ number: Int, tag: String? = nil) -> CloudRecord {
+        CloudRecord(CloudRecordID(name, in: zone), type: "Counter", fields: ["n": .int64(Int64(number))], changeTag: tag)
+    }
+
+    @Test func `two that have it open see what each other saves, and hear of it`() async throws {
+        let (one, other) = (try await database(), try await database())
+        try await one.modifyZones(saving: [zone], deleting: [])
+        var rings = try await other.notifications().makeAsyncIterator()
+        _ = try await one.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))]))
+        #expect(await rings.next() != nil)
+        #expect(try await other.lookup(["a"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(1)])
+    }
+
+    @Test func `of those who change a record at once each wins once, and nothing is lost`() async throws {
+        let databases = try await [database(), database(), database()]
+        try await databases[0].modifyZones(saving: [zone], deleting: [])
+        _ = try await databases[0].modify(
+            ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("sum", 0))]))
+        let zone = zone
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for database in databases {
+                group.addTask {
+                    for _ in 0..<30 {
+                        // As a device does: what was changed meanwhile is merged and tried again.
+                        while true {
+                            let there = try await database.lookup(["sum"], in: zone, desiredKeys: nil)[0].get()
+                            guard case .int64(let number) = there.fields["n"] else {
+                                throw CloudError(.internalError, "no number")
+                            }
+                            var next = there
+                            next.fields["n"] = .int64(number + 1)
+                            let outcome = try await database.modify(
+                                ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.update, next)]))
+                            if case .saved = outcome[0] { break }
+                            #expect(outcome[0] == .failed(CloudError(.serverRecordChanged, "")))
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await database().lookup(["sum"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(90)])
+    }
+
+    @Test func `a container's name leads nowhere else`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        for name in ["", "..", "../x", "a/b", ".hidden", "a..b", "a b", "ä", String(repeating: "a", count: 256)] {
+            #expect(throws: CloudError(.invalidArguments, ""), "\(name)") {
+                try cloud.database(.private, of: name, account: nil)
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: scratch["cloud/containers"].path))
+    }
+
+    @Test func `a cloud of a newer format, and what is none, are refused`() async throws {
+        _ = try await database()
+        let file = scratch["cloud/containers/\(container)/development/records.sqlite"]
+        for change in ["user_version = 2", "application_id = 1"] {
+            let queue = try DatabaseQueue(path: file.path)
+            try queue.inDatabase { db in try db.execute(sql: "PRAGMA \(change)") }
+            try queue.close()
+            await #expect(throws: CloudError(.internalError, "")) { try await database() }
+        }
+    }
+}
