@@ -169,9 +169,7 @@ public actor EditingContext {
             edits.compactMap { it in it.record.edit.map { (it.name.type, $0.policy) } }, uniquingKeysWith: { $1 })
         let policy = await container.policies(own ?? mergePolicy, types: types)
         // What is inserted may be there already, in the other store.
-        let homes = try edits.map { it in
-            it.record.loaded == nil ? try container.home(of: it.name, default: it.record.scope) : it.record.scope
-        }
+        let homes = try await homes(of: edits)
         let committed = try await container.commit { assets in
             let prepared = try edits.map { try $0.record.prepare($0.name, assets: assets) }
             var parts: [DatabaseScope: [Int]] = [:]
@@ -192,6 +190,15 @@ public actor EditingContext {
         }
         if let error = committed.error { throw error }
         return committed.result
+    }
+
+    private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [DatabaseScope] {
+        var homes: [DatabaseScope] = []
+        for (name, record) in edits {
+            let isNew = record.loaded == nil
+            homes.append(isNew ? try await container.home(of: name, default: record.scope) : record.scope)
+        }
+        return homes
     }
 
     /// Notes that an edit is saved. Another may have come meanwhile.

@@ -266,11 +266,15 @@ public actor PersistentContainer: RecordReading {
     // Parts of it
 
     /// The store that has a record, as a fetch finds it; `scope` when none has it.
-    nonisolated func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
+    func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
         // Only where another store has it, too, does it matter whether this one has.
-        let others = try recordSources.all.filter { try $0.scope != scope && $0.contains(record) }
-        guard !others.isEmpty else { return scope }
-        return try recordSources.all.first { try $0.contains(record) }?.scope ?? scope
+        guard try ContainerDirectory.scopes.contains(where: { try $0 != scope && contains(record, $0) }) else { return scope }
+        return try ContainerDirectory.scopes.first { try contains(record, $0) } ?? scope
+    }
+
+    private func contains(_ record: RecordName, _ scope: DatabaseScope) throws -> Bool {
+        // On the same queue: without a transaction of its own, which would cost more than the look.
+        try stores[scope]?.assumeIsolated { store in try store.contains(record) } ?? false
     }
 
     /// The policy of a save for each type: its own, else the type's, else the container's.

@@ -94,17 +94,14 @@ extension RecordReading {
 extension RecordSource {
     func fetch<R: Record>(_ db: Database, _ type: R.Type, named name: String) throws -> (record: R, state: StoredVersion)? {
         guard let queried = try self.type(db, named: R.recordType) else { return nil }
-        let statement = try db.cachedStatement(sql: queried.selection + " WHERE _key = ?")
-        for key in QueriedType.keys(name) {
-            let rows = try Row.fetchCursor(statement, arguments: [key])
-            // The row is the cursor's.
-            let found: (R, StoredVersion)? = try withExtendedLifetime(rows) {
-                guard let row = try rows.next() else { return nil }
-                return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
-            }
-            if let found { return found }
+        let keys = QueriedType.keys(name)
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(sql: queried.selectionByName), arguments: [keys[0], keys[keys.count - 1]])
+        // The row is the cursor's.
+        return try withExtendedLifetime(rows) {
+            guard let row = try rows.next() else { return nil }
+            return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
         }
-        return nil
     }
 
     /// What is made of each record that matches, and what it is sorted by.

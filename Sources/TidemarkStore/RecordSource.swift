@@ -69,15 +69,6 @@ package struct RecordSource: Sendable {
         RecordSource(scope: scope, database: database, container: container, schema: schema)
     }
 
-    /// Whether a record is in this store. Reads on the calling thread.
-    package func contains(_ record: RecordName) throws -> Bool {
-        try database.read { db in
-            guard let type = try type(db, named: record.type) else { return false }
-            let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.type.table)\" WHERE _key = ?")
-            return try RecordKey.all(name: record.name).contains { try Bool.fetchOne(statement, arguments: [$0]) ?? false }
-        }
-    }
-
     /// The fields that a type has in this store; none when it has no such type. Reads on the calling thread.
     package func fieldNames(of type: String) throws -> [String] {
         try database.unsafeReentrantRead { db in try self.type(db, named: type)?.fields.map(\.name) ?? [] }
@@ -118,6 +109,9 @@ package struct QueriedType: Sendable {
 
     /// A record's key, as an argument of SQL.
     package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
+
+    /// SQL that selects the record of a name: of the two arguments, the keys that it may have, the first counts before the other.
+    package var selectionByName: String { selection + " WHERE _key IN (?1, ?2) ORDER BY _key <> ?1 LIMIT 1" }
 
     /// The keys that a record of a name may have, the likeliest first; see ``RecordKey/all(name:)``.
     package static func keys(_ name: String) -> [any DatabaseValueConvertible] { RecordKey.all(name: name) }

@@ -90,6 +90,17 @@ public actor RecordStore {
         try connection.read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
     }
 
+    /// Whether a record is in this store.
+    package func contains(_ record: RecordName) throws(StoreError) -> Bool {
+        try connection.read("look for a record") { db in
+            try connection.refreshSchema(db)
+            guard let type = connection.types.first(where: { $0.name == record.type }) else { return false }
+            let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.table)\" WHERE _key IN (?, ?)")
+            let keys = RecordKey.all(name: record.name)
+            return try Bool.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) ?? false
+        }
+    }
+
     /// Moves the write-ahead log into the database and empties it, unless a reader of another process needs it.
     public func checkpoint() throws(StoreError) { try connection.checkpoint() }
 

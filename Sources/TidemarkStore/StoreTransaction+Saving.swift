@@ -152,11 +152,12 @@ extension StoreTransaction {
     func find(_ name: String, type: StoredType) throws -> FoundRecord? {
         let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
         let statement = try db.cachedStatement(
-            sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)")
-        for key in RecordKey.all(name: name) {
-            if let row = try Row.fetchOne(statement, arguments: [key]) { return try FoundRecord(row, type: type) }
-        }
-        return nil
+            sql: """
+                SELECT \(columns) FROM "\(type.table)" WHERE _key IN (?1, ?2) AND _zone = \(StoreFormat.defaultZone)
+                ORDER BY _key <> ?1 LIMIT 1
+                """)
+        let keys = RecordKey.all(name: name)
+        return try Row.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]).map { try FoundRecord($0, type: type) }
     }
 
     func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
@@ -180,7 +181,8 @@ extension StoreTransaction {
         for record in records where !types.contains(where: { $0.id == record.type.id }) { types.append(record.type) }
         for type in types {
             let mine = records.filter { $0.type.id == type.id }
-            try delete(mine.compactMap { $0.values == nil ? $0.row : nil }.sorted(), type: type)
+            let gone = mine.compactMap { $0.values == nil ? $0.row : nil }.sorted()
+            if !gone.isEmpty { try delete(gone, type: type) }
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
             for record in mine {
                 guard let values = record.values else { continue }
