@@ -170,6 +170,11 @@ extension RecordPredicate {
                 return operation == .equal ? keys([value]) : "NOT \(keys([value]))"
             }
             let column = field == nameField ? QueriedType.nameSQL : try column(field)
+            if let known = type.fields.first(where: { $0.name == field })?.type, operation != .contains || !known.isList {
+                guard known.isComparable(with: value.type) else {
+                    throw StoreError(.invalid, "'\(field)' is a \(known) and can't be compared with a \(value.type)")
+                }
+            }
             arguments += [field == nameField ? value.nameText.databaseValue : value.argument]
             switch operation {
             case .unequal: return "\(column) IS NOT ?"
@@ -195,6 +200,16 @@ extension RecordPredicate {
             try type.column(field, known: known)
         }
     }
+}
+
+extension FieldType {
+    /// Whether values of two types have an order, and may be equal.
+    fileprivate func isComparable(with other: FieldType) -> Bool {
+        self == other || isNumber && other.isNumber || isText && other.isText
+    }
+
+    private var isNumber: Bool { !isList && [.int64, .double].contains(scalar) }
+    private var isText: Bool { isList || [.string, .reference, .location, .asset].contains(scalar) }
 }
 
 extension FieldValue {

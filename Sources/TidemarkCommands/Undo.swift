@@ -66,6 +66,9 @@ struct Undo: AsyncParsableCommand {
                         undone: undone, transaction: outcome.transaction, inserted: counts.inserted, updated: counts.updated,
                         deleted: counts.deleted, conflicts: outcome.conflicts.count))
             }
+            guard !counts.isUnchanged else {
+                return try Output.line("Nothing of transaction \(undone) was left to undo.")
+            }
             try Output.line(
                 """
                 Undid transaction \(undone): \(Wording.count(counts.inserted)) brought back, \(Wording.count(counts.updated)) changed \

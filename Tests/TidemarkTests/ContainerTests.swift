@@ -193,6 +193,10 @@ import TidemarkStore
         )
         #expect(try await journal.count(Destination.self, where: .field("rating") == 1) == 4)
         await #expect(throws: StoreError(.schema, "")) { try await names(.field("nonsense") == 1) }
+        // What can't be equal is a mistake, and not nothing.
+        await #expect(throws: StoreError(.invalid, "")) { try await names(.field("rating") == "4") }
+        await #expect(throws: StoreError(.invalid, "")) { try await names(.field("createdAt") > 5) }
+        #expect(try await names(.field("rating") == 4.0) == names(.field("rating") == 4))
         await #expect(throws: StoreError(.sql, "")) { try await names(.sql("caption = ")) }
         await #expect(throws: StoreError(.schema, "")) { try await names(.field("rating") == 1, [.ascending("x; DROP TABLE y")]) }
     }

@@ -6,6 +6,8 @@ struct RecordsDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Deletes records; history keeps their values.",
         discussion: """
+            Names that are not there are told at the end (exit code 66); the others are deleted.
+
             Examples:
               tidemark records delete MyJournal.tidemark lofoten senja
               tidemark records delete MyJournal.tidemark --type Destination --where "rating < 2"
