@@ -91,7 +91,8 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestSupport", dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer"],
+            name: "TestSupport",
+            dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTesting", "TidemarkTransfer"],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .executableTarget(

@@ -31,7 +31,7 @@ public protocol CloudDatabase: Sendable {
     ///
     /// - Returns: What became of each operation, in their order. In an atomic request, either none has failed, or all: those that are
     ///   not to blame with `batchRequestFailed`.
-    /// - Throws: `limitExceeded`, `zoneNotFound`, `userDeletedZone`, `invalidArguments`, and what every call can throw:
+    /// - Throws: `limitExceeded`, `quotaExceeded`, `zoneNotFound`, `userDeletedZone`, `invalidArguments`, and what every call can throw:
     ///   `notAuthenticated`, `accountTemporarilyUnavailable`, `networkUnavailable`, `networkFailure`, `serviceUnavailable`,
     ///   `requestRateLimited`, `zoneBusy`, `internalError`. Then nothing was done, except that after `networkFailure` it may have been:
     ///   with a client token the same request can be made again.

@@ -60,8 +60,9 @@ public struct CloudError: Error, Sendable {
     }
 }
 
-extension CloudError: Equatable {
+extension CloudError: Hashable {
     public static func == (left: CloudError, right: CloudError) -> Bool { left.code == right.code }
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 }
 
 extension CloudError: CustomStringConvertible {

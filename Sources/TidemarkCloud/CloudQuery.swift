@@ -1,3 +1,5 @@
+import TidemarkModel
+
 /// What records are looked for. As `CKQuery`; the comparators are those of CloudKit Web Services.
 public struct CloudQuery: Hashable, Sendable {
     public enum Comparator: String, Codable, CaseIterable, Sendable {
@@ -51,9 +53,9 @@ public struct CloudQuery: Hashable, Sendable {
         public var key: Key
         public var isAscending: Bool
         /// Sorts by the distance from here.
-        public var relativeLocation: CloudLocation?
+        public var relativeLocation: Location?
 
-        public init(_ key: Key, isAscending: Bool = true, relativeLocation: CloudLocation? = nil) {
+        public init(_ key: Key, isAscending: Bool = true, relativeLocation: Location? = nil) {
             self.key = key
             self.isAscending = isAscending
             self.relativeLocation = relativeLocation

@@ -30,23 +30,6 @@ public enum RecordOutcome: Hashable, Sendable {
     case saved(CloudRecord)
     case deleted(CloudRecordID)
     case failed(CloudError)
-
-    public static func == (left: RecordOutcome, right: RecordOutcome) -> Bool {
-        switch (left, right) {
-        case (.saved(let one), .saved(let other)): one == other
-        case (.deleted(let one), .deleted(let other)): one == other
-        case (.failed(let one), .failed(let other)): one == other
-        default: false
-        }
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        switch self {
-        case .saved(let record): hasher.combine(record)
-        case .deleted(let id): hasher.combine(id)
-        case .failed(let error): hasher.combine(error.code)
-        }
-    }
 }
 
 /// A place in what a database or a zone has gone through. Opaque; it may be used again, and may expire.

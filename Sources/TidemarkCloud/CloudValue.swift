@@ -9,7 +9,7 @@ public enum CloudValue: Hashable, Sendable {
     /// Microseconds since 1970 UTC.
     case timestamp(Int64)
     case bytes(Data)
-    case location(CloudLocation)
+    case location(Location)
     case reference(CloudReference)
     case asset(CloudAsset)
     /// Scalars of one type.
@@ -28,26 +28,6 @@ public enum CloudValue: Hashable, Sendable {
         case .asset: .asset
         case .list(_, let scalar): .list(of: scalar)
         }
-    }
-}
-
-/// A place on Earth. As `CLLocation`.
-public struct CloudLocation: Hashable, Codable, Sendable {
-    /// Degrees.
-    public var latitude: Double
-    public var longitude: Double
-    /// Metres.
-    public var altitude: Double?
-    public var horizontalAccuracy: Double?
-    public var verticalAccuracy: Double?
-    /// Degrees from north, clockwise.
-    public var course: Double?
-    /// Metres a second.
-    public var speed: Double?
-
-    public init(latitude: Double, longitude: Double) {
-        self.latitude = latitude
-        self.longitude = longitude
     }
 }
 

@@ -5,8 +5,14 @@ import TidemarkStore
 /// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
 ///
 /// A content is on the shelf when it is there whole, checked and durable. What is on its way up lies beside, and goes on where it was.
-struct AssetShelf: Sendable {
-    let folder: URL
+///
+/// Its work runs on a thread of its own: hashing, waiting for another process and making durable take their time.
+actor AssetShelf {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.shelf")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let folder: URL
+
+    init(_ folder: URL) { self.folder = folder }
 
     /// - Throws: `CloudError` `invalidArguments` for what is no digest.
     private func place(_ asset: CloudAsset, owner: String) throws(CloudError) -> (whole: URL, part: URL) {

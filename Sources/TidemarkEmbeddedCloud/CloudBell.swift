@@ -6,27 +6,27 @@ import TidemarkStore
 /// Tells whoever listens, in this process and in others, that something was written to a container's databases.
 final class CloudBell: Sendable {
     private struct State {
-        var doorbell: Doorbell?
+        var rings: Int64 = 0
         var listener: DoorbellListener?
         var next = 0
         var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
     }
 
-    private let folder: URL?
+    private let folder: URL
+    private let doorbell: Doorbell
     private let state = Mutex(State())
 
-    /// - Parameter folder: Where others are told; `nil` for this process only.
-    init(_ folder: URL?) { self.folder = folder }
+    init(_ folder: URL) throws(StoreError) {
+        self.folder = folder
+        doorbell = try Doorbell(in: folder, role: .app)
+    }
 
-    func ring(_ change: Int64) {
-        let listeners = state.withLock { state in
-            if let folder, state.doorbell == nil {
-                // Where nobody can be told, they look by themselves in a while.
-                state.doorbell = try? Doorbell(in: folder, role: .app)
-            }
-            state.doorbell?.ring(transaction: change, scope: .public)
-            return Array(state.listeners.values)
+    func ring() {
+        let (count, listeners) = state.withLock { state in
+            state.rings += 1
+            return (state.rings, Array(state.listeners.values))
         }
+        doorbell.ring(transaction: count, scope: .public)
         for listener in listeners { listener.yield() }
     }
 
@@ -35,9 +35,8 @@ final class CloudBell: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         do {
             let number = try state.withLock { state in
-                if let folder, state.listener == nil {
-                    if state.doorbell == nil { state.doorbell = try Doorbell(in: folder, role: .app) }
-                    state.listener = try DoorbellListener(in: folder, ignoring: state.doorbell) { [weak self] in self?.tell() }
+                if state.listener == nil {
+                    state.listener = try DoorbellListener(in: folder, ignoring: doorbell) { [weak self] in self?.tell() }
                 }
                 state.next += 1
                 state.listeners[state.next] = continuation

@@ -13,7 +13,7 @@ extension CloudEngine {
         let owner = try place(id, caller).owner
         let there = try await storage.read { rows throws(CloudError) in try rows.assets(Set(assets.map(\.digest)), owner: owner) }
         var missing: [CloudAsset: Int64] = [:]
-        for asset in assets where there[asset.digest] == nil { missing[asset] = try shelf.received(asset, owner: owner) }
+        for asset in assets where there[asset.digest] == nil { missing[asset] = try await shelf.received(asset, owner: owner) }
         return missing
     }
 
@@ -34,7 +34,7 @@ extension CloudEngine {
         guard used + asset.size <= caller.quota else {
             throw CloudError(.quotaExceeded, "the account's storage is full: \(used) of \(caller.quota) bytes are used")
         }
-        let (received, isWhole) = try shelf.add(piece, to: asset, at: offset, owner: owner)
+        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner)
         guard isWhole else { return received }
         try await storage.write { rows throws(CloudError) in
             guard try rows.assets([asset.digest], owner: owner).isEmpty else { return }
@@ -54,6 +54,6 @@ extension CloudEngine {
             }
             return zone.place.owner
         }
-        return try shelf.piece(of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
+        return try await shelf.piece(of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
     }
 }

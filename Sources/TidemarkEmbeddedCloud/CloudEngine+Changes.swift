@@ -38,7 +38,6 @@ extension CloudEngine {
             let zone = try zone(id, caller, rows)
             let mark = "\(zone.id).\(zone.made)"
             let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "z", of: mark) } ?? 0
-            guard token == nil || since >= zone.forgotten else { throw Self.expired }
             guard since <= zone.changed else { throw Self.expired }
             let zoneID = self.id(of: zone, caller)
             var changes: [ZoneChanges.Change] = []

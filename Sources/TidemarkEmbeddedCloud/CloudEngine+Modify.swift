@@ -116,7 +116,7 @@ private struct KeptAnswer: Codable {
         }
     }
 
-    // Plain values.
+    // Texts and flags, which are JSON whatever they hold.
     var data: Data { try! JSONEncoder().encode(self) }
 }
 
@@ -228,7 +228,7 @@ private struct ModifyBatch {
             return record
         }
         guard let before else {
-            return try made(given, stamp, replacing: known[given.id.recordName], schema: &schema, known: known, rows)
+            return try made(given, stamp, schema: &schema, known: known, rows)
         }
         guard given.type.isEmpty || given.type == before.type else {
             throw CloudError(
@@ -248,7 +248,7 @@ private struct ModifyBatch {
     }
 
     private func made(
-        _ given: CloudRecord, _ stamp: CloudRecord.Stamp, replacing tombstone: StoredRecord?, schema: inout CloudSchema,
+        _ given: CloudRecord, _ stamp: CloudRecord.Stamp, schema: inout CloudSchema,
         known: [String: StoredRecord], _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredRecord {
         var record = StoredRecord(
@@ -287,7 +287,7 @@ private struct ModifyBatch {
         _ record: inout StoredRecord, _ fields: [String: CloudValue], schema: inout CloudSchema, known: [String: StoredRecord],
         _ rows: any CloudTransaction
     ) throws(CloudError) {
-        _ = try schema.admit(record.type, fields: fields, limits: engine.limits)
+        _ = try schema.admit(record.type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
         record.fields = FieldCoding.encode(fields)
         guard record.fields.count <= engine.limits.bytesPerRecord else {
             throw CloudError(
@@ -363,6 +363,20 @@ extension CloudValue {
     var scalars: [CloudValue] {
         if case .list(let elements, _) = self { return elements }
         return [self]
+    }
+
+    /// Whether its numbers are numbers.
+    var isFinite: Bool {
+        switch self {
+        case .double(let number): number.isFinite
+        case .location(let place):
+            [
+                place.latitude, place.longitude, place.altitude, place.horizontalAccuracy, place.verticalAccuracy, place.course,
+                place.speed,
+            ]
+            .allSatisfy { $0?.isFinite ?? true }
+        default: true
+        }
     }
 
     /// About what it takes in a request.

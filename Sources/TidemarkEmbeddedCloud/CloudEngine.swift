@@ -8,6 +8,8 @@ import TidemarkModel
 struct CloudEngine: Sendable {
     let storage: any CloudStorage
     let limits: CloudLimits
+    /// In production the schema is what was deployed.
+    let environment: StoreEnvironment
     /// Microseconds since 1970 UTC.
     let now: @Sendable () -> Int64
 

@@ -23,17 +23,19 @@ public struct CloudSchema: Hashable, Codable, Sendable {
     }
 
     public var types: [String: RecordType] = [:]
-    public var isFixed = false
     public var nextIndex: Int64 = 1
 
     public init() {}
 
     /// Takes in what a record has, or checks it.
     ///
+    /// - Parameter isFixed: Whether nothing may come to it.
     /// - Returns: Whether the schema has changed.
     /// - Throws: `CloudError` `invalidArguments` for a value of another type, and for what a fixed schema lacks; `limitExceeded` for a field
     ///   too many.
-    mutating func admit(_ type: String, fields values: [String: CloudValue], limits: CloudLimits) throws(CloudError) -> Bool {
+    mutating func admit(
+        _ type: String, fields values: [String: CloudValue], limits: CloudLimits, isFixed: Bool
+    ) throws(CloudError) -> Bool {
         var known = types[type]
         guard known != nil || !isFixed else {
             throw CloudError(
@@ -45,6 +47,9 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             known = RecordType()
         }
         for (name, value) in values {
+            guard value.scalars.allSatisfy(\.isFinite) else {
+                throw CloudError(.invalidArguments, "'\(name)' has a number that is infinite or none")
+            }
             let wanted = value.type
             if let field = known!.fields[name] {
                 // A list without elements may be of any.

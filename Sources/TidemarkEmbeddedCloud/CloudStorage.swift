@@ -103,16 +103,13 @@ public struct StoredZone: Hashable, Sendable {
     public var made: Int64
     /// The last change in it.
     public var changed: Int64
-    /// The last change of which tombstones were removed: older tokens have expired.
-    public var forgotten: Int64
 
-    public init(id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, forgotten: Int64 = 0) {
+    public init(id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64) {
         self.id = id
         self.place = place
         self.state = state
         self.made = made
         self.changed = changed
-        self.forgotten = forgotten
     }
 }
 
@@ -175,22 +172,18 @@ public struct IndexQuery: Hashable, Sendable {
         public var key: Key
         public var isAscending: Bool
         /// Instead of the value: its distance from here.
-        public var from: CloudLocation?
+        public var from: Location?
     }
 
     public var type: String
     public var conditions: [Condition]
     public var order: [Order]
-    /// Only what comes behind a record with these values and this name.
-    public var after: (values: [IndexValue?], name: String)?
+    /// Only what comes behind this.
+    public var after: Place?
 
-    public static func == (left: IndexQuery, right: IndexQuery) -> Bool {
-        left.type == right.type && left.conditions == right.conditions && left.order == right.order
-            && left.after?.values == right.after?.values && left.after?.name == right.after?.name
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(type)
-        hasher.combine(conditions)
+    /// A record's place in an order: what it is ordered by, and its name.
+    public struct Place: Hashable, Sendable {
+        public let values: [IndexValue?]
+        public let name: String
     }
 }

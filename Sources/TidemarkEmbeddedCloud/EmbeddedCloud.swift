@@ -111,7 +111,7 @@ public final class EmbeddedCloud: Sendable {
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try FileManager.default.createDirectory(
                     at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                let container = try CloudContainer(in: folder, isFixed: environment == .production, now: now)
+                let container = try CloudContainer(in: folder, environment: environment, now: now)
                 opened[key] = container
                 return container
             }
@@ -136,10 +136,10 @@ final class CloudContainer: Sendable {
     let shelf: AssetShelf
     let bell: CloudBell
 
-    init(in folder: URL, isFixed: Bool, now: @escaping @Sendable () -> Int64) throws {
+    init(in folder: URL, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64) throws {
         let storage = try SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
-        engine = CloudEngine(storage: storage, limits: CloudLimits(), now: now)
-        shelf = AssetShelf(folder: folder.appendingPathComponent("assets", isDirectory: true))
-        bell = CloudBell(folder)
+        engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now)
+        shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
+        bell = try CloudBell(folder)
     }
 }

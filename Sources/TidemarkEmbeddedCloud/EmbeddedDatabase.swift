@@ -42,28 +42,23 @@ public struct EmbeddedDatabase: CloudDatabase {
         return try await caller()
     }
 
-    private func ring() async {
-        // What can't be looked up is a ring all the same.
-        let change = try? await container.engine.storage.read { rows throws(CloudError) in try rows.lastChange() }
-        container.bell.ring(change ?? 1)
-    }
-
     public func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(reader()) }
 
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         try await container.engine.modifyZones(saving: saving, deleting: deleting, caller())
-        await ring()
+        container.bell.ring()
     }
 
     /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
     public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
         try await container.engine.modifyZones(saving: [], deleting: [zone], purging: true, caller())
-        await ring()
+        container.bell.ring()
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         let outcomes = try await container.engine.modify(request, caller())
-        await ring()
+        let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
+        if isChanged { container.bell.ring() }
         return outcomes
     }
 

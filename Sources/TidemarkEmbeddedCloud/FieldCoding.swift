@@ -161,7 +161,7 @@ enum FieldCoding {
             case .bytes: return .bytes(Data(try bytes(try number())))
             case .location:
                 let mask = try byte()
-                var place = CloudLocation(latitude: try double(), longitude: try double())
+                var place = Location(latitude: try double(), longitude: try double())
                 if mask & 1 != 0 { place.altitude = try double() }
                 if mask & 2 != 0 { place.horizontalAccuracy = try double() }
                 if mask & 4 != 0 { place.verticalAccuracy = try double() }

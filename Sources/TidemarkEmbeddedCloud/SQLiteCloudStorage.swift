@@ -79,7 +79,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE zones (
             id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
-            made INTEGER NOT NULL, changed INTEGER NOT NULL, forgotten INTEGER NOT NULL, UNIQUE (scope, owner, name)
+            made INTEGER NOT NULL, changed INTEGER NOT NULL, UNIQUE (scope, owner, name)
         ) STRICT;
         CREATE INDEX zones_by_change ON zones (scope, owner, changed);
         CREATE TABLE records (

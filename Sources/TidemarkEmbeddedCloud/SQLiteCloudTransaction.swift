@@ -52,9 +52,9 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone {
         try run {
             let sql = """
-                INSERT INTO zones (scope, owner, name, state, made, changed, forgotten) VALUES (?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
-                forgotten = excluded.forgotten RETURNING id
+                INSERT INTO zones (scope, owner, name, state, made, changed) VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed
+                RETURNING id
                 """
             var saved = zone
             saved.id =
@@ -63,7 +63,6 @@ struct SQLiteCloudTransaction: CloudTransaction {
                     arguments: [
                         zone.place.scope.rawValue, zone.place.owner, zone.place.name, zone.state.rawValue, zone.made,
                         zone.changed,
-                        zone.forgotten,
                     ]) ?? 0
             return saved
         }
@@ -283,8 +282,7 @@ extension StoredZone {
             id: row["id"],
             place: Place(
                 scope: DatabaseScope(rawValue: row["scope"]) ?? .private, owner: row["owner"], name: row["name"]),
-            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"],
-            forgotten: row["forgotten"])
+            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"])
     }
 }
 

@@ -29,7 +29,7 @@ extension CloudContract {
                 "n": .int64(Int64(n % 4)),
                 "caption": .string(["Fjord view", "snowy peak", "Fjord ferry", "calm lake"][n % 4] + " \(n)"),
                 "tags": .list([.string("t\(n % 3)"), .string("all")], of: .string),
-                "place": .location(CloudLocation(latitude: 60 + Double(n), longitude: 10)),
+                "place": .location(Location(latitude: 60 + Double(n), longitude: 10)),
             ]
             if n % 5 == 0 { fields["n"] = nil }
             return RecordOperation(.create, record("p\(n < 10 ? "0" : "")\(n)", fields))
@@ -102,7 +102,7 @@ extension CloudContract {
             try equal(try await ask(tags, .noListMemberBeginsWith, .string("t2")), names([0, 1, 3, 4, 6, 7, 9, 10]))
             // A degree of latitude is 111.2 km.
             try equal(
-                try await ask(.field("place"), .near, .location(CloudLocation(latitude: 65, longitude: 10)), distance: 120_000),
+                try await ask(.field("place"), .near, .location(Location(latitude: 65, longitude: 10)), distance: 120_000),
                 names([4, 5, 6]))
             try equal(try await ask(.recordName, .isIn, .list([.string("p03"), .string("x")], of: .string)), names([3]))
             try equal(try await ask(.recordName, .beginsWith, .string("p1")), names([10, 11]))
@@ -118,7 +118,7 @@ extension CloudContract {
                 try equal(try await found(down, in: database, limit: limit), names([3, 7, 11, 2, 6, 1, 9, 4, 8, 0, 5, 10]))
             }
             var near = CloudQuery.Sort(.field("place"))
-            near.relativeLocation = CloudLocation(latitude: 66.4, longitude: 10)
+            near.relativeLocation = Location(latitude: 66.4, longitude: 10)
             try equal(try await found(query(sorts: [near]), in: database, limit: 3).prefix(4).map(\.self), names([6, 7, 5, 8]))
             let page = try await database.query(up, in: zone, limit: 2, desiredKeys: nil, continuation: nil)
             try await refused(.invalidArguments) {

@@ -6,7 +6,7 @@ extension CloudContract {
     static let records: [Check] = [
         Check("a record comes back with every type of field, its tag and its stamps") { subject in
             let database = try await journal(subject)
-            var place = CloudLocation(latitude: 69.3, longitude: 17.1)
+            var place = Location(latitude: 69.3, longitude: 17.1)
             place.altitude = 12.5
             place.speed = 0
             let fields: [String: CloudValue] = [
@@ -207,6 +207,16 @@ extension CloudContract {
             try failed(try await one(RecordOperation(.create, child), to: database), .referenceViolation)
             child.parent = "d"
             try equal(try await save(child, .create, to: database).parent, "d")
+        },
+        Check("numbers that are none are refused") { subject in
+            let database = try await journal(subject)
+            var nowhere = Location(latitude: .infinity, longitude: 0)
+            nowhere.altitude = 1
+            for value in [
+                CloudValue.double(.nan), .double(-.infinity), .list([.double(1), .double(.nan)], of: .double), .location(nowhere),
+            ] {
+                try failed(try await one(RecordOperation(.create, record("a", ["n": value])), to: database), .invalidArguments)
+            }
         },
         Check("a schema grows in development, and is fixed in production") { subject in
             let database = try await journal(subject)

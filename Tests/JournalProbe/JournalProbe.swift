@@ -19,11 +19,11 @@ struct JournalProbe {
         }
         let journal = try PersistentContainer(
             directory: ContainerDirectory(openingAt: URL(fileURLWithPath: arguments[1])), author: "probe \(seed)")
-        var random = Random(state: seed)
+        var random = Randomness(seed: seed)
         for number in 0..<count { try await step(journal, &random, mark: "\(seed)-\(number)") }
     }
 
-    private static func step(_ journal: PersistentContainer, _ random: inout Random, mark: String) async throws {
+    private static func step(_ journal: PersistentContainer, _ random: inout Randomness, mark: String) async throws {
         let name = "n\(random.next() % 12)"
         switch random.next() % 10 {
         case 0..<3:
@@ -70,15 +70,8 @@ struct JournalProbe {
         let data = try! JSONEncoder().encode(line)
         FileHandle.standardOutput.write(data + Data("\n".utf8))
     }
+}
 
-    private struct Random {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state >> 33
-        }
-
-        mutating func number() -> Int { Int(next() % 4) }
-    }
+extension Randomness {
+    fileprivate mutating func number() -> Int { Int(next() % 4) }
 }

@@ -65,6 +65,16 @@ import TidemarkModel
         #expect(try await database().lookup(["sum"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(90)])
     }
 
+    @Test func `in production nothing can be saved before a schema was deployed`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let account = try await cloud.addAccount("anna@example.org").id
+        let database = try cloud.database(.private, of: container, environment: .production, account: account)
+        try await database.modifyZones(saving: [zone], deleting: [])
+        let outcomes = try await database.modify(
+            ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))]))
+        #expect(outcomes == [.failed(CloudError(.unknownItem, ""))])
+    }
+
     @Test func `a container's name leads nowhere else`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         for name in ["", "..", "../x", "a/b", ".hidden", "a..b", "a b", "ä", String(repeating: "a", count: 256)] {

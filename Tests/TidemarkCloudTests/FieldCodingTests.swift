@@ -25,7 +25,7 @@ import TidemarkModel
             return .bytes(
                 Data((0..<Int.random(in: 0...40, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }))
         case .location:
-            var place = CloudLocation(
+            var place = Location(
                 latitude: .random(in: -90...90, using: &random), longitude: .random(in: -180...180, using: &random))
             if Bool.random(using: &random) { place.altitude = 1 }
             if Bool.random(using: &random) { place.verticalAccuracy = 2 }

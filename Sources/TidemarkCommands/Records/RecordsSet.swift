@@ -124,6 +124,7 @@ struct RecordsSet: AsyncParsableCommand {
             return (rejection.field.map { "\($0): " } ?? "") + rejection.reason
         }
 
+        // What stays lies in the folder for what is temporary.
         func remove() { try? FileManager.default.removeItem(at: folder) }
     }
 }

@@ -2,29 +2,6 @@ import Foundation
 import TidemarkModel
 import TidemarkStore
 
-/// A place on Earth.
-public struct Location: Codable, Hashable, Sendable {
-    /// Degrees, -90 to 90.
-    public var latitude: Double
-    /// Degrees, -180 to 180.
-    public var longitude: Double
-    /// Metres above sea level.
-    public var altitude: Double?
-    /// Metres.
-    public var horizontalAccuracy: Double?
-    public var verticalAccuracy: Double?
-    /// Degrees from north, clockwise.
-    public var course: Double?
-    /// Metres a second.
-    public var speed: Double?
-
-    public init(latitude: Double, longitude: Double, altitude: Double? = nil) {
-        self.latitude = latitude
-        self.longitude = longitude
-        self.altitude = altitude
-    }
-}
-
 extension Location: FieldConvertible {
     static var fieldType: FieldType { .location }
 

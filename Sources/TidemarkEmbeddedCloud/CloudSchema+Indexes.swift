@@ -1,0 +1,52 @@
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudSchema.Index {
+    func suits(_ type: FieldType) -> Bool {
+        switch self {
+        case .queryable: type.scalar != .bytes && type.scalar != .asset
+        case .sortable: !type.isList && type.scalar != .bytes && type.scalar != .asset
+        case .searchable: type.scalar == .string
+        }
+    }
+}
+
+extension CloudSchema {
+    /// Under what a record is found.
+    func indexed(_ fields: [String: CloudValue], type: String) -> [Int64: [IndexValue]] {
+        guard let known = types[type] else { return [:] }
+        var indexed: [Int64: [IndexValue]] = [:]
+        for (name, field) in known.fields where !field.indexes.isEmpty {
+            guard let value = fields[name] else { continue }
+            let values = value.scalars.compactMap(\.indexValue)
+            if let index = field.indexes[.queryable] { indexed[index] = values }
+            if let index = field.indexes[.sortable] { indexed[index] = Array(values.prefix(1)) }
+            if let index = field.indexes[.searchable] {
+                let tokens = value.scalars.flatMap { scalar -> [String] in
+                    if case .string(let text) = scalar { return Self.tokens(text) }
+                    return []
+                }
+                indexed[index] = Set(tokens).sorted().map { .text($0) }
+            }
+        }
+        return indexed
+    }
+
+    /// The words of a text, as they are compared.
+    static func tokens(_ text: String) -> [String] {
+        text.lowercased().split { !$0.isLetter && !$0.isNumber }.map(String.init)
+    }
+}
+
+extension CloudValue {
+    var indexValue: IndexValue? {
+        switch self {
+        case .string(let text): .text(text)
+        case .int64(let number), .timestamp(let number): .integer(number)
+        case .double(let number): .real(number)
+        case .location(let place): .text("\(place.latitude) \(place.longitude)")
+        case .reference(let reference): .text(reference.recordName)
+        case .bytes, .asset, .list: nil
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import TidemarkCloud
+
+/// A place in an answer, as it goes out and comes back.
+extension IndexQuery.Place {
+    private struct Coded: Codable {
+        struct Value: Codable {
+            var integer: Int64?
+            /// As its bits: any number is JSON so.
+            var real: UInt64?
+            var text: String?
+        }
+
+        let values: [Value]
+        let name: String
+    }
+
+    /// - Throws: `CloudError` `invalidArguments` for what did not come from such a query.
+    init(_ continuation: QueryContinuation, of query: CloudQuery) throws(CloudError) {
+        let coded: Coded
+        do {
+            coded = try JSONDecoder().decode(Coded.self, from: Data(base64Encoded: continuation.rawValue) ?? Data())
+        } catch {
+            throw CloudError(.invalidArguments, "the continuation is none that this cloud has given out")
+        }
+        guard coded.values.count == query.sorts.count else {
+            throw CloudError(.invalidArguments, "the continuation is not of this query")
+        }
+        name = coded.name
+        values = coded.values.map { value in
+            value.integer.map { .integer($0) } ?? value.real.map { .real(Double(bitPattern: $0)) } ?? value.text.map { .text($0) }
+        }
+    }
+
+    var continuation: QueryContinuation {
+        let coded = Coded(
+            values: values.map { value in
+                switch value {
+                case .integer(let number): .init(integer: number)
+                case .real(let number): .init(real: number.bitPattern)
+                case .text(let text): .init(text: text)
+                // Nothing is ordered by bytes.
+                case .bytes, nil: .init()
+                }
+            }, name: name)
+        // Texts and whole numbers, which are JSON whatever they are.
+        return QueryContinuation(rawValue: try! JSONEncoder().encode(coded).base64EncodedString())
+    }
+}
