@@ -17,12 +17,15 @@ let package = Package(
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
         .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
+        .library(name: "TidemarkSync", targets: ["TidemarkSync", "TidemarkCloud", "TidemarkModel", "TidemarkStore"]),
         .library(name: "TidemarkTesting", targets: ["TidemarkTesting"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     ],
     targets: [
         // C: system libraries, then ours.
@@ -66,6 +69,14 @@ let package = Package(
         .target(
             name: "TidemarkEmbeddedCloud",
             dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        // Has a store and a cloud say the same.
+        .target(
+            name: "TidemarkSync",
+            dependencies: [
+                "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
             swiftSettings: strict),
         // For users' own tests.
         .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
@@ -117,6 +128,13 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
+        .testTarget(
+            name: "TidemarkSyncTests",
+            dependencies: [
+                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkSync", "TidemarkTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
         .testTarget(name: "TidemarkModelTests", dependencies: ["TidemarkModel"], swiftSettings: strict),
         .testTarget(
             name: "TidemarkStoreTests",

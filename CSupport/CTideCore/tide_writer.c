@@ -53,7 +53,6 @@ static void table_clear(tide_writer *writer) {
     finalize(&writer->insert);
     finalize(&writer->erase);
     finalize(&writer->note_change);
-    finalize(&writer->note_pending);
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         if (writer->find_in_sibling) finalize(&writer->find_in_sibling[i]);
         free(writer->siblings[i]);
@@ -127,7 +126,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison of digests", &writer->scan, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "SELECT _version, _pending, _key");
+    tide_text_format(&sql, "SELECT _version, _pending, _key, _tag, _base");
     for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
     tide_text_format(&sql, " FROM \"%s\" WHERE _id = ?1", writer->table);
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison", &writer->load, error);
@@ -146,13 +145,9 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 
     tide_text_clear(&sql);
     tide_text_format(
-        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the history", &writer->note_change, error);
-
-    tide_text_clear(&sql);
-    tide_text_format(&sql, "INSERT INTO tide_outbox (type_id, kind, first_row, last_row, change_id) VALUES (?1, ?2, ?3, ?4, ?5)");
-    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the outbox", &writer->note_pending, error);
 
     for (uint32_t i = 0; i < writer->sibling_count && !status; i++) {
         tide_text_clear(&sql);

@@ -261,8 +261,7 @@ tide_status tide_writer_apply(
     if (!status && done < count) status = rows_write(&it, writer->order + done, count - done);
     int64_t last = counters->next_row - 1;
     if (status || last < it.first_inserted) return status;
-    status = tide_change_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last, NULL, NULL);
-    return status ? status : tide_pending_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last);
+    return tide_change_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last, NULL, NULL);
 }
 
 tide_status tide_writer_delete(

@@ -16,9 +16,9 @@ enum {
     tide_insert_first_field,
 };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
-enum { tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_first_field };
+enum { tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_first_field };
 enum { tide_update_cache_size = 16 };
-// tide_changes.kind and tide_outbox.kind
+// tide_changes.kind
 enum { tide_change_insert = 1, tide_change_update = 2, tide_change_delete = 3 };
 
 typedef struct tide_stored_field {
@@ -54,7 +54,7 @@ struct tide_writer {
     char **siblings;
     uint32_t sibling_count;
 
-    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change, *note_pending;
+    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change;
     sqlite3_stmt **find_in_sibling;
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
@@ -108,7 +108,5 @@ tide_status tide_row_delete(tide_apply *it, int64_t id);
 tide_status tide_change_note(
     tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous,
     const tide_text *before);
-/// Notes some rows in the outbox.
-tide_status tide_pending_note(tide_apply *it, int64_t change, int kind, int64_t first, int64_t last);
 
 #endif

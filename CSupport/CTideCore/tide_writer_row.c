@@ -133,19 +133,9 @@ tide_status tide_change_note(
         sqlite3_bind_null(note, 8);
     }
     tide_status status = tide_writer_run(it->writer, note, "write history", it->error);
-    // The key belongs to deletions, which bind it.
-    sqlite3_bind_null(note, 9);
+    // Key, tag and base belong to deletions, which bind them.
+    for (int parameter = 9; parameter <= 11; parameter++) sqlite3_bind_null(note, parameter);
     return status;
-}
-
-tide_status tide_pending_note(tide_apply *it, int64_t change, int kind, int64_t first, int64_t last) {
-    sqlite3_stmt *note = it->writer->note_pending;
-    sqlite3_bind_int64(note, 1, it->writer->type_id);
-    sqlite3_bind_int(note, 2, kind);
-    sqlite3_bind_int64(note, 3, first);
-    sqlite3_bind_int64(note, 4, last);
-    sqlite3_bind_int64(note, 5, change);
-    return tide_writer_run(it->writer, note, "write the outbox", it->error);
 }
 
 static tide_status claim_reject(tide_apply *it, uint32_t row, const tide_stored_field *field) {
@@ -198,7 +188,6 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
     if (status) return status;
     int64_t change = it->counters->next_change++;
     int64_t previous = sqlite3_column_int64(stored, tide_load_version);
-    bool was_pending = sqlite3_column_type(stored, tide_load_pending) != SQLITE_NULL;
 
     uint8_t merged[TIDE_BATCH_COLUMN_LIMIT / 8 + 1];
     bind_pending(update, stored, writer, merged, writer->field_count / 8 + 1);
@@ -219,7 +208,6 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
 
     status = tide_writer_run(writer, update, "update a record", it->error);
     if (!status) status = tide_change_note(it, change, tide_change_update, id, id, &previous, &writer->before);
-    if (!status && !was_pending) status = tide_pending_note(it, change, tide_change_update, id, id);
     if (!status) it->counts->updated++;
     return status;
 }
@@ -283,6 +271,8 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     }
     tide_text_append(&writer->before, "}", 1);
     sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key));
+    sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag));
+    sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base));
     sqlite3_reset(stored);
     if (writer->before.failed) return tide_out_of_memory(it->error);
 
@@ -290,7 +280,6 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     tide_status status = tide_writer_run(writer, writer->erase, "delete a record", it->error);
     int64_t change = it->counters->next_change++;
     if (!status) status = tide_change_note(it, change, tide_change_delete, id, id, &previous, &writer->before);
-    if (!status) status = tide_pending_note(it, change, tide_change_delete, id, id);
     if (!status) it->counts->deleted++;
     return status;
 }

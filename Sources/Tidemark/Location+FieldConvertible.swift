@@ -6,14 +6,11 @@ extension Location: FieldConvertible {
     static var fieldType: FieldType { .location }
 
     func fieldContent() throws -> FieldContent {
-        let members: [(String, Double?)] = [
-            ("latitude", latitude), ("longitude", longitude), ("altitude", altitude), ("horizontalAccuracy", horizontalAccuracy),
-            ("verticalAccuracy", verticalAccuracy), ("course", course), ("speed", speed),
-        ]
-        guard abs(latitude) <= 90, abs(longitude) <= 180, members.allSatisfy({ $0.1?.isFinite ?? true }) else {
+        let others = [altitude, horizontalAccuracy, verticalAccuracy, course, speed]
+        guard abs(latitude) <= 90, abs(longitude) <= 180, others.allSatisfy({ $0?.isFinite ?? true }) else {
             throw FieldError("the position \(latitude), \(longitude) is not on Earth, or a part of it is no number")
         }
-        return .value(.location(StoredText.object(members.compactMap { name, value in value.map { (name, $0) } })))
+        return .value(.location(StoredText.location(self)))
     }
 
     init(_ stored: StoredField) throws {

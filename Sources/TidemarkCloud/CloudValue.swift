@@ -64,3 +64,37 @@ public struct CloudAsset: Hashable, Codable, Sendable {
         self.size = size
     }
 }
+
+extension CloudValue {
+    /// Itself, or the elements of a list.
+    package var scalars: [CloudValue] {
+        if case .list(let elements, _) = self { return elements }
+        return [self]
+    }
+
+    /// Whether its numbers are numbers.
+    package var isFinite: Bool {
+        switch self {
+        case .double(let number): number.isFinite
+        case .location(let place):
+            [
+                place.latitude, place.longitude, place.altitude, place.horizontalAccuracy, place.verticalAccuracy, place.course,
+                place.speed,
+            ]
+            .allSatisfy { $0?.isFinite ?? true }
+        default: true
+        }
+    }
+
+    /// About what it takes in a request.
+    package var byteCount: Int {
+        switch self {
+        case .string(let text): text.utf8.count
+        case .bytes(let data): data.count
+        case .reference(let reference): reference.recordName.utf8.count
+        case .asset: 64
+        case .list(let elements, _): elements.reduce(0) { $0 + $1.byteCount }
+        default: 8
+        }
+    }
+}

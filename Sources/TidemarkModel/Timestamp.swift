@@ -1,7 +1,16 @@
+import Foundation
+
 /// Moments as they are stored: microseconds since 1970 UTC.
 public enum Timestamp {
     /// From the year 0 to the end of the year 9999, as RFC 3339 has them.
     public static let range: ClosedRange<Int64> = -62_167_219_200_000_000...253_402_300_799_999_999
+
+    /// The system's clock: microseconds since 1970 UTC.
+    @Sendable public static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
 
     /// The RFC 3339 text of a moment, in UTC, with as many decimals (0, 3 or 6) as it needs.
     public static func text(microseconds: Int64) -> String {

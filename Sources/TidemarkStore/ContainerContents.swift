@@ -15,8 +15,10 @@ struct ContainerContents {
     }
 
     static let description = "container.json"
-    private static let folders = ["assets", "staging", "doorbell"]
+    private static let folders = ["assets", "staging", "doorbell", "downloads"]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
+    /// Held by the process that synchronises.
+    static let syncLock = "sync-lock"
 
     private static func isOwn(_ name: String) -> Bool {
         folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || isUnfinished(name)
@@ -35,7 +37,7 @@ struct ContainerContents {
     }
 
     private static func isLock(_ name: String) -> Bool {
-        ContainerDirectory.scopes.contains { name == "\($0.name).sqlite-lock" }
+        name == syncLock || ContainerDirectory.scopes.contains { name == "\($0.name).sqlite-lock" }
     }
 
     /// Whether there is more than what a container may leave that has moved: locks, which a late comer has made again.

@@ -16,9 +16,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// The newest format that this version reads and writes.
-    public static let format = 1
+    public static let format = 2
     /// The oldest format that this version reads.
-    public static let oldestFormat = 1
+    public static let oldestFormat = 2
 
     public let url: URL
     public let description: Description

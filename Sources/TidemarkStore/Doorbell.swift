@@ -23,6 +23,7 @@ public final class Doorbell: Sendable {
         public static let `extension` = Role("extension")
         public static let tool = Role("tool")
         public static let `import` = Role("import")
+        public static let sync = Role("sync")
 
         /// - Parameter rawValue: 1 to 32 lower-case letters and digits of ASCII; anything else gives `nil`.
         public init?(rawValue: String) {

@@ -82,7 +82,7 @@ extension RecordBatch {
     }
 
     /// Bytes of one value: as much as a row of a manifest may have.
-    private static let valueLimit = 16 << 20
+    static let valueLimit = 16 << 20
 }
 
 extension tide_cell {

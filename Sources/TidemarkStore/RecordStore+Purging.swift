@@ -23,7 +23,7 @@ extension RecordStore {
         olderThan age: Duration = .seconds(7 * 86_400), keepingAtLeast least: Duration = .seconds(7 * 86_400)
     ) throws(StoreError) -> HistoryPurge {
         try connection.locked("purge the history") { db in
-            let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
+            let now = now()
             // No history is a hundred thousand years old.
             let seconds = min(max(age, least, .zero), .seconds(100_000 * 366 * 86_400)).components
             let limit = now - seconds.seconds * 1_000_000 - seconds.attoseconds / 1_000_000_000_000
@@ -41,8 +41,11 @@ extension HistoryPurge {
             """
         guard let last = try Row.fetchOne(db, sql: sql, arguments: [time]) else { return }
         let floor = HistoryFloor(transaction: (last[0] as Int64) + 1, change: (last[1] as Int64) + 1)
+        // What waits to be sent is known from then on without them; the deletions themselves stay until they are sent.
+        try Outbox(db).takeIn()
         let forgotten = """
-            id < \(floor.change) AND NOT (kind = 3 AND EXISTS (SELECT 1 FROM tide_outbox o WHERE o.change_id = tide_changes.id))
+            id < \(floor.change) AND NOT (kind = 3 AND EXISTS (
+                SELECT 1 FROM tide_outbox o WHERE o.kind = 3 AND o.type_id = tide_changes.type_id AND o.first_row = tide_changes.first_row))
             """
         try db.execute(
             sql: """

@@ -24,6 +24,8 @@ public actor RecordStore {
     package nonisolated let writer = UUID()
     let connection: StoreConnection
     private let doorbell: Doorbell?
+    /// Microseconds since 1970 UTC.
+    nonisolated let now: @Sendable () -> Int64
     /// What observers of ``reader`` know of.
     private var noticed: Noticed
 
@@ -64,11 +66,22 @@ public actor RecordStore {
             executor: executor, base: nil)
     }
 
+    /// Opens a store with a clock of one's own: microseconds since 1970 UTC.
+    package init(
+        container: ContainerDirectory, scope: DatabaseScope, doorbell: Doorbell?, now: @escaping @Sendable () -> Int64
+    ) throws(StoreError) {
+        try self.init(
+            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, doorbell: doorbell, base: nil,
+            now: now)
+    }
+
     init(
         container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool = false,
-        doorbell: Doorbell? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?
+        doorbell: Doorbell? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?,
+        now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
         self.executor = executor
+        self.now = now
         let connection = try StoreConnection(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently, base: base)
         do {
@@ -108,11 +121,12 @@ public actor RecordStore {
     ///
     /// - Throws: ``StoreError``; then nothing is written.
     package func transact<Result>(
-        _ what: String, author: TransactionAuthor, _ body: (StoreTransaction) throws -> Result
+        _ what: String, author: TransactionAuthor, notBefore: Int64? = nil, _ body: (StoreTransaction) throws -> Result
     ) throws(StoreError) -> Result {
         let (result, changed): (Result, Int64?) = try connection.locked(what) { db in
             try connection.refreshSchema(db)
-            let transaction = try StoreTransaction(db, connection: connection, author: author, writer: writer)
+            let transaction = try StoreTransaction(
+                db, connection: connection, author: author, writer: writer, now: now(), notBefore: notBefore)
             let result = try body(transaction)
             guard !transaction.isAbandoned else { return ((result, nil), .rollback) }
             try transaction.end()

@@ -5,20 +5,24 @@ import Synchronization
 final class SchemaCache: Sendable {
     private let seen = Mutex<(generation: Int64, types: [StoredType])>((-1, []))
 
-    private let known = Mutex<StoreIdentity?>(nil)
+    private let known = Mutex<(generation: Int64, identity: StoreIdentity)?>(nil)
 
-    /// What tells the store from others; that never changes while it is open.
+    /// What tells the store from others. A store that was emptied has another history, and another number of the schema.
     func identity(_ db: Database, path: String) throws -> StoreIdentity {
-        if let identity = known.withLock({ $0 }) { return identity }
+        let generation = try generation(db)
+        if let known = known.withLock({ $0 }), known.generation == generation { return known.identity }
         let identity = try StoreIdentity(db, path: path)
-        known.withLock { $0 = identity }
+        known.withLock { $0 = (generation, identity) }
         return identity
+    }
+
+    private func generation(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'")) ?? 0
     }
 
     /// The types as the database at hand has them.
     func types(_ db: Database) throws -> [StoredType] {
-        let generation =
-            try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'")) ?? 0
+        let generation = try generation(db)
         let (known, types) = seen.withLock { $0 }
         if known == generation { return types }
         let read = try StoredType.fetchAll(db)

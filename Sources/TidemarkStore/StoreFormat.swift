@@ -29,7 +29,8 @@ enum StoreFormat {
         ) STRICT;
         CREATE TABLE tide_changes (
             id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,
-            first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY
+            first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY, tag TEXT,
+            base INTEGER
         ) STRICT;
         CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;
         CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;
@@ -38,10 +39,29 @@ enum StoreFormat {
             ancestor TEXT, local TEXT, store TEXT, winner TEXT NOT NULL, policy TEXT NOT NULL
         ) STRICT;
         CREATE TABLE tide_outbox (
-            id INTEGER PRIMARY KEY, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,
+            id INTEGER PRIMARY KEY, lane INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,
             last_row INTEGER NOT NULL, change_id INTEGER NOT NULL
         ) STRICT;
-        CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE UNIQUE INDEX tide_outbox_rows ON tide_outbox (type_id, kind, first_row, last_row);
+        CREATE INDEX tide_outbox_lanes ON tide_outbox (lane, id);
+        CREATE TABLE tide_requests (token TEXT PRIMARY KEY, items TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_ledger (
+            type_id INTEGER NOT NULL, row INTEGER NOT NULL, kind INTEGER NOT NULL, version INTEGER NOT NULL, attempts INTEGER NOT NULL,
+            code TEXT NOT NULL, reason TEXT NOT NULL, time INTEGER NOT NULL, next_try INTEGER, waits_for TEXT,
+            PRIMARY KEY (type_id, row, kind)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_kept (
+            name TEXT PRIMARY KEY, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL, fields BLOB NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_events (
+            id INTEGER PRIMARY KEY, identifier TEXT NOT NULL UNIQUE, type INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER,
+            code INTEGER, reason TEXT, records INTEGER NOT NULL, bytes INTEGER NOT NULL, conflicts INTEGER NOT NULL,
+            total_records INTEGER, total_bytes INTEGER
+        ) STRICT;
+        CREATE TABLE tide_sync (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_seen (type_id INTEGER NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (type_id, row)) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL, sha256 TEXT) STRICT, WITHOUT ROWID;
+        CREATE INDEX tide_assets_sha256 ON tide_assets (sha256) WHERE sha256 IS NOT NULL;
         CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
         INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');

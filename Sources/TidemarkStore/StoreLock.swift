@@ -26,7 +26,7 @@ package struct StoreLock: ~Copyable {
     }
 
     /// Takes the lock exclusively if nobody has it; returns whether it did.
-    borrowing func acquireIfFree() throws(StoreError) -> Bool {
+    package borrowing func acquireIfFree() throws(StoreError) -> Bool {
         do {
             try acquire(shared: false, timeout: .zero)
             return true

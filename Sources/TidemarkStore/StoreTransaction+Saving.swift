@@ -110,32 +110,22 @@ extension StoreTransaction {
         }
     }
 
-    /// When the fields of a record were edited after a version of it.
+    /// When the fields of a record were edited after a version of it: here by the time of the transaction, elsewhere as the cloud says.
     ///
     /// - Complexity: A look-up for each change of the record since.
     func editTimes(type: StoredType, row: Int64, since version: Int64) throws -> [String: EditTime] {
+        let statement = try db.cachedStatement(sql: "SELECT _version, _edited FROM \"\(type.table)\" WHERE _id = ?")
+        guard let found = try Row.fetchOne(statement, arguments: [row]) else { return [:] }
+        let known = (found[1] as String?).map { EditTimes($0) }
         let device = connection.identity.device.uuidString
-        let version = max(version, 0)
         var times: [String: EditTime] = [:]
-        let first = try db.cachedStatement(sql: "SELECT _version FROM \"\(type.table)\" WHERE _id = ?")
-        var next = try Int64.fetchOne(first, arguments: [row])
-        while let id = next, id > version {
-            // This transaction is noted when it ends.
-            let sql = """
-                SELECT c.kind, c.previous, c.before, coalesce(t.time, ?) AS time FROM tide_changes c
-                LEFT JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
-                """
-            guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [time, id]) else { break }
-            let at = EditTime(microseconds: try change.stored("time", of: "tide_transactions"), device: device).clamped(to: time)
-            let isInsert = try change.stored("kind", of: "tide_changes") == HistoryChange.Kind.insert.rawValue
-            let fields =
-                try isInsert
-                ? type.fields.map(\.name)
-                : NotedValues(change.stored("before", of: "tide_changes"), change: id).fields.map { $0.0 }
-            for field in fields where times[field] == nil { times[field] = at }
-            let previous: Int64? = try change.stored("previous", of: "tide_changes")
-            // Numbers rise; a chain that goes up would have no end.
-            next = previous.flatMap { $0 < id ? $0 : nil }
+        try RecordChain(db, row: found[0], cloudBegins: isFromCloud ? firstChange : .max).forEach(after: max(version, 0)) { link in
+            let at = EditTime(microseconds: link.time ?? time, device: device)
+            let fields = link.kind == .insert ? type.fields.map(\.name) : link.before.map(\.0)
+            for field in fields where times[field] == nil {
+                times[field] = (link.isFromCloud ? known?[field] ?? at : at).clamped(to: time)
+            }
+            return true
         }
         return times
     }

@@ -25,9 +25,10 @@ package final class StoreTransaction {
     /// Microseconds since 1970 UTC; later than that of every transaction before.
     package let time: Int64
     private let author: TransactionAuthor
+    var isFromCloud: Bool { author.origin == .cloud }
     private let writer: UUID
     let firstChange: Int64
-    private var nextChange: Int64
+    private(set) var nextChange: Int64
     private(set) var counts = ChangeCounts()
     /// What was settled, in order.
     private(set) var conflicts: [MergeConflict] = []
@@ -37,7 +38,12 @@ package final class StoreTransaction {
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
 
-    init(_ db: Database, connection: StoreConnection, author: TransactionAuthor, writer: UUID) throws {
+    /// - Parameters:
+    ///   - now: The clock, microseconds since 1970 UTC.
+    ///   - notBefore: Edits of others that this transaction knows of have been made until then.
+    init(
+        _ db: Database, connection: StoreConnection, author: TransactionAuthor, writer: UUID, now: Int64, notBefore: Int64? = nil
+    ) throws {
         self.db = db
         self.connection = connection
         self.author = author
@@ -45,8 +51,8 @@ package final class StoreTransaction {
         let next = try StoreCounters(db, base: connection.base)
         (id, firstChange, nextChange) = (next.transaction, next.change, next.change)
         // A clock that was set back, or stands still, does not make history go backwards.
-        let now = Int64((Date().timeIntervalSince1970 * 1e6).rounded())
-        time = next.lastTime == .max ? now : max(now, next.lastTime + 1)
+        let known = notBefore.map { min($0, now + EditTime.greatestLead) + 1 } ?? now
+        time = next.lastTime == .max ? now : max(now, known, next.lastTime + 1)
     }
 
     // The schema

@@ -34,6 +34,16 @@ package enum StoredText {
         return "{\(members.joined(separator: ","))}"
     }
 
+    /// A place, its numbers in order.
+    package static func location(_ place: Location) -> String {
+        let members: [(String, Double?)] = [
+            ("latitude", place.latitude), ("longitude", place.longitude), ("altitude", place.altitude),
+            ("horizontalAccuracy", place.horizontalAccuracy), ("verticalAccuracy", place.verticalAccuracy),
+            ("course", place.course), ("speed", place.speed),
+        ]
+        return object(members.compactMap { name, value in value.map { (name, $0) } })
+    }
+
     /// The shortest text of a number that reads back as the same.
     package static func number(_ value: Double) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(TIDE_NUMBER_SIZE)) { text in

@@ -99,7 +99,7 @@ struct StoredType: Equatable {
         }
     }
 
-    static let bookkeeping = ["_id", "_key", "_zone", "_version", "_tag", "_pending", "_digest"]
+    static let bookkeeping = ["_id", "_key", "_zone", "_version", "_tag", "_base", "_edited", "_pending", "_digest"]
     private static let fieldLimit = Int(TIDE_BATCH_COLUMN_LIMIT)
 
     /// Whether a table or a column can be that of a name: it is the name itself, or has a number at its end.
@@ -132,7 +132,7 @@ struct StoredType: Equatable {
             sql: """
                 CREATE TABLE "\(table)" (
                     _id INTEGER PRIMARY KEY, _key ANY NOT NULL, _zone INTEGER NOT NULL, _version INTEGER NOT NULL, _tag TEXT,
-                    _pending ANY, _digest INTEGER NOT NULL\(columns)
+                    _base INTEGER, _edited TEXT, _pending ANY, _digest INTEGER NOT NULL\(columns)
                 ) STRICT
                 """)
         try createView(db, table: table, nameField: nameField)

@@ -1,7 +1,8 @@
 /// Writes batches of records into the table of their type: compares each record with the stored row, writes only what changed, and
-/// notes the difference (which fields, and their values before) in history and outbox. Deletes records, with all their values noted.
+/// notes the difference (which fields, and their values before) in history, and in the row which fields a cloud does not have yet.
+/// Deletes records, with all their values noted.
 ///
-/// Tables that it knows are those of Documentation/Formats/store.md: one table per type, `tide_changes`, `tide_outbox`.
+/// Tables that it knows are those of Documentation/Formats/store.md: one table per type, and `tide_changes`.
 /// Rules: it runs on a connection that the caller owns and inside a transaction that the caller has begun (BEGIN IMMEDIATE, under
 /// the store's lock) and will commit or roll back; on any status but TIDE_OK the caller must roll back. It never begins, commits or
 /// checkpoints. New rows get consecutive row ids, so that one history row (first...last) stands for all inserts of a batch.

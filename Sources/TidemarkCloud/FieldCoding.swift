@@ -1,10 +1,9 @@
 import Foundation
-import TidemarkCloud
 import TidemarkModel
 
-/// The fields of a record as the embedded cloud keeps them: one run of bytes, whose layout Documentation/Formats/cloud.md tells.
-enum FieldCoding {
-    static func encode(_ fields: [String: CloudValue]) -> Data {
+/// The fields of a record as clouds and stores keep them: one run of bytes, whose layout Documentation/Formats/cloud.md tells.
+package enum FieldCoding {
+    package static func encode(_ fields: [String: CloudValue]) -> Data {
         var output = Output()
         output.add(UInt64(fields.count))
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
@@ -15,7 +14,7 @@ enum FieldCoding {
     }
 
     /// - Throws: `CloudError` `internalError` when the bytes are none that ``encode(_:)`` makes.
-    static func decode(_ data: Data, only keys: Set<String>? = nil) throws(CloudError) -> [String: CloudValue] {
+    package static func decode(_ data: Data, only keys: Set<String>? = nil) throws(CloudError) -> [String: CloudValue] {
         do {
             return try data.withUnsafeBytes { bytes in
                 var input = Input(rest: bytes)

@@ -1,0 +1,32 @@
+/// What decides whether a container can be synchronised: the account of the device, and two switches of its owner's.
+///
+/// As on Apple's systems: with the app's switch off there is no account for it, and the drive's only says which error tells so.
+public struct AccountState: Hashable, Codable, Sendable {
+    public var isSignedIn: Bool
+    /// The account's switch for all of its files.
+    public var driveIsOn: Bool
+    /// The switch for this app, or container.
+    public var appIsOn: Bool
+
+    public init(isSignedIn: Bool, driveIsOn: Bool = true, appIsOn: Bool = true) {
+        self.isSignedIn = isSignedIn
+        self.driveIsOn = driveIsOn
+        self.appIsOn = appIsOn
+    }
+
+    /// Whether the account can be used; as `CKAccountStatus`.
+    public var isAvailable: Bool { isSignedIn && appIsOn }
+
+    /// Why setting up fails, in the order in which it does; none when it succeeds.
+    public var setupFailures: [ContainerEvent.Failure] {
+        if isAvailable { return [] }
+        guard isSignedIn else { return [.init(code: SyncErrorCode.noAccount, reason: "nobody is signed in")] }
+        let noAccount = ContainerEvent.Failure(
+            code: SyncErrorCode.noAccount, reason: "the account is switched off for this container")
+        guard !driveIsOn else { return [noAccount] }
+        return [
+            .init(code: SyncErrorCode.accountSwitchedOff, reason: "the account is switched off, as a whole and for this container"),
+            noAccount,
+        ]
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+
+/// Something that the synchronisation of a store does. As `NSPersistentCloudKitContainer.Event`.
+public struct ContainerEvent: Hashable, Sendable, Identifiable {
+    public enum Kind: Int, Codable, Sendable, CaseIterable {
+        /// The account is looked at, and the zone made.
+        case setup = 0
+        /// Changes of others come in.
+        case `import` = 1
+        /// Changes made here go out.
+        case export = 2
+
+        public var name: String {
+            switch self {
+            case .setup: "setup"
+            case .import: "import"
+            case .export: "export"
+            }
+        }
+    }
+
+    /// Why it failed.
+    public struct Failure: Hashable, Sendable, Error {
+        /// As in Core Data where it has one; see ``SyncErrorCode``.
+        public let code: Int
+        public let reason: String
+
+        public init(code: Int, reason: String) {
+            self.code = code
+            self.reason = reason
+        }
+    }
+
+    public let id: UUID
+    /// The history of the store that it is about.
+    public let store: UUID
+    public let kind: Kind
+    /// Microseconds since 1970 UTC.
+    public let start: Int64
+    /// `nil` while it goes on.
+    public var end: Int64?
+    public var failure: Failure?
+    /// What has been done.
+    public var records = 0
+    /// Of assets, in bytes.
+    public var bytes: Int64 = 0
+    public var conflicts = 0
+    /// What there was to be done, as far as that is known.
+    public var totalRecords: Int?
+    public var totalBytes: Int64?
+
+    public var succeeded: Bool { end != nil && failure == nil }
+
+    public init(id: UUID = UUID(), store: UUID, kind: Kind, start: Int64) {
+        self.id = id
+        self.store = store
+        self.kind = kind
+        self.start = start
+    }
+}
+
+/// Numbers of errors that end a synchronisation; those of Core Data.
+public enum SyncErrorCode {
+    /// The cloud has a model that this version can't use.
+    public static let unsupportedModel = 134_060
+    public static let historyTokenExpired = 134_301
+    /// There is no account, or it can't be used for the moment: branch on the reason.
+    public static let noAccount = 134_400
+    /// The account is switched off for the app.
+    public static let accountSwitchedOff = 134_405
+    public static let notInitialized = 134_406
+    /// Another process synchronises this store.
+    public static let anotherSyncer = 134_410
+    /// The same request is under way already.
+    public static let duplicateRequest = 134_417
+    /// Anything else; the reason says what. None of Core Data's.
+    public static let other = 134_499
+}

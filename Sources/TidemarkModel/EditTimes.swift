@@ -1,0 +1,47 @@
+/// When the fields of a record were edited last: one time for most of them, and those of the others.
+///
+/// As text: `<microseconds>@<device>`, then for each other field `;<field>=<microseconds>@<device>`.
+public struct EditTimes: Hashable, Sendable {
+    /// That of fields which have none of their own.
+    public var otherwise: EditTime?
+    public var fields: [String: EditTime]
+
+    public init(otherwise: EditTime? = nil, fields: [String: EditTime] = [:]) {
+        self.otherwise = otherwise
+        self.fields = fields
+    }
+
+    public subscript(field: String) -> EditTime? { fields[field] ?? otherwise }
+
+    /// Those of a record's fields.
+    public func times(of names: some Sequence<String>) -> [String: EditTime] {
+        names.reduce(into: [:]) { $0[$1] = self[$1] }
+    }
+
+    /// The latest of all.
+    public var latest: Int64? { (Array(fields.values) + [otherwise].compactMap { $0 }).map(\.microseconds).max() }
+}
+
+extension EditTimes: LosslessStringConvertible {
+    public var description: String {
+        let others = fields.filter { $0.value != otherwise }.sorted { $0.key < $1.key }
+        return ([otherwise.map(Self.text) ?? ""] + others.map { "\($0.key)=\(Self.text($0.value))" }).joined(separator: ";")
+    }
+
+    /// Parts that are no times are passed over: they come from other devices.
+    public init(_ description: String) {
+        let parts = description.split(separator: ";", omittingEmptySubsequences: false)
+        otherwise = parts.first.flatMap(Self.time)
+        fields = parts.dropFirst().reduce(into: [:]) { fields, part in
+            guard let sign = part.firstIndex(of: "="), sign > part.startIndex else { return }
+            fields[String(part[..<sign])] = Self.time(part[part.index(after: sign)...])
+        }
+    }
+
+    private static func text(_ time: EditTime) -> String { "\(time.microseconds)@\(time.device)" }
+
+    private static func time(_ text: Substring) -> EditTime? {
+        guard let sign = text.firstIndex(of: "@"), let microseconds = Int64(text[..<sign]) else { return nil }
+        return EditTime(microseconds: microseconds, device: String(text[text.index(after: sign)...]))
+    }
+}

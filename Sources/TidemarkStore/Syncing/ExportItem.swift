@@ -1,0 +1,93 @@
+import TidemarkModel
+
+/// A change of one record that is to be sent to the cloud.
+package struct ExportItem: Hashable, Sendable {
+    package enum Kind: Int, Sendable { case save = 1, delete = 3 }
+
+    /// Which one it is, as the outbox and the ledger name it.
+    package struct Key: Hashable, Sendable {
+        package let typeID: Int64
+        package let row: Int64
+        package let kind: Kind
+    }
+
+    package let key: Key
+    package let type: String
+    package let name: String
+    /// Of a save, the version of the record that is sent; of a deletion, the number of the change that deleted it.
+    package let version: Int64
+    /// That of the record as the cloud is known to have it; `nil` where it is not known to have it.
+    package let tag: String?
+    /// Fields to be set.
+    package let values: [String: FieldValue]
+    /// Fields to be left without a value.
+    package let cleared: Set<String>
+    /// When all of the record's fields were edited last.
+    package let edited: EditTimes
+}
+
+/// Some of what is to be sent, in an order in which it can be.
+package struct ExportBatch: Sendable {
+    /// Parents first.
+    package var items: [ExportItem] = []
+    /// Ranges of the outbox that have been gone through, and how far.
+    var ranges: [RangeProgress] = []
+    /// Records that wait for another one, which was refused; by the name of that.
+    var parked: [Parked] = []
+    /// Records of those ranges that can't go now, and their versions.
+    var skipped: [ExportItem.Key: Int64] = [:]
+    /// Rows of the outbox that stand for nothing any more.
+    var obsolete: [Int64] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { items.isEmpty }
+
+    struct RangeProgress: Hashable, Sendable {
+        let outbox: Int64
+        let next: Int64
+    }
+
+    struct Parked: Hashable, Sendable {
+        let key: ExportItem.Key
+        let version: Int64
+        let waitsFor: String
+    }
+}
+
+/// How much goes into a batch.
+package struct ExportLimits: Sendable {
+    package var items: Int
+    /// Bytes of names and values.
+    package var bytes: Int
+    /// Bytes of assets that the cloud may not have yet.
+    package var assetBytes: Int64
+
+    package init(items: Int, bytes: Int, assetBytes: Int64) {
+        self.items = items
+        self.bytes = bytes
+        self.assetBytes = assetBytes
+    }
+}
+
+/// What became of a change that was sent.
+package enum ExportResult: Hashable, Sendable {
+    /// The cloud has it, under this tag.
+    case saved(tag: String)
+    case deleted
+    /// The cloud does not have it; it is tried again when the record is changed, or at a time (microseconds since 1970 UTC).
+    case refused(code: String, reason: String, nextTry: Int64?)
+    /// Nothing is known of it: it stays as it is.
+    case undone
+}
+
+/// A request that was sent, and whose answer has not been noted.
+package struct SentRequest: Hashable, Sendable {
+    package let token: String
+    package let items: [ExportItem]
+
+    package init(token: String, items: [ExportItem]) {
+        self.token = token
+        self.items = items
+    }
+}

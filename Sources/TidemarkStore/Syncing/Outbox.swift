@@ -1,0 +1,116 @@
+import GRDB
+import TidemarkModel
+
+/// What is to be sent to the cloud: `tide_outbox`, filled from history.
+///
+/// A save writes nothing here. Changes that came since the outbox was last looked at are found in history, which has them anyway; the
+/// number of the last one that was taken in is kept. Whether a record is to be sent at all, its row says (`_pending`).
+struct Outbox {
+    let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// Which goes first.
+    enum Lane: Int, CaseIterable {
+        /// What persons edit.
+        case edits = 0
+        /// Imports, and whole stores.
+        case bulk = 1
+    }
+
+    enum Kind: Int { case save = 1, delete = 3 }
+
+    /// Records that came together are sent behind what persons edit from this number on.
+    static let bulkCount = 100
+
+    /// Takes in what history has since.
+    ///
+    /// - Complexity: O(n) in the changes since.
+    func takeIn() throws {
+        let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_changes")) ?? 0
+        let taken = try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'outbox_change'")) ?? 0
+        guard last > taken else { return }
+        // Of a deletion that the cloud can know of, it is told; of all others it never heard. What comes from the cloud and is to go
+        // back, as a merged record, is noted when it comes.
+        let new = """
+            FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
+            WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud'
+                AND NOT (c.kind = 3 AND c.tag IS NULL AND NOT EXISTS (SELECT 1 FROM tide_requests))
+            """
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id)
+                SELECT CASE WHEN t.origin = 'import' OR c.last_row - c.first_row + 1 >= \(Self.bulkCount) THEN 1 ELSE 0 END,
+                    c.type_id, CASE c.kind WHEN 3 THEN 3 ELSE 1 END, c.first_row, c.last_row, c.id
+                \(new) ORDER BY c.id
+                ON CONFLICT (type_id, kind, first_row, last_row)
+                DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id
+                """
+        ).execute(arguments: [taken, last])
+        // What was refused as it was is tried as it is now.
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM tide_ledger WHERE (type_id, row) IN (SELECT c.type_id, c.first_row \(new) AND c.first_row = c.last_row)
+                """
+        ).execute(arguments: [taken, last])
+        try note(last)
+    }
+
+    /// Everything up to a change is in the outbox.
+    func note(_ change: Int64) throws {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES ('outbox_change', ?)")
+            .execute(arguments: [change])
+    }
+
+    /// Adds one row, or the deletion of one.
+    func add(_ kind: Kind, type: Int64, row: Int64, change: Int64, lane: Lane = .edits) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id) VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (type_id, kind, first_row, last_row)
+                DO UPDATE SET lane = min(lane, excluded.lane), change_id = max(change_id, excluded.change_id)
+                """
+        ).execute(arguments: [lane.rawValue, type, kind.rawValue, row, row, change])
+    }
+
+    /// Adds all rows of a type.
+    func addAll(of type: StoredType) throws {
+        let last = try Int64.fetchOne(db, sql: "SELECT max(_id) FROM \"\(type.table)\"") ?? 0
+        guard last > 0 else { return }
+        try db.execute(
+            sql: """
+                INSERT OR IGNORE INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id) VALUES (1, ?, 1, 1, ?, 0)
+                """, arguments: [type.id, last])
+    }
+
+    func remove(_ kind: Kind, type: Int64, row: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE type_id = ? AND kind = ? AND first_row = ? AND last_row = ?")
+            .execute(arguments: [type, kind.rawValue, row, row])
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = ?")
+            .execute(arguments: [type, row, kind.rawValue])
+    }
+
+    /// A deletion of a name that the cloud is yet to hear of, the last one.
+    struct WaitingDeletion {
+        let typeID: Int64
+        let row: Int64
+        let change: Int64
+        let tag: String?
+        let base: Int64?
+    }
+
+    func deletion(of key: RecordKey) throws -> WaitingDeletion? {
+        let sql = """
+            SELECT c.type_id, c.first_row, c.id, c.tag, c.base FROM tide_changes c
+            JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row AND o.last_row = c.first_row
+            WHERE c.kind = 3 AND c.key = ? ORDER BY c.id DESC LIMIT 1
+            """
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]).map {
+            WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
+        }
+    }
+
+    var hasDeletions: Bool {
+        get throws { try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false }
+    }
+}

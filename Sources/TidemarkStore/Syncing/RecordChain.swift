@@ -1,0 +1,98 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// The changes that made a record what it is, from a version of it backwards.
+struct RecordChain {
+    struct Link {
+        let id: Int64
+        let kind: HistoryChange.Kind
+        let isFromCloud: Bool
+        let time: Int64?
+        let before: [(String, DatabaseValue)]
+    }
+
+    let db: Database
+    let version: Int64
+    /// Changes from here on are from the cloud: those of the transaction at hand.
+    let cloudBegins: Int64
+
+    init(_ db: Database, row version: Int64, cloudBegins: Int64 = .max) {
+        (self.db, self.version, self.cloudBegins) = (db, version, cloudBegins)
+    }
+
+    /// Calls `body` for each change after another one, the newest first, until it returns false or history has no more.
+    func forEach(after base: Int64, _ body: (Link) throws -> Bool) throws {
+        var next: Int64? = version
+        while let id = next, id > base {
+            // The transaction at hand is noted when it ends.
+            let sql = """
+                SELECT c.kind, c.previous, c.before, t.origin, t.time FROM tide_changes c
+                LEFT JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
+                """
+            guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
+                let kind = HistoryChange.Kind(rawValue: try row.stored("kind", of: "tide_changes"))
+            else { return }
+            let origin: String? = row["origin"]
+            let link = Link(
+                id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue, time: row["time"],
+                before: try NotedValues(row.stored("before", of: "tide_changes"), change: id).fields)
+            guard try body(link) else { return }
+            let previous: Int64? = try row.stored("previous", of: "tide_changes")
+            // Numbers rise; a chain that goes up would have no end.
+            next = previous.flatMap { $0 < id ? $0 : nil }
+        }
+    }
+
+    /// The values as they were at an earlier version; `nil` when the record was not there yet, or history has it no more.
+    ///
+    /// - Parameter values: Those of the version at which the chain begins.
+    func values(at base: Int64, from values: [String: FieldValue], type: StoredType) throws -> [String: FieldValue]? {
+        guard base > 0 else { return nil }
+        var (values, isThere, reached) = (values, true, version == base)
+        try forEach(after: base) { link in
+            guard link.kind != .insert else {
+                isThere = false
+                return false
+            }
+            for (name, before) in link.before {
+                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+                values[name] = FieldValue(noted: before, type: field.type)
+            }
+            reached = true
+            return true
+        }
+        return isThere && reached ? values : nil
+    }
+
+    /// Names of the fields that were changed after a version; `nil` when all were.
+    func fields(after base: Int64) throws -> Set<String>? {
+        var (fields, isAll): (Set<String>, Bool) = ([], false)
+        try forEach(after: base) { link in
+            if link.kind == .insert { isAll = true }
+            fields.formUnion(link.before.map(\.0))
+            return true
+        }
+        return isAll ? nil : fields
+    }
+
+    /// When fields were edited after a version, here; and what was known of the others.
+    ///
+    /// - Parameter now: Stands for the time of the transaction at hand.
+    func editTimes(since base: Int64, known: EditTimes?, device: String, until now: Int64) throws -> EditTimes {
+        var times = known ?? EditTimes()
+        var settled: Set<String> = []
+        try forEach(after: base) { link in
+            guard !link.isFromCloud else { return true }
+            let time = EditTime(microseconds: link.time ?? now, device: device)
+            if link.kind == .insert {
+                let later = times.fields.filter { settled.contains($0.key) }
+                times = EditTimes(otherwise: time, fields: later)
+                return false
+            }
+            for (field, _) in link.before where settled.insert(field).inserted { times.fields[field] = time }
+            return true
+        }
+        return times
+    }
+}

@@ -1,0 +1,227 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// What is to be sent next: what persons edit before what came in bulk.
+    ///
+    /// - Parameter edits: How much of what persons edit; the rest goes by `bulk`.
+    package func nextExport(edits: ExportLimits, bulk: ExportLimits) throws(StoreError) -> ExportBatch {
+        try connection.locked("look for what is to be sent") { db in
+            try connection.refreshSchema(db)
+            let outbox = Outbox(db)
+            try outbox.takeIn()
+            var obsolete: [Int64] = []
+            var batch = ExportBatch()
+            for lane in Outbox.Lane.allCases {
+                var reading = try ExportReading(
+                    db, types: connection.types, device: identity.device.uuidString, lane: lane,
+                    limits: lane == .edits ? edits : bulk, now: now())
+                batch = try reading.run()
+                obsolete += batch.obsolete
+                try note(batch, db)
+                if !batch.isEmpty { break }
+            }
+            for id in obsolete { try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [id]) }
+            return (batch, .commit)
+        }
+    }
+
+    /// Notes which records wait for others, and moves those out of ranges, which are gone through once.
+    private func note(_ batch: ExportBatch, _ db: Database) throws {
+        for parked in batch.parked {
+            try Outbox(db).add(.save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
+            try LedgerEntry.note(
+                db, parked.key, version: parked.version, code: "referenceViolation",
+                reason: "waits for the record '\(parked.waitsFor)', which the cloud has refused", at: now(), nextTry: nil,
+                waitsFor: parked.waitsFor)
+        }
+        // A range all of whose records are blocked has come to its end.
+        if batch.isEmpty { try advance(batch, db) }
+    }
+
+    private func advance(_ batch: ExportBatch, _ db: Database) throws {
+        for (key, version) in batch.skipped {
+            try Outbox(db).add(.save, type: key.typeID, row: key.row, change: version, lane: .bulk)
+        }
+        for range in batch.ranges {
+            let statement = try db.cachedStatement(sql: "SELECT first_row, last_row FROM tide_outbox WHERE id = ?")
+            guard let row = try Row.fetchOne(statement, arguments: [range.outbox]) else { continue }
+            let (first, last): (Int64, Int64) = (row[0], row[1])
+            if range.next > last {
+                try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [range.outbox])
+            } else if range.next > first {
+                // One row that is left may be there for itself already.
+                try db.cachedStatement(sql: "UPDATE OR REPLACE tide_outbox SET first_row = ? WHERE id = ?")
+                    .execute(arguments: [range.next, range.outbox])
+            }
+        }
+    }
+
+    /// Notes a request before it is sent: whatever becomes of this process, its answer will be known for what it is.
+    package func begin(_ request: SentRequest) throws(StoreError) {
+        try connection.locked("note a request") { db in
+            let items = request.items.map { StoredRequestItem($0) }
+            let text = String(decoding: try JSONEncoder().encode(items), as: UTF8.self)
+            try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_requests (token, items) VALUES (?, ?)")
+                .execute(arguments: [request.token, text])
+            return ((), .commit)
+        }
+    }
+
+    /// Requests whose answers have not been noted, as they were sent. One that can't be made again is forgotten.
+    package func sentRequests() throws(StoreError) -> [SentRequest] {
+        try connection.locked("look for requests without an answer") { db in
+            try connection.refreshSchema(db)
+            var requests: [SentRequest] = []
+            for row in try Row.fetchAll(db, sql: "SELECT token, items FROM tide_requests ORDER BY token") {
+                let (token, text): (String, String) = (row[0], row[1])
+                let stored = (try? JSONDecoder().decode([StoredRequestItem].self, from: Data(text.utf8))) ?? []
+                let items = try stored.compactMap { try self.item($0, db) }
+                if !items.isEmpty, items.count == stored.count {
+                    requests.append(SentRequest(token: token, items: items))
+                } else {
+                    try db.execute(sql: "DELETE FROM tide_requests WHERE token = ?", arguments: [token])
+                }
+            }
+            return (requests, .commit)
+        }
+    }
+
+    /// A change as it was sent: of a record that was edited since, as it was then.
+    private func item(_ stored: StoredRequestItem, _ db: Database) throws -> ExportItem? {
+        guard let type = connection.types.first(where: { $0.id == stored.type }), let kind = ExportItem.Kind(rawValue: stored.kind)
+        else { return nil }
+        return ExportItem(
+            key: .init(typeID: stored.type, row: stored.row, kind: kind), type: type.name, name: stored.name,
+            version: stored.version, tag: stored.tag, values: try values(stored, type, db) ?? [:], cleared: Set(stored.cleared),
+            edited: EditTimes(stored.edited))
+    }
+
+    private func values(_ stored: StoredRequestItem, _ type: StoredType, _ db: Database) throws -> [String: FieldValue]? {
+        guard stored.kind == ExportItem.Kind.save.rawValue else { return [:] }
+        var state: [String: FieldValue]
+        var version: Int64
+        let statement = try PendingRow.statement(db, type: type, "_id = ?")
+        if let row = try Row.fetchOne(statement, arguments: [stored.row]) {
+            let pending = try PendingRow(row, type: type)
+            (state, version) = (pending.state(type), pending.version)
+        } else {
+            let sql = "SELECT id FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+            guard let change = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, stored.row]) else { return nil }
+            (state, version) = ([:], change)
+        }
+        if version != stored.version {
+            guard let then = try RecordChain(db, row: version).values(at: stored.version, from: state, type: type) else { return nil }
+            state = then
+        }
+        return state.filter { stored.fields.contains($0.key) }
+    }
+
+    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the ledger.
+    ///
+    /// - Parameters:
+    ///   - batch: What the request was made of; `nil` for one of an earlier process.
+    ///   - results: For each of its items.
+    package func settle(
+        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult]
+    ) throws(StoreError) {
+        try connection.locked("note the cloud's answer") { db in
+            try connection.refreshSchema(db)
+            let time = now()
+            let isDone = !results.contains(.undone)
+            for (item, result) in zip(request.items, results) {
+                switch (result, item.key.kind) {
+                case (.saved(let tag), _): try noteSaved(item, tag: tag, db)
+                case (.deleted, .delete): try Outbox(db).remove(.delete, type: item.key.typeID, row: item.key.row)
+                case (.deleted, .save): break
+                case (.refused(let code, let reason, let nextTry), _):
+                    if isDone { try keep(item, db) }
+                    try LedgerEntry.note(
+                        db, item.key, version: item.version, code: code, reason: reason, at: time, nextTry: nextTry,
+                        waitsFor: nil)
+                case (.undone, _): break
+                }
+            }
+            // What is undone is gathered again, where it was.
+            if let batch, isDone { try advance(batch, db) }
+            try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
+            return ((), .commit)
+        }
+    }
+
+    /// A change that is still to be sent has a row of the outbox to itself: ranges are gone through once.
+    private func keep(_ item: ExportItem, _ db: Database) throws {
+        try Outbox(db).add(
+            item.key.kind == .save ? .save : .delete, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
+    }
+
+    private func noteSaved(_ item: ExportItem, tag: String, _ db: Database) throws {
+        guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return }
+        let outbox = Outbox(db)
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for = ?").execute(arguments: [item.name])
+        // Only if nobody has learned more of the cloud's record since.
+        let confirm = try db.cachedStatement(
+            sql: """
+                UPDATE "\(type.table)" SET _tag = ?1, _base = ?2, _edited = ?3, _pending = NULL
+                WHERE _id = ?4 AND _version = ?2 AND _tag IS ?5
+                """)
+        try confirm.execute(arguments: [tag, item.version, item.edited.description, item.key.row, item.tag])
+        if db.changesCount > 0 { return try outbox.remove(.save, type: type.id, row: item.key.row) }
+        guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [item.key.row]) else {
+            // It was deleted here while it was on its way: the cloud is to hear of that, too.
+            try outbox.remove(.save, type: type.id, row: item.key.row)
+            try db.cachedStatement(
+                sql: "UPDATE tide_changes SET tag = ?, base = ? WHERE type_id = ? AND first_row = ? AND kind = 3 AND tag IS ?"
+            ).execute(arguments: [tag, item.version, type.id, item.key.row, item.tag])
+            if db.changesCount > 0 { try outbox.add(.delete, type: type.id, row: item.key.row, change: item.version) }
+            return
+        }
+        let pending = try PendingRow(row, type: type)
+        guard pending.tag == item.tag else { return }
+        // It was edited here while it was on its way.
+        let later = try RecordChain(db, row: pending.version).fields(after: item.version)
+        try db.cachedStatement(
+            sql: "UPDATE \"\(type.table)\" SET _tag = ?, _base = ?, _edited = ?, _pending = ? WHERE _id = ?"
+        ).execute(arguments: [
+            tag, item.version, item.edited.description, type.pendingMask(of: later), item.key.row,
+        ])
+        try outbox.add(.save, type: type.id, row: item.key.row, change: pending.version)
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = 1")
+            .execute(arguments: [type.id, item.key.row])
+    }
+}
+
+extension StoredType {
+    /// Of these fields, as rows have it; of all with `nil`.
+    func pendingMask(of names: Set<String>?) -> DatabaseValue {
+        guard let names else { return Int64(-1).databaseValue }
+        var mask = Data()
+        for field in fields where names.contains(field.name) {
+            while mask.count <= field.ordinal / 8 { mask.append(0) }
+            mask[field.ordinal / 8] |= 1 << (field.ordinal % 8)
+        }
+        return mask.isEmpty ? .null : mask.databaseValue
+    }
+}
+
+/// A change on its way, as `tide_requests` has it: enough to make it again.
+private struct StoredRequestItem: Codable {
+    let type: Int64
+    let row: Int64
+    let kind: Int
+    let version: Int64
+    let name: String
+    let tag: String?
+    let fields: [String]
+    let cleared: [String]
+    let edited: String
+
+    init(_ item: ExportItem) {
+        (type, row, kind) = (item.key.typeID, item.key.row, item.key.kind.rawValue)
+        (version, name, tag) = (item.version, item.name, item.tag)
+        fields = item.values.keys.sorted()
+        cleared = item.cleared.sorted()
+        edited = item.edited.description
+    }
+}

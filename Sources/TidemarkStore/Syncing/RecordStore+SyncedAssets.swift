@@ -1,0 +1,61 @@
+import Foundation
+import GRDB
+
+/// An asset of a store by the digest that clouds know it by.
+package struct SyncedAsset: Hashable, Sendable {
+    /// As the store names it.
+    package let id: String
+    /// SHA-256, 64 lower-case hexadecimal digits.
+    package let sha256: String
+    package let size: Int64
+    package let media: Int
+
+    package init(id: String, sha256: String, size: Int64, media: Int = 0) {
+        self.id = id
+        self.sha256 = sha256
+        self.size = size
+        self.media = media
+    }
+}
+
+extension RecordStore {
+    /// The digests of assets, as far as they are known.
+    package func digests(of ids: Set<String>) throws(StoreError) -> [String: String] {
+        try connection.read("look for assets") { db in
+            let select = try db.cachedStatement(sql: "SELECT sha256 FROM tide_assets WHERE id = ?")
+            var found: [String: String] = [:]
+            for id in ids { found[id] = try String.fetchOne(select, arguments: [id]) }
+            return found
+        }
+    }
+
+    /// Notes the digests of assets that the store has; one that is not there yet is there from then on, and its file has to be.
+    package func note(_ assets: [SyncedAsset]) throws(StoreError) {
+        guard !assets.isEmpty else { return }
+        try connection.locked("note the digests of assets") { db in
+            let note = try db.cachedStatement(
+                sql: """
+                    INSERT INTO tide_assets (id, size, media, sha256) VALUES (?, ?, ?, ?)
+                    ON CONFLICT (id) DO UPDATE SET sha256 = excluded.sha256
+                    """)
+            for asset in assets { try note.execute(arguments: [asset.id, asset.size, asset.media, asset.sha256]) }
+            return ((), .commit)
+        }
+    }
+
+    /// The store's names of contents, as far as it has them: by digest and size.
+    package func assets(_ digests: Set<String>) throws(StoreError) -> [String: String] {
+        try connection.read("look for assets") { db in
+            let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ? LIMIT 1")
+            var found: [String: String] = [:]
+            for digest in digests { found[digest] = try String.fetchOne(select, arguments: [digest]) }
+            return found
+        }
+    }
+
+    /// Where an asset's content lies.
+    package nonisolated func file(of asset: String) -> URL? {
+        guard AssetFiles.isIdentifier(asset) else { return nil }
+        return container.assets.appendingPathComponent("\(asset.prefix(2))/\(asset)")
+    }
+}

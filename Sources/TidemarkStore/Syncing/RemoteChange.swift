@@ -1,0 +1,66 @@
+import Foundation
+import TidemarkModel
+
+/// A change of one record that comes from the cloud, in the store's terms.
+package enum RemoteChange: Sendable {
+    case saved(RemoteRecord)
+    case deleted(name: String)
+}
+
+/// A record as the cloud has it.
+package struct RemoteRecord: Sendable {
+    package let name: String
+    package let type: String
+    package let tag: String
+    /// What of its fields a store can hold.
+    package let values: [String: FieldValue]
+    /// Whether it has fields that no store can hold.
+    package let isPartial: Bool
+    package let edited: EditTimes?
+    /// The whole record as it came, to be kept where it can't be taken in; made when it is needed.
+    package let whole: @Sendable () -> Data
+
+    package init(
+        name: String, type: String, tag: String, values: [String: FieldValue], isPartial: Bool = false, edited: EditTimes?,
+        whole: @escaping @Sendable () -> Data
+    ) {
+        self.name = name
+        self.type = type
+        self.tag = tag
+        self.values = values
+        self.isPartial = isPartial
+        self.edited = edited
+        self.whole = whole
+    }
+}
+
+/// A record from the cloud that could not be taken in, or not whole, and waits for a change of the schema or for a person.
+public struct KeptRecord: Hashable, Sendable {
+    public enum Reason: String, Sendable {
+        /// The store has no such type, or it lacks fields.
+        case schema
+        /// A record of another type has the name.
+        case name
+        /// Both sides changed it, and the merge policy is to ask.
+        case conflict
+        /// It was deleted in the cloud and edited here, and the merge policy is to ask.
+        case deletion
+    }
+
+    public let name: String
+    public let type: String
+    /// `nil` where it was deleted.
+    public let tag: String?
+    public let reason: Reason
+    /// As it came.
+    package let whole: Data
+}
+
+/// What taking in a page of changes did.
+package struct ImportOutcome: Sendable {
+    package var counts = ChangeCounts()
+    package var conflicts: [MergeConflict] = []
+    /// Records that could not be taken in, or not whole.
+    package var kept = 0
+    package var state = SyncState()
+}

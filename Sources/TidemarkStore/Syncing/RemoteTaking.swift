@@ -1,0 +1,351 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Takes in a page of changes within a transaction.
+struct RemoteTaking {
+    let transaction: StoreTransaction
+    let policy: (String) -> MergePolicy
+    let isAgain: Bool
+    private let isRefetching: Bool
+    private(set) var kept = 0
+    /// Records that nobody edited here, or that are new, by type; written together.
+    private var plain: [Int64: [RemoteRecord]] = [:]
+    /// Rows that the cloud has deleted and nobody edited here, by type.
+    private var gone: [Int64: [Int64]] = [:]
+
+    private var db: Database { transaction.db }
+
+    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool) {
+        self.transaction = transaction
+        self.policy = policy
+        self.isAgain = isAgain
+        isRefetching = (try? SyncState(transaction.db).isRefetching) ?? false
+    }
+
+    mutating func run(_ changes: [RemoteChange]) throws {
+        for change in changes {
+            switch change {
+            case .saved(let record): try take(record)
+            case .deleted(let name): try take(deletionOf: name)
+            }
+        }
+        try writePlain()
+        for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
+        gone = [:]
+        let first = transaction.nextChange
+        for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
+            try transaction.settleUniqueKeys(of: type, changes: transaction.firstChange..<first, uniquePolicy(type))
+        }
+        try send(from: first)
+    }
+
+    /// Duplicates become one whatever the policy says of conflicts: both devices find them and do the same.
+    private func uniquePolicy(_ type: StoredType) -> MergePolicy {
+        if case .error = policy(type.name) { return .latestEdit }
+        return policy(type.name)
+    }
+
+    // Records that are there
+
+    private mutating func take(_ record: RemoteRecord) throws {
+        let key = RecordKey(name: record.name)
+        guard record.isStorable, let type = transaction.type(named: record.type) else { return try keep(record, .schema) }
+        if record.isPartial || !record.values.allSatisfy({ name, value in type.schema.field(named: name)?.type == value.type }) {
+            try keep(record, .schema)
+        } else {
+            try unkeep(record.name)
+        }
+        let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
+        guard let row = try Row.fetchOne(statement, arguments: [key]) else {
+            for other in transaction.connection.types where other.id != type.id {
+                let sql = "SELECT 1 FROM \"\(other.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
+                if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [key]) ?? false { return try keep(record, .name) }
+            }
+            if let deletion = try Outbox(db).deletion(of: key) {
+                guard try isRestored(record, deletedBy: deletion, type: type) else { return }
+            }
+            plain[type.id, default: []].append(record)
+            return
+        }
+        let mine = try PendingRow(row, type: type)
+        try see(mine.id, type)
+        // It was deleted and made anew: what comes is of the one that was deleted.
+        if mine.tag == nil, let deletion = try Outbox(db).deletion(of: key) {
+            guard try isRestored(record, deletedBy: deletion, type: type) else { return }
+        }
+        guard mine.tag != record.tag || isAgain else { return }
+        if mine.isPending {
+            try rebase(mine, onto: record, type: type)
+        } else {
+            plain[type.id, default: []].append(record)
+        }
+    }
+
+    private func see(_ row: Int64, _ type: StoredType) throws {
+        guard isRefetching else { return }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [type.id, row])
+    }
+
+    /// What a type can hold of a record; fields that the record does not have are left without a value.
+    private func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
+        record.values.filter { name, value in type.schema.field(named: name)?.type == value.type }
+    }
+
+    private mutating func writePlain() throws {
+        for (typeID, records) in plain.sorted(by: { $0.key < $1.key }) {
+            guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { continue }
+            try write(records, type: type)
+        }
+        plain = [:]
+    }
+
+    /// Makes records what they are in the cloud.
+    private mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
+        let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+        let fields = type.schema.fields
+        for record in records {
+            let values = values(record, type)
+            try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
+        }
+        batch.digest(seed: transaction.connection.identity.digestSeed)
+        try transaction.write(batch, type: type, uniquePolicy: nil)
+        let confirm = try db.cachedStatement(
+            sql: """
+                UPDATE "\(type.table)" SET _tag = ?1, _base = _version, _edited = ?2, _pending = NULL
+                WHERE _key = ?3 AND _zone = \(StoreFormat.defaultZone)
+                """)
+        for record in records {
+            try confirm.execute(arguments: [record.tag, record.edited?.description, RecordKey(name: record.name)])
+        }
+        guard isRefetching else { return }
+        for record in records {
+            let sql = """
+                INSERT OR IGNORE INTO tide_seen (type_id, row)
+                SELECT ?, _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
+                """
+            try db.cachedStatement(sql: sql).execute(arguments: [type.id, RecordKey(name: record.name)])
+        }
+    }
+
+    // Records that were edited here
+
+    private func chain(_ version: Int64) -> RecordChain {
+        RecordChain(db, row: version, cloudBegins: transaction.firstChange)
+    }
+
+    private func localTimes(_ mine: PendingRow) throws -> EditTimes {
+        try chain(mine.version).editTimes(
+            since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) },
+            device: transaction.connection.identity.device.uuidString, until: transaction.time)
+    }
+
+    /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
+    private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
+        let (current, theirs) = (mine.state(type), values(record, type))
+        let ancestor = try mine.base.flatMap { try chain(mine.version).values(at: $0, from: current, type: type) }
+        let times = try localTimes(mine)
+        func clamped(_ times: EditTimes?) -> [String: EditTime] {
+            (times ?? EditTimes()).times(of: type.fields.map(\.name)).mapValues { $0.clamped(to: transaction.time) }
+        }
+        let merge = RecordMerge(
+            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) },
+            local: RecordVersion(current, times: clamped(times)), store: RecordVersion(theirs, times: clamped(record.edited)))
+        let merged: [String: FieldValue]
+        do {
+            let (values, conflicts) = try merge.run(policy(type.name))
+            merged = values ?? theirs
+            transaction.log(conflicts)
+        } catch let error as RecordMerge.Unresolved {
+            return try leave(mine, record, type, fields: error.fields)
+        }
+        try write([record], type: type)
+        try forget(mine.id, type)
+        let changed = Set(current.keys).union(theirs.keys).filter { merged[$0] != theirs[$0] }
+        guard !changed.isEmpty else { return }
+        // When the fields that stay as they are here were edited is known from here.
+        var edited = record.edited ?? EditTimes()
+        for field in changed { edited.fields[field] = times[field] }
+        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
+            edited.description, mine.id,
+        ])
+        let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+        try batch.add(name: record.name, values: type.schema.fields.filter { changed.contains($0.name) }.map { ($0, merged[$0.name]) })
+        batch.digest(seed: transaction.connection.identity.digestSeed)
+        try transaction.write(batch, type: type, uniquePolicy: nil)
+        try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
+    }
+
+    /// What was said of the row as it was is void.
+    private func forget(_ row: Int64, _ type: StoredType) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ?").execute(arguments: [type.id, row])
+    }
+
+    /// Leaves a conflict to a person.
+    private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
+        try keep(record, .conflict)
+        try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
+    }
+
+    private func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
+        try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+        try LedgerEntry.note(
+            db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
+            reason: "\(what), and the merge policy is to ask. Settle it with another policy", at: transaction.time, nextTry: nil,
+            waitsFor: nil)
+    }
+
+    // Records that were deleted here
+
+    /// Whether a record that was deleted here, and the cloud is yet to hear of that, is to be there all the same.
+    private mutating func isRestored(
+        _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
+    ) throws -> Bool {
+        guard deletion.tag != record.tag || isAgain else { return false }
+        var ancestor: [String: FieldValue]?
+        if let base = deletion.base, deletion.typeID == type.id {
+            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type)
+        }
+        let merge = RecordMerge(
+            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) }, local: nil,
+            store: RecordVersion(values(record, type), times: record.edited?.times(of: type.fields.map(\.name)) ?? [:]))
+        do {
+            let (merged, conflicts) = try merge.run(policy(type.name))
+            transaction.log(conflicts)
+            guard merged == nil else {
+                try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+                return true
+            }
+            // The next try deletes what is there by now.
+            try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
+                record.tag, deletion.change,
+            ])
+            try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = 3")
+                .execute(arguments: [deletion.typeID, deletion.row])
+        } catch is RecordMerge.Unresolved {
+            try keep(record, .conflict)
+            try LedgerEntry.note(
+                db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
+                reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
+                at: transaction.time, nextTry: nil, waitsFor: nil)
+        }
+        return false
+    }
+
+    // Deletions
+
+    private mutating func take(deletionOf name: String) throws {
+        let key = RecordKey(name: name)
+        try unkeep(name)
+        for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
+        for type in transaction.connection.types {
+            let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
+            guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+            return try take(deletionOf: PendingRow(row, type: type), type: type)
+        }
+        // Both sides have deleted it.
+        if let deletion = try Outbox(db).deletion(of: key) {
+            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+    }
+
+    private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
+        // It was made here, under a name that the cloud had once.
+        guard mine.tag != nil || mine.base != nil else { return }
+        guard mine.isPending else {
+            gone[type.id, default: []].append(mine.id)
+            return
+        }
+        let current = mine.state(type)
+        let ancestor = try mine.base.flatMap { try chain(mine.version).values(at: $0, from: current, type: type) }
+        let merge = RecordMerge(
+            type: type.name, record: mine.name, ancestor: ancestor.map { RecordVersion($0) },
+            local: RecordVersion(current, times: try localTimes(mine).times(of: type.fields.map(\.name))), store: nil)
+        do {
+            let (merged, conflicts) = try merge.run(policy(type.name))
+            transaction.log(conflicts)
+            guard merged != nil else {
+                gone[type.id, default: []].append(mine.id)
+                return
+            }
+            try makeAgain(mine, type)
+        } catch is RecordMerge.Unresolved {
+            try db.cachedStatement(
+                sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, NULL, ?, x'')"
+            ).execute(arguments: [mine.name, type.name, KeptRecord.Reason.deletion.rawValue])
+            kept += 1
+            try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
+        }
+    }
+
+    /// The cloud is to get it as a new one.
+    private func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+        let times = try localTimes(mine)
+        try db.cachedStatement(
+            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
+        ).execute(arguments: [times.description, mine.id])
+        try forget(mine.id, type)
+        try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+    }
+
+    private func delete(_ rows: [Int64], typeID: Int64) throws {
+        guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
+        // Who has no tag is nothing that the cloud would have to be told of.
+        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
+        for row in rows {
+            try clear.execute(arguments: [row])
+            try Outbox(db).remove(.save, type: typeID, row: row)
+        }
+        try transaction.delete(rows.sorted(), type: type)
+    }
+
+    /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
+    mutating func deleteUnseen() throws {
+        for type in transaction.connection.types {
+            let statement = try PendingRow.statement(
+                db, type: type,
+                "_tag IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)")
+            for row in try Row.fetchAll(statement) { try take(deletionOf: PendingRow(row, type: type), type: type) }
+        }
+        for (typeID, rows) in gone { try delete(rows, typeID: typeID) }
+        gone = [:]
+        try db.execute(sql: "DELETE FROM tide_seen")
+    }
+
+    /// What this transaction has changed from a change on is to go to the cloud.
+    private func send(from first: Int64) throws {
+        guard transaction.nextChange > first else { return }
+        for change in try StoredChange.fetchAll(db, in: first..<transaction.nextChange) {
+            let kind: Outbox.Kind = change.kind == .delete ? .delete : .save
+            for row in change.rows { try Outbox(db).add(kind, type: change.typeID, row: row, change: change.id) }
+        }
+    }
+
+    // What the store can't hold
+
+    private mutating func keep(_ record: RemoteRecord, _ reason: KeptRecord.Reason) throws {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
+            .execute(arguments: [record.name, record.type, record.tag, reason.rawValue, record.whole()])
+        kept += 1
+    }
+
+    private func unkeep(_ name: String) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?").execute(arguments: [name])
+    }
+}
+
+extension RemoteRecord {
+    /// Whether a store can hold the name and the values; what comes from a cloud may be anything.
+    fileprivate var isStorable: Bool {
+        (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+            && values.values.allSatisfy { value in
+                switch value {
+                case .double(let number): number.isFinite
+                case .bytes(let bytes): bytes.count <= RecordBatch.valueLimit
+                case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+                    text.utf8.count <= RecordBatch.valueLimit && !text.utf8.contains(0)
+                case .int64, .timestamp: true
+                }
+            }
+    }
+}

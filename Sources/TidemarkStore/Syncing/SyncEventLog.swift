@@ -1,0 +1,76 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Notes an event, or how far one has got.
+    package func note(_ event: ContainerEvent) throws(StoreError) {
+        try connection.locked("note an event") { db in
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO tide_events
+                        (identifier, type, start, end, code, reason, records, bytes, conflicts, total_records, total_bytes)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (identifier) DO UPDATE SET end = excluded.end, code = excluded.code, reason = excluded.reason,
+                        records = excluded.records, bytes = excluded.bytes, conflicts = excluded.conflicts,
+                        total_records = excluded.total_records, total_bytes = excluded.total_bytes
+                    """
+            ).execute(arguments: [
+                event.id.uuidString, event.kind.rawValue, event.start, event.end, event.failure?.code, event.failure?.reason,
+                event.records, event.bytes, event.conflicts, event.totalRecords, event.totalBytes,
+            ])
+            try db.cachedStatement(sql: "DELETE FROM tide_events WHERE id <= (SELECT max(id) FROM tide_events) - ?")
+                .execute(arguments: [Self.eventLimit])
+            return ((), .commit)
+        }
+    }
+
+    /// Events of a process that is no more have no end of their own.
+    package func closeEvents() throws(StoreError) {
+        try connection.locked("close events") { db in
+            try db.execute(
+                sql: "UPDATE tide_events SET end = ?, code = ?, reason = 'the process ended before it was done' WHERE end IS NULL",
+                arguments: [now(), SyncErrorCode.other])
+            return ((), .commit)
+        }
+    }
+
+    /// So many are kept.
+    private static let eventLimit = 10_000
+}
+
+/// An event, and its number in the log.
+public struct LoggedEvent: Hashable, Sendable {
+    public let number: Int64
+    public let event: ContainerEvent
+}
+
+extension StoreReader {
+    /// What the synchronisation has done, oldest first.
+    ///
+    /// - Parameters:
+    ///   - number: Only what was logged after that event.
+    ///   - limit: The last so many.
+    public func events(after number: Int64 = 0, limit: Int = 100) throws(StoreError) -> [LoggedEvent] {
+        try read("read the log of events") { db in
+            let store = try schema.identity(db, path: container.store(scope).path).history
+            let sql = "SELECT * FROM tide_events WHERE id > ? ORDER BY id DESC LIMIT ?"
+            return try Row.fetchAll(db, sql: sql, arguments: [number, limit]).reversed().map { row in
+                let table = "tide_events"
+                let (id, kind): (String, Int) = (try row.stored("identifier", of: table), try row.stored("type", of: table))
+                guard let id = UUID(uuidString: id), let kind = ContainerEvent.Kind(rawValue: kind) else {
+                    throw StoreError(.corrupt, "tide_events has a row whose identifier or type cannot be one")
+                }
+                var event = ContainerEvent(id: id, store: store, kind: kind, start: try row.stored("start", of: table))
+                event.end = row["end"]
+                event.failure = (row["code"] as Int?).map { .init(code: $0, reason: row["reason"] ?? "") }
+                event.records = try row.stored("records", of: table)
+                event.bytes = try row.stored("bytes", of: table)
+                event.conflicts = try row.stored("conflicts", of: table)
+                event.totalRecords = row["total_records"]
+                event.totalBytes = row["total_bytes"]
+                return LoggedEvent(number: try row.stored("id", of: table), event: event)
+            }
+        }
+    }
+}

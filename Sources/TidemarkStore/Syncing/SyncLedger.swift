@@ -1,0 +1,188 @@
+import GRDB
+import TidemarkModel
+
+/// Why a change has not reached the cloud.
+public struct LedgerEntry: Hashable, Sendable {
+    public enum Kind: Int, Sendable { case save = 1, delete = 3 }
+
+    public let type: String
+    public let record: String
+    public let kind: Kind
+    /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` where history has it no more.
+    public let pendingSince: Int64?
+    /// How often the cloud has refused it.
+    public let attempts: Int
+    /// What the cloud said last: the code and its reason.
+    public let code: String?
+    public let reason: String?
+    public let lastTry: Int64?
+    /// `nil`: when the record is changed, or what it waits for has come; or, without an error, as soon as its turn comes.
+    public let nextTry: Int64?
+    /// The name of the record that has to reach the cloud first.
+    public let waitsFor: String?
+
+    static func note(
+        _ db: Database, _ key: ExportItem.Key, version: Int64, code: String, reason: String, at time: Int64, nextTry: Int64?,
+        waitsFor: String?
+    ) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_ledger (type_id, row, kind, version, attempts, code, reason, time, next_try, waits_for)
+                VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+                ON CONFLICT (type_id, row, kind) DO UPDATE SET version = excluded.version, attempts = attempts + 1, code = excluded.code,
+                    reason = excluded.reason, time = excluded.time, next_try = excluded.next_try, waits_for = excluded.waits_for
+                """
+        ).execute(arguments: [key.typeID, key.row, key.kind.rawValue, version, code, reason, time, nextTry, waitsFor])
+    }
+}
+
+/// How much is yet to be sent, and why.
+public struct OutboxSummary: Hashable, Sendable {
+    /// Changes that wait to be sent, blocked ones among them.
+    public var pending = 0
+    /// Of these, those that the cloud has refused, or that wait for one which it has.
+    public var blocked = 0
+    /// The earliest time at which a blocked one is tried again.
+    public var nextTry: Int64?
+
+    public init() {}
+
+    init(_ db: Database, types: [StoredType]) throws {
+        for row in try Row.fetchAll(
+            db, sql: "SELECT type_id, kind, first_row, last_row FROM tide_outbox ORDER BY type_id, kind, first_row")
+        {
+            let (typeID, kind, first, last): (Int64, Int, Int64, Int64) = (row[0], row[1], row[2], row[3])
+            guard let type = types.first(where: { $0.id == typeID }) else { continue }
+            if kind == Outbox.Kind.delete.rawValue {
+                pending += 1
+            } else {
+                let sql = """
+                    SELECT count(*) FROM "\(type.table)" r WHERE _id BETWEEN ?1 AND ?2 AND _pending IS NOT NULL AND NOT EXISTS (
+                        SELECT 1 FROM tide_outbox o WHERE ?1 < ?2 AND o.type_id = ?3 AND o.kind = 1 AND o.first_row = r._id AND o.last_row = r._id)
+                    """
+                pending += try Int.fetchOne(db.cachedStatement(sql: sql), arguments: [first, last, typeID]) ?? 0
+            }
+        }
+        let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_ledger")
+        blocked = row?[0] ?? 0
+        nextTry = row?[1]
+    }
+}
+
+extension RecordStore {
+    /// How much is to be sent.
+    ///
+    /// - Complexity: A look at each row that waits.
+    package func outbox() throws(StoreError) -> OutboxSummary {
+        try connection.locked("look into the outbox") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).takeIn()
+            return (try OutboxSummary(db, types: connection.types), .commit)
+        }
+    }
+
+    /// Whether anything may be sent now.
+    package func hasExports() throws(StoreError) -> Bool {
+        try connection.read("look into the outbox") { db in
+            let sql = """
+                SELECT EXISTS (SELECT 1 FROM tide_outbox) OR coalesce((SELECT max(id) FROM tide_changes), 0) >
+                    coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
+                """
+            return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
+        }
+    }
+}
+
+extension StoreReader {
+    /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
+    ///
+    /// - Parameter record: One record, whatever its type.
+    public func ledger(record: String? = nil, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
+        try read("read the ledger") { db in
+            var entries: [LedgerEntry] = []
+            let types = try StoredType.fetchAll(db)
+            for type in types where entries.count < limit {
+                let key = record.map { RecordKey(name: $0) }
+                let sql = """
+                    SELECT r._id, r._key, r._version, r._base, l.* FROM "\(type.table)" r
+                    LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
+                    WHERE r._pending IS NOT NULL AND (?2 IS NULL OR r._key = ?2)
+                    \(record == nil ? "ORDER BY l.row IS NULL, r._id" : "") LIMIT ?3
+                    """
+                for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, key, limit - entries.count]) {
+                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
+                    entries.append(try LedgerEntry(row, db, type: type.name, record: name, kind: .save, version: row[2], base: row[3]))
+                }
+                // What was deleted, and the cloud knows of.
+                let deletions = """
+                    SELECT c.first_row, c.key, c.id, c.id - 1, l.* FROM tide_changes c
+                    LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
+                    JOIN tide_transactions t ON t.id = c.transaction_id
+                    WHERE c.kind = 3 AND c.type_id = ?1 AND c.tag IS NOT NULL AND (?2 IS NULL OR c.key = ?2) AND (
+                        EXISTS (SELECT 1 FROM tide_outbox o
+                            WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
+                        OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud')
+                    LIMIT ?3
+                    """
+                for row in try Row.fetchAll(db, sql: deletions, arguments: [type.id, key, limit - entries.count]) {
+                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
+                    entries.append(
+                        try LedgerEntry(row, db, type: type.name, record: name, kind: .delete, version: row[2], base: row[3]))
+                }
+            }
+            return entries
+        }
+    }
+
+    /// How much is yet to be sent, as far as it is known without looking into history.
+    public func outbox() throws(StoreError) -> OutboxSummary {
+        try read("look into the outbox") { db in
+            let types = try StoredType.fetchAll(db)
+            var summary = OutboxSummary()
+            for type in types {
+                summary.pending += try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _pending IS NOT NULL") ?? 0
+            }
+            let sql = """
+                SELECT count(*) FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
+                WHERE c.kind = 3 AND c.tag IS NOT NULL AND (
+                    EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
+                    OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud')
+                """
+            summary.pending += try Int.fetchOne(db, sql: sql) ?? 0
+            let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_ledger")
+            summary.blocked = row?[0] ?? 0
+            summary.nextTry = row?[1]
+            return summary
+        }
+    }
+}
+
+extension LedgerEntry {
+    fileprivate init(
+        _ row: Row, _ db: Database, type: String, record: String, kind: Kind, version: Int64, base: Int64?
+    ) throws {
+        self.init(
+            type: type, record: record, kind: kind, pendingSince: try Self.since(db, version: version, base: base ?? 0),
+            attempts: row["attempts"] ?? 0, code: row["code"], reason: row["reason"], lastTry: row["time"],
+            nextTry: row["next_try"], waitsFor: row["waits_for"])
+    }
+
+    /// The time of the first change after the one that the cloud has.
+    private static func since(_ db: Database, version: Int64, base: Int64) throws -> Int64? {
+        var time: Int64?
+        try RecordChain(db, row: version).forEach(after: base) { link in
+            time = link.time
+            return true
+        }
+        return time
+    }
+}
+
+extension RecordStore {
+    /// Bytes of assets that no cloud is known to have, and of rows that are to be sent; more rather than less.
+    package func pendingBytes() throws(StoreError) -> Int64 {
+        try connection.read("measure what is to be sent") { db in
+            try Int64.fetchOne(db, sql: "SELECT coalesce(sum(size), 0) FROM tide_assets WHERE sha256 IS NULL") ?? 0
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Brings assets up and down, piece by piece; what was interrupted goes on where it was.
+///
+/// Its work runs on a thread of its own: reading, hashing and making durable take their time.
+actor AssetTransfer {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.assets")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let store: RecordStore
+    private let database: any CloudDatabase
+    /// Half-fetched assets lie here, by their digests.
+    private let folder: URL
+    private var intake: (store: BlobStore, workers: IntakeWorkers)?
+
+    init(store: RecordStore, database: any CloudDatabase) {
+        self.store = store
+        self.database = database
+        folder = store.container.url.appendingPathComponent("downloads", isDirectory: true)
+    }
+
+    // Up
+
+    /// Uploads what the cloud does not have of the assets that changes name.
+    ///
+    /// - Parameter progress: Called with bytes that have gone up.
+    /// - Returns: The cloud's names of them. One whose file is missing is not among them.
+    func upload(
+        _ items: [ExportItem], zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+    ) async throws -> [String: CloudAsset] {
+        let ids = Set(items.flatMap { $0.values.values.flatMap(ValueMapping.assets) })
+        guard !ids.isEmpty else { return [:] }
+        let known = try await store.digests(of: ids)
+        var (assets, new): ([String: CloudAsset], [SyncedAsset]) = ([:], [])
+        for id in ids.sorted() {
+            guard let file = store.file(of: id) else { continue }
+            if let digest = known[id], let size = Self.size(of: file) {
+                assets[id] = CloudAsset(digest: digest, size: size)
+            } else if let asset = try? Self.digest(of: file) {
+                assets[id] = asset
+                new.append(SyncedAsset(id: id, sha256: asset.digest, size: asset.size))
+            }
+        }
+        try await store.note(new)
+        let all = Array(Set(assets.values)).sorted { $0.digest < $1.digest }
+        let files = Dictionary(assets.map { ($1, $0) }, uniquingKeysWith: { one, _ in one })
+        for start in stride(from: 0, to: all.count, by: max(1, limits.operationsPerRequest)) {
+            let some = Array(all[start..<min(all.count, start + limits.operationsPerRequest)])
+            let missing = try await database.missingAssets(some, in: zone)
+            for asset in some {
+                guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
+                try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
+            }
+        }
+        return assets
+    }
+
+    private func upload(
+        _ file: URL, as asset: CloudAsset, from offset: Int64, zone: CloudZoneID, limits: CloudLimits,
+        progress: @Sendable (Int64) async -> Void
+    ) async throws {
+        guard asset.size <= limits.bytesPerAsset else {
+            throw CloudError(
+                .limitExceeded, "the asset has \(asset.size) bytes, and \(limits.bytesPerAsset) is the most that the cloud takes")
+        }
+        let handle = try FileHandle(forReadingFrom: file)
+        defer { try? handle.close() }
+        var there = offset
+        repeat {
+            try handle.seek(toOffset: UInt64(there))
+            let piece = try handle.read(upToCount: max(1, limits.bytesPerAssetPiece)) ?? Data()
+            guard !piece.isEmpty || asset.size == 0 else {
+                throw CloudError(.assetNotAvailable, "the asset \(file.lastPathComponent) is shorter than it says")
+            }
+            there = try await database.upload(piece, of: asset, at: there, in: zone)
+            await progress(Int64(piece.count))
+        } while there < asset.size
+    }
+
+    private static func size(of file: URL) -> Int64? {
+        var status = stat()
+        return stat(file.path, &status) == 0 ? Int64(status.st_size) : nil
+    }
+
+    private static func digest(of file: URL) throws -> CloudAsset {
+        let handle = try FileHandle(forReadingFrom: file)
+        defer { try? handle.close() }
+        var digest = AssetDigest()
+        while let data = try handle.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
+        return digest.finish()
+    }
+
+    // Down
+
+    /// Fetches what the store does not have of some assets.
+    ///
+    /// - Parameter progress: Called with bytes that have come.
+    /// - Returns: The store's names of them, by digest.
+    func download(
+        _ assets: Set<CloudAsset>, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+    ) async throws -> [String: String] {
+        guard !assets.isEmpty else { return [:] }
+        var known = try await store.assets(Set(assets.map(\.digest)))
+        let missing = assets.filter { known[$0.digest] == nil }.sorted { $0.digest < $1.digest }
+        guard !missing.isEmpty else { return known }
+        var fetched: [(asset: CloudAsset, file: URL)] = []
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        for asset in missing {
+            do {
+                fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
+            } catch let error as CloudError where error.code == .assetNotAvailable {
+                // The record that names it has changed meanwhile, and comes again; until then it is kept as it is.
+                continue
+            }
+        }
+        for (digest, id) in try await takeIn(fetched) { known[digest] = id }
+        return known
+    }
+
+    private func fetch(
+        _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+    ) async throws -> URL {
+        guard asset.digest.utf8.count == 64, asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        else { throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        let file = folder.appendingPathComponent(asset.digest)
+        for isAgain in [false, true] {
+            let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (isAgain ? O_TRUNC : 0), 0o600)
+            guard descriptor >= 0 else {
+                throw StoreError(.io, "cannot open \(file.path): \(String(cString: strerror(errno)))")
+            }
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            var there = Int64(try handle.seekToEnd())
+            while there < asset.size {
+                let piece = try await database.download(
+                    asset, in: zone, from: there, count: min(limits.bytesPerAssetPiece, Int(asset.size - there)))
+                guard !piece.isEmpty else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends before its size") }
+                try handle.write(contentsOf: piece)
+                there += Int64(piece.count)
+                await progress(Int64(piece.count))
+            }
+            if try Self.digest(of: file) == asset { return file }
+        }
+        unlink(file.path)
+        throw CloudError(.assetNotAvailable, "what came is not the content of the digest \(asset.digest)")
+    }
+
+    /// Takes files in; then they are the store's.
+    private func takeIn(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
+        guard !files.isEmpty else { return [:] }
+        if intake == nil {
+            let blobs = try BlobStore(container: store.container)
+            intake = (blobs, try IntakeWorkers(store: blobs, root: folder, count: 1))
+        }
+        guard let intake else { return [:] }
+        var noted: [SyncedAsset] = []
+        for (asset, file) in files {
+            let blob = try intake.workers.takeIn(file: file.lastPathComponent)
+            noted.append(SyncedAsset(id: blob.id, sha256: asset.digest, size: blob.size, media: blob.media))
+        }
+        try intake.store.sync()
+        try await store.note(noted)
+        for (_, file) in files { unlink(file.path) }
+        return Dictionary(noted.map { ($0.sha256, $0.id) }, uniquingKeysWith: { one, _ in one })
+    }
+
+    /// Lets go of the container's assets.
+    func close() {
+        intake?.store.close()
+        intake = nil
+        // Empty once nothing is on its way.
+        rmdir(folder.path)
+    }
+}

@@ -1,0 +1,27 @@
+import TidemarkModel
+
+/// When something that has failed is tried again: later each time, and not by all at once.
+struct Backoff: Hashable, Sendable {
+    private(set) var failures = 0
+    /// Microseconds since 1970 UTC.
+    private(set) var notBefore: Int64 = .min
+
+    static let first: Int64 = 1_000_000
+    static let longest: Int64 = 5 * 60 * 1_000_000
+
+    /// - Parameters:
+    ///   - told: How long the cloud says to wait.
+    ///   - random: From 0 up to 1.
+    mutating func fail(at now: Int64, told: Duration?, random: Double) {
+        let step = min(Self.longest, Self.first << min(failures, 30))
+        failures += 1
+        // Between half of the step and all of it.
+        let own = step / 2 + Int64(Double(step / 2) * random)
+        let asked = told.map { Int64($0 / .microseconds(1)) } ?? 0
+        notBefore = now + max(asked, told == nil ? own : 0)
+    }
+
+    mutating func succeed() { self = Backoff() }
+
+    func allows(_ now: Int64) -> Bool { notBefore <= now }
+}

@@ -1,0 +1,80 @@
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Settles what both sides have changed, and has the store take in what the cloud has.
+actor ConflictResolver {
+    private let store: RecordStore
+    private let assets: AssetTransfer
+    private let author: String
+    private let policy: @Sendable (String) -> MergePolicy
+    private let mapping: RecordMapping
+    private let isProduction: Bool
+
+    init(
+        store: RecordStore, assets: AssetTransfer, mapping: RecordMapping, author: String,
+        policy: @escaping @Sendable (String) -> MergePolicy
+    ) {
+        self.store = store
+        self.assets = assets
+        self.mapping = mapping
+        self.author = author
+        self.policy = policy
+        isProduction = store.container.description.environment == .production
+    }
+
+    /// Takes in changes from the cloud; see `RecordStore.take`.
+    ///
+    /// - Parameters:
+    ///   - other: Another policy than the one that was given.
+    ///   - progress: Called with bytes of assets that have come.
+    func take(
+        _ changes: [ZoneChanges.Change], limits: CloudLimits, isAgain: Bool = false, policy other: MergePolicy? = nil,
+        progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
+    ) async throws -> ImportOutcome {
+        let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
+        let names = try await assets.download(RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
+        let remote = changes.map { change -> RemoteChange in
+            switch change {
+            case .saved(let record): .saved(mapping.remote(record, assets: names))
+            case .deleted(let deletion): .deleted(name: deletion.id.recordName)
+            }
+        }
+        var policy = policy
+        if let other { policy = { _ in other } }
+        let canGrow: Bool
+        if isProduction { canGrow = try await store.syncState().isDeploying } else { canGrow = true }
+        return try await store.take(
+            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isAgain: isAgain, author: author, policy: policy,
+            state: change)
+    }
+
+    /// Looks again at what was kept, after the schema has changed.
+    func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
+        let generation = try await store.schemaGeneration()
+        guard try await store.syncState().keptGeneration != generation else { return nil }
+        let kept = try await store.kept([.schema, .name])
+        guard !kept.isEmpty else {
+            try await store.updateSyncState { $0.keptGeneration = generation }
+            return nil
+        }
+        let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
+        return try await take(changes, limits: limits, isAgain: true, state: { $0.keptGeneration = generation })
+    }
+
+    /// Settles conflicts that were left to a person.
+    ///
+    /// - Parameter record: One of them; `nil` for all.
+    /// - Returns: What was settled.
+    func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [KeptRecord] {
+        let kept = try await store.kept([.conflict, .deletion]).filter { record == nil || $0.name == record }
+        let changes = try kept.map { kept -> ZoneChanges.Change in
+            guard kept.reason == .conflict else {
+                return .deleted(.init(id: CloudRecordID(kept.name, in: mapping.zone), type: kept.type))
+            }
+            return .saved(try mapping.record(kept))
+        }
+        if !changes.isEmpty { _ = try await take(changes, limits: limits, isAgain: true, policy: policy) }
+        return kept
+    }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Sends what was changed here to the cloud: one batch after the other, and each so that nobody can be in doubt whether it arrived.
+actor ExportScheduler {
+    private let store: RecordStore
+    private let database: any CloudDatabase
+    private let assets: AssetTransfer
+    private let resolver: ConflictResolver
+    private let mapping: RecordMapping
+    private let environment: SyncEnvironment
+    /// Of what a request may have; halved when the cloud says that it is too much, until it has taken one.
+    private var share = 1.0
+    /// A request that may have arrived or not.
+    private var outstanding: (request: SentRequest, batch: ExportBatch?)?
+    /// Requests of an earlier process have been looked for.
+    private var hasLooked = false
+
+    init(
+        store: RecordStore, database: any CloudDatabase, assets: AssetTransfer, resolver: ConflictResolver, mapping: RecordMapping,
+        environment: SyncEnvironment
+    ) {
+        self.store = store
+        self.database = database
+        self.assets = assets
+        self.resolver = resolver
+        self.mapping = mapping
+        self.environment = environment
+    }
+
+    /// What one step has come to.
+    struct Outcome: Sendable {
+        /// There was something to send.
+        var didWork = false
+        /// Records that the cloud has now.
+        var sent = 0
+        var conflicts = 0
+        /// Why the whole of it did not work.
+        var error: CloudError?
+        /// The request may have arrived or not.
+        var isOutstanding = false
+    }
+
+    /// Bytes of assets that go up before their records do, in one batch: so long a person's edit waits at the most.
+    private static let assetBytes: Int64 = 16_000_000
+    /// How long a record waits that was refused for a reason that may pass.
+    private static let pause: Int64 = 60_000_000
+    /// And where a person has to do something.
+    private static let longPause: Int64 = 600_000_000
+
+    var isOutstanding: Bool { outstanding != nil }
+
+    /// Sends a batch, or asks again what became of the last.
+    func step(limits: CloudLimits, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
+        if !hasLooked {
+            for request in try await store.sentRequests() { outstanding = (request, nil) }
+            hasLooked = true
+        }
+        if let outstanding { return try await send(outstanding.request, of: outstanding.batch, limits: limits, progress: progress) }
+        func limit(_ count: Int) -> ExportLimits {
+            ExportLimits(
+                items: max(1, Int(Double(min(count, limits.operationsPerRequest)) * share)),
+                // Names of fields, and what tells when they were edited, come on top.
+                bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
+        }
+        let batch = try await store.nextExport(edits: limit(.max), bulk: limit(.max))
+        guard !batch.isEmpty else { return Outcome() }
+        let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
+        return try await send(request, of: batch, limits: limits, progress: progress)
+    }
+
+    private func send(
+        _ request: SentRequest, of batch: ExportBatch?, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+    ) async throws -> Outcome {
+        let wasOutstanding = outstanding != nil
+        var outcome = Outcome(didWork: true)
+        do throws(CloudError) {
+            let operations = try await operations(request, limits: limits, progress: progress, wasOutstanding: wasOutstanding)
+            if let refused = operations.refused {
+                try await stored { try await self.store.settle(request, of: batch, results: refused) }
+                return outcome
+            }
+            if !wasOutstanding { try await stored { try await self.store.begin(request) } }
+            outstanding = (request, batch)
+            let outcomes = try await database.modify(
+                ModifyRecordsRequest(
+                    zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
+            outstanding = nil
+            let (settled, conflicts) = try await settle(request, of: batch, outcomes, limits: limits)
+            outcome.sent = settled
+            outcome.conflicts = conflicts
+            if settled > 0 { share = min(1, share * 2) }
+        } catch {
+            outcome.error = error
+            switch ErrorReaction(error.code) {
+            case .resend where outstanding != nil:
+                outcome.isOutstanding = true
+            case .halve where request.items.count > 1:
+                share = max(share / 2, 0.001)
+                try await abandon(request)
+                outcome.error = nil
+            case .halve:
+                // One record that is too much by itself.
+                try await refuse(request, of: batch, error, nextTry: nil)
+                outcome.error = nil
+            case .ask:
+                try await refuse(request, of: batch, error, nextTry: environment.now() + Self.longPause)
+            case .report where error.code != .internalError:
+                try await split(request, of: batch, error)
+                outcome.error = request.items.count > 1 ? nil : error
+            default:
+                try await abandon(request)
+            }
+        }
+        return outcome
+    }
+
+    private struct Operations {
+        var all: [RecordOperation] = []
+        /// Where some could not be made: what is to be noted, instead of sending.
+        var refused: [ExportResult]?
+    }
+
+    private func operations(
+        _ request: SentRequest, limits: CloudLimits, progress: @Sendable (Int64) async -> Void, wasOutstanding: Bool
+    ) async throws(CloudError) -> Operations {
+        var names: [String: CloudAsset] = [:]
+        do {
+            names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
+        } catch {
+            throw CloudError(transfer: error)
+        }
+        var made = Operations()
+        var results: [ExportResult] = []
+        for item in request.items {
+            do throws(CloudError) {
+                made.all.append(try mapping.operation(item, assets: names))
+                results.append(.undone)
+            } catch {
+                results.append(.refused(code: error.code.rawValue, reason: error.reason, nextTry: nil))
+            }
+        }
+        if made.all.count < request.items.count { made.refused = results }
+        return made
+    }
+
+    private func settle(
+        _ request: SentRequest, of batch: ExportBatch?, _ outcomes: [RecordOutcome], limits: CloudLimits
+    ) async throws(CloudError) -> (sent: Int, conflicts: Int) {
+        var results: [ExportResult] = []
+        var changed: [ZoneChanges.Change] = []
+        var sent = 0
+        for (item, outcome) in zip(request.items, outcomes) {
+            switch outcome {
+            case .saved(let record):
+                results.append(.saved(tag: record.changeTag ?? ""))
+                sent += 1
+            case .deleted:
+                results.append(.deleted)
+                sent += 1
+            case .failed(let error):
+                results.append(result(error, item, &changed))
+            }
+        }
+        try await stored { try await self.store.settle(request, of: batch, results: results) }
+        var conflicts = 0
+        if !changed.isEmpty {
+            do {
+                conflicts = try await resolver.take(changed, limits: limits).conflicts.count
+            } catch {
+                throw CloudError(transfer: error)
+            }
+        }
+        return (sent, conflicts)
+    }
+
+    private func result(
+        _ error: CloudError, _ item: ExportItem, _ changed: inout [ZoneChanges.Change]
+    ) -> ExportResult {
+        switch ErrorReaction(error.code) {
+        case .merge:
+            if let record = error.serverRecord {
+                changed.append(.saved(record))
+            } else if item.key.kind == .delete {
+                // It is gone already.
+                return .deleted
+            } else {
+                changed.append(.deleted(.init(id: CloudRecordID(item.name, in: mapping.zone), type: item.type)))
+            }
+            return .undone
+        case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
+        case .park:
+            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
+        case .ask:
+            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)
+        case .halve, .report: return .refused(code: error.code.rawValue, reason: error.reason, nextTry: nil)
+        }
+    }
+
+    /// The cloud has not done it: it is gathered anew.
+    private func abandon(_ request: SentRequest) async throws {
+        outstanding = nil
+        try await store.settle(request, of: nil, results: request.items.map { _ in .undone })
+    }
+
+    private func refuse(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError, nextTry: Int64?) async throws {
+        outstanding = nil
+        try await store.settle(
+            request, of: batch,
+            results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) })
+    }
+
+    /// The request as a whole was refused, and nobody says because of which record: the next ones are smaller.
+    private func split(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError) async throws {
+        guard request.items.count > 1 else { return try await refuse(request, of: batch, error, nextTry: nil) }
+        share = max(share / 2, 0.001)
+        try await abandon(request)
+    }
+
+    private func stored(_ body: () async throws -> Void) async throws(CloudError) {
+        do {
+            try await body()
+        } catch {
+            throw CloudError(transfer: error)
+        }
+    }
+}
+
+extension CloudError {
+    /// What has gone wrong on the way; a failure of the store's is none of the cloud's, and ends the synchronisation.
+    init(transfer error: any Error) {
+        switch error {
+        case let error as CloudError: self = error
+        case let error as StoreError: self.init(.storeFailure, error.message)
+        default: self.init(.storeFailure, "\(error)")
+        }
+    }
+}
+
+extension CloudError.Code {
+    /// The store on this side has failed; never said by a cloud.
+    static let storeFailure = CloudError.Code(rawValue: "storeFailure")
+}

@@ -1,0 +1,460 @@
+import Foundation
+import Logging
+import Metrics
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// How a container is synchronised.
+public struct SyncConfiguration: Sendable {
+    /// The zone of the private database that its records are in.
+    public var zoneName = "TidemarkZone"
+    /// The merge policy of a type.
+    public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
+    /// Whether it may be synchronised at all: see ``AccountState``.
+    public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
+    /// What becomes of records that are here when an account comes to them.
+    public var signIn: SignInChoice = .merge
+    /// What becomes of an account's records when another one comes.
+    public var signOut: SignOutChoice = .quarantine
+    /// The name that history gives the transactions.
+    public var author = "cloud"
+
+    public init() {}
+}
+
+/// What a synchronisation has come to.
+public struct SyncReport: Hashable, Sendable {
+    /// Records that were taken in, and sent.
+    public var imported = 0
+    public var exported = 0
+    public var conflicts = 0
+    /// What is still to be sent, and why.
+    public var outbox = OutboxSummary()
+    /// Records from the cloud that could not be taken in, or not whole.
+    public var kept = 0
+    /// Why it did not come to its end; `nil` when it did.
+    public var failure: ContainerEvent.Failure?
+
+    public init() {}
+
+    /// Whether both sides have all that the other has.
+    public var isComplete: Bool { failure == nil && outbox.pending == 0 }
+}
+
+/// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.
+///
+/// ```swift
+/// let engine = try SyncEngine(container: container, database: cloud)
+/// let report = try await engine.sync()          // once
+/// try await engine.run()                        // and from then on, as things change
+/// ```
+///
+/// One process at a time synchronises a store; a second one gets error 134410. What was interrupted goes on the next time.
+public actor SyncEngine {
+    private let store: RecordStore
+    private let database: any CloudDatabase
+    private let environment: SyncEnvironment
+    private let configuration: SyncConfiguration
+    private let lock: StoreLock
+    private let doorbell: Doorbell
+    private let assets: AssetTransfer
+    private let resolver: ConflictResolver
+    private let exports: ExportScheduler
+    private let imports: ImportScheduler
+    private let accounts: AccountMonitor
+    private let log: Logger
+    private var machine = SyncMachine()
+    private var limits = CloudLimits()
+    private var report = SyncReport()
+    private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
+    private var noted: Int64 = .min
+    private let stream: AsyncStream<ContainerEvent>
+    private let told: AsyncStream<ContainerEvent>.Continuation
+    private let wakes: AsyncStream<Wake>
+    private let wake: AsyncStream<Wake>.Continuation
+
+    /// Why it looks again.
+    private enum Wake: Sendable { case store, cloud, time }
+
+    /// Opens a container's store for synchronisation.
+    ///
+    /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises it; ``StoreError``.
+    public init(
+        container: ContainerDirectory, scope: DatabaseScope = .private, database: any CloudDatabase,
+        configuration: SyncConfiguration = SyncConfiguration(), environment: SyncEnvironment = .system,
+        log: Logger = Logger(label: "tidemark.sync")
+    ) throws {
+        let lock = try StoreLock(at: container.url.appendingPathComponent("sync-lock"))
+        guard try lock.acquireIfFree() else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)")
+        }
+        self.lock = consume lock
+        doorbell = try Doorbell(container: container, role: .sync)
+        store = try RecordStore(container: container, scope: scope, doorbell: doorbell, now: environment.now)
+        self.database = database
+        self.environment = environment
+        self.configuration = configuration
+        self.log = log
+        let zone = CloudZoneID(configuration.zoneName)
+        let mapping = RecordMapping(zone: zone)
+        assets = AssetTransfer(store: store, database: database)
+        resolver = ConflictResolver(
+            store: store, assets: assets, mapping: mapping, author: configuration.author, policy: configuration.mergePolicy)
+        exports = ExportScheduler(
+            store: store, database: database, assets: assets, resolver: resolver, mapping: mapping, environment: environment)
+        imports = ImportScheduler(store: store, database: database, resolver: resolver, zone: zone)
+        accounts = AccountMonitor(
+            store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
+            signOut: configuration.signOut, now: environment.now)
+        (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
+        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(10))
+    }
+
+    /// What it does, as it does it. For one listener.
+    public nonisolated var events: AsyncStream<ContainerEvent> { stream }
+
+    // Running
+
+    /// Fetches and sends until there is nothing left to do now.
+    ///
+    /// - Parameter patience: How long it waits for a cloud that does not answer.
+    public func sync(patience: Duration = .seconds(10)) async throws -> SyncReport {
+        try await begin()
+        let limit = environment.now() + Int64(patience / .microseconds(1))
+        while true {
+            switch machine.next(at: environment.now()) {
+            case .wait(let until):
+                guard let until, until <= limit, !machine.isIdle else { return try await finish() }
+                try await environment.sleep(.microseconds(max(1, until - environment.now())))
+            case .halt: return try await finish()
+            case let step: try await perform(step)
+            }
+            try Task.checkCancellation()
+        }
+    }
+
+    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud.
+    public func run() async throws {
+        try await begin()
+        let listener = try DoorbellListener(container: store.container, ignoring: doorbell) { [wake] in wake.yield(.store) }
+        defer { listener.close() }
+        // What came while nobody listened.
+        wake.yield(.store)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [self] in try await listenToCloud() }
+            group.addTask { [self] in try await loop() }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+        _ = try await finish()
+    }
+
+    private func loop() async throws {
+        var wakes = wakes.makeAsyncIterator()
+        while !Task.isCancelled {
+            switch machine.next(at: environment.now()) {
+            case .wait(let until):
+                try await endEvents()
+                let timer = until.map { until in
+                    Task { [environment, wake] in
+                        try await environment.sleep(.microseconds(max(1, until - environment.now())))
+                        wake.yield(.time)
+                    }
+                }
+                let woken = await wakes.next(isolation: self)
+                timer?.cancel()
+                note(woken)
+            case .halt:
+                try await endEvents()
+                // Somebody may do something about it.
+                let timer = Task { [environment, wake] in
+                    try await environment.sleep(.seconds(30))
+                    wake.yield(.time)
+                }
+                _ = await wakes.next(isolation: self)
+                timer.cancel()
+                machine.begin()
+            case let step: try await perform(step)
+            }
+        }
+    }
+
+    private func note(_ wake: Wake?) {
+        switch wake {
+        case .store: machine.wantExport()
+        case .cloud: machine.wantImport()
+        case .time, nil: break
+        }
+    }
+
+    private func listenToCloud() async throws {
+        while !Task.isCancelled {
+            do {
+                for await _ in try await database.notifications() { wake.yield(.cloud) }
+            } catch {
+                log.debug("no notifications", metadata: ["error": "\(error)"])
+            }
+            try await environment.sleep(.seconds(30))
+            wake.yield(.cloud)
+        }
+    }
+
+    private func begin() async throws {
+        machine.begin()
+        report = SyncReport()
+        try await store.closeEvents()
+    }
+
+    private func finish() async throws -> SyncReport {
+        try await endEvents()
+        await assets.close()
+        report.outbox = try await store.outbox()
+        report.kept = try await store.kept([.schema, .name, .conflict, .deletion]).count
+        if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
+        return report
+    }
+
+    /// One step, for those who want to decide what happens in between; `false` when there is nothing to do now.
+    package func step() async throws -> Bool {
+        switch machine.next(at: environment.now()) {
+        case .wait, .halt: return false
+        case let step:
+            try await perform(step)
+            return true
+        }
+    }
+
+    /// When ``step()`` has something to do again; `nil`: when something has happened.
+    package var nextStep: Int64? {
+        if case .wait(let until) = machine.next(at: environment.now()) { return until }
+        return nil
+    }
+
+    /// Something may have changed, here or in the cloud.
+    package func look() {
+        machine.wantExport()
+        machine.wantImport()
+    }
+
+    /// Settles conflicts that the merge policy left to a person.
+    ///
+    /// - Parameters:
+    ///   - record: One of them; `nil` for all.
+    ///   - policy: Another policy than the one under which they are conflicts.
+    @discardableResult
+    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
+        limits = try await database.limits()
+        return try await resolver.settle(record: record, policy: policy, limits: limits)
+    }
+
+    // Steps
+
+    private func perform(_ step: SyncMachine.Step) async throws {
+        switch step {
+        case .setUp: try await setUp()
+        case .importPage: try await importPage()
+        case .exportBatch: try await exportBatch()
+        case .wait, .halt: break
+        }
+    }
+
+    private func setUp() async throws {
+        var event = ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
+        tell(event)
+        var failures: [ContainerEvent.Failure] = []
+        switch try await accounts.look() {
+        case .available:
+            do {
+                try await prepare()
+                machine.setUpSucceeded()
+            } catch let error as CloudError {
+                failures = [.init(code: SyncErrorCode.notInitialized, reason: error.reason)]
+                if ErrorReaction(error.code) == .ask {
+                    machine.halt(failures[0])
+                } else {
+                    machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+                }
+            }
+        case .unavailable(let failure, let retryAfter):
+            failures = [failure]
+            machine.setUpFailed(at: environment.now(), retryAfter: retryAfter, random: environment.random())
+        case .stopped(let all):
+            failures = all
+            machine.halt(all[0])
+        }
+        report.failure = failures.first
+        for failure in failures.dropFirst() {
+            var other = ContainerEvent(id: environment.identifier(), store: event.store, kind: .setup, start: event.start)
+            other.failure = failures[0]
+            other.end = environment.now()
+            try await note(other)
+            event.failure = failure
+        }
+        if failures.count == 1 { event.failure = failures[0] }
+        event.end = environment.now()
+        try await note(event)
+    }
+
+    /// Makes the zone, and looks again at what could not be taken in.
+    private func prepare() async throws {
+        limits = try await database.limits()
+        var state = try await store.syncState()
+        if state.isPurged {
+            throw CloudError(
+                .permissionFailure,
+                "the cloud's copy was deleted for good, and nothing is uploaded again. Sign in anew to begin with what is here")
+        }
+        if !state.zoneIsMade {
+            try await database.modifyZones(saving: [CloudZoneID(configuration.zoneName)], deleting: [])
+            let isNew = try await store.types().isEmpty && store.container.description.environment == .production
+            state = try await store.updateSyncState { state in
+                state.zoneIsMade = true
+                if isNew, !state.initialImportIsComplete { state.isDeploying = true }
+            }
+        }
+        _ = try await resolver.takeKept(limits: limits)
+    }
+
+    private func importPage() async throws {
+        begin(.import)
+        let outcome = try await imports.step(limits: limits) { [weak self] bytes in await self?.add(bytes, to: .import) }
+        report.imported += outcome.records
+        report.conflicts += outcome.conflicts
+        Counter(label: "tidemark_sync_imported_records").increment(by: outcome.records)
+        try await progress(.import, records: outcome.records, conflicts: outcome.conflicts)
+        if let error = outcome.error {
+            try await fail(.import, error)
+            try await react(to: error) {
+                machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+            }
+        } else {
+            machine.imported(moreComing: outcome.moreComing)
+            // A merge may have something to send.
+            if outcome.conflicts > 0 { machine.wantExport() }
+            if !outcome.moreComing { try await end(.import) }
+        }
+    }
+
+    private func exportBatch() async throws {
+        begin(.export)
+        if running[.export]?.totalRecords == nil {
+            running[.export]?.totalRecords = try await store.outbox().pending
+            if let failure = try await quotaFailure() {
+                machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), isOutstanding: false, random: 0)
+                return try await fail(.export, failure)
+            }
+        }
+        let outcome = try await exports.step(limits: limits) { [weak self] bytes in await self?.add(bytes, to: .export) }
+        report.exported += outcome.sent
+        report.conflicts += outcome.conflicts
+        Counter(label: "tidemark_sync_exported_records").increment(by: outcome.sent)
+        try await progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
+        if let error = outcome.error {
+            try await fail(.export, error)
+            try await react(to: error) {
+                machine.exportFailed(
+                    at: environment.now(), retryAfter: error.retryAfter, isOutstanding: outcome.isOutstanding,
+                    random: environment.random())
+            }
+        } else {
+            machine.exported(didWork: outcome.didWork, nextTry: outcome.didWork ? nil : try await store.outbox().nextTry)
+            if !outcome.didWork { try await end(.export) }
+        }
+    }
+
+    /// Before much goes up, whether it has room.
+    private func quotaFailure() async throws -> CloudError? {
+        guard let total = running[.export]?.totalRecords, total >= 1000 else { return nil }
+        guard let account = try? await database.account(), let quota = account.quota, let used = account.used else { return nil }
+        let bytes = try await store.pendingBytes()
+        guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
+        return CloudError(
+            .quotaExceeded, "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota - used)) left of \(quota)")
+    }
+
+    /// What stands in the way of everything; anything else is tried again.
+    private func react(to error: CloudError, retry: () -> Void) async throws {
+        switch ErrorReaction(error.code) {
+        case _ where error.code == .storeFailure: throw StoreError(.io, error.reason)
+        case .remakeZone:
+            // The server has lost it, or never had it: all of it is sent again.
+            log.warning("the zone is gone, and is made anew")
+            try await store.forgetCloud(user: try await store.syncState().user)
+            machine.begin()
+        case .wipe:
+            log.warning("the zone's data was deleted for good")
+            try await store.wipe()
+            try await store.updateSyncState { $0.isPurged = true }
+            machine.halt(.init(code: SyncErrorCode.other, reason: error.reason))
+        case .ask where error.code == .notAuthenticated:
+            machine.begin()
+            machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+        default: retry()
+        }
+    }
+
+    // Events
+
+    private func begin(_ kind: ContainerEvent.Kind) {
+        guard running[kind] == nil else { return }
+        let event = ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
+        running[kind] = event
+    }
+
+    private func add(_ bytes: Int64, to kind: ContainerEvent.Kind) { running[kind]?.bytes += bytes }
+
+    private func progress(_ kind: ContainerEvent.Kind, records: Int, conflicts: Int) async throws {
+        running[kind]?.records += records
+        running[kind]?.conflicts += conflicts
+        guard let event = running[kind] else { return }
+        told.yield(event)
+        // Durable now and then: others look at it, too.
+        guard environment.now() > noted + 1_000_000 else { return }
+        noted = environment.now()
+        try await store.note(event)
+    }
+
+    private func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
+        guard var event = running.removeValue(forKey: kind) else { return }
+        event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
+        report.failure = event.failure
+        event.end = environment.now()
+        try await note(event)
+    }
+
+    private func end(_ kind: ContainerEvent.Kind) async throws {
+        guard var event = running.removeValue(forKey: kind) else { return }
+        event.end = environment.now()
+        if report.failure != nil { report.failure = nil }
+        // What had nothing to do is no news, but for the first that came to its end.
+        let isNews = event.records > 0 || event.bytes > 0 || event.conflicts > 0 || event.totalRecords ?? 0 > 0
+        if isNews { try await note(event) } else { tell(event) }
+    }
+
+    private func endEvents() async throws {
+        for kind in Array(running.keys) { try await end(kind) }
+    }
+
+    private func tell(_ event: ContainerEvent) {
+        told.yield(event)
+        log.debug(
+            "\(event.kind.name)", metadata: ["records": "\(event.records)", "succeeded": "\(event.succeeded)"])
+    }
+
+    private func note(_ event: ContainerEvent) async throws {
+        tell(event)
+        if let failure = event.failure { log.info("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
+        try await store.note(event)
+    }
+}
+
+extension SyncErrorCode {
+    static func code(_ code: CloudError.Code) -> Int {
+        switch code {
+        case .notAuthenticated, .accountTemporarilyUnavailable: noAccount
+        default: other
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import TidemarkModel
+
+/// What a synchronisation takes from the world, apart from the store and the cloud: so that a simulation can give its own.
+public struct SyncEnvironment: Sendable {
+    /// Microseconds since 1970 UTC.
+    public var now: @Sendable () -> Int64
+    public var sleep: @Sendable (Duration) async throws -> Void
+    /// A number from 0 up to 1.
+    public var random: @Sendable () -> Double
+    /// A name that nothing else has.
+    public var identifier: @Sendable () -> UUID
+
+    public init(
+        now: @escaping @Sendable () -> Int64, sleep: @escaping @Sendable (Duration) async throws -> Void,
+        random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID
+    ) {
+        self.now = now
+        self.sleep = sleep
+        self.random = random
+        self.identifier = identifier
+    }
+
+    /// The system's.
+    public static let system = SyncEnvironment(
+        now: Timestamp.now, sleep: { try await Task.sleep(for: $0) }, random: { Double.random(in: 0..<1) },
+        identifier: { UUID() })
+}

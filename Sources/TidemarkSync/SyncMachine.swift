@@ -1,0 +1,112 @@
+import TidemarkModel
+
+/// Decides what a synchronisation does next. It knows nothing of stores and clouds: what it is told, and the time, decide.
+struct SyncMachine: Hashable, Sendable {
+    enum Step: Hashable, Sendable {
+        /// Look at the account, make the zone.
+        case setUp
+        case importPage
+        case exportBatch
+        /// Nothing to do before a time; `nil`: before something happens.
+        case wait(until: Int64?)
+        /// Nothing can be done until a person has done something.
+        case halt(ContainerEvent.Failure)
+    }
+
+    private(set) var isSetUp = false
+    private(set) var importIsWanted = true
+    private(set) var exportIsWanted = true
+    /// A request that may have arrived or not.
+    private(set) var isOutstanding = false
+    private(set) var halted: ContainerEvent.Failure?
+    private(set) var setUpBackoff = Backoff()
+    private(set) var importBackoff = Backoff()
+    private(set) var exportBackoff = Backoff()
+    /// A record that was refused may be tried again then.
+    private(set) var nextTry: Int64?
+    private var lastWasImport = false
+
+    /// So often an outstanding request is sent again before changes come in without its answer.
+    static let patience = 3
+
+    func next(at now: Int64) -> Step {
+        if let halted { return .halt(halted) }
+        guard isSetUp else { return setUpBackoff.allows(now) ? .setUp : .wait(until: setUpBackoff.notBefore) }
+        let isDue = exportIsWanted || nextTry.map { $0 <= now } ?? false
+        let canExport = isDue && exportBackoff.allows(now)
+        // What comes in without the answer to what went out may be one's own, unrecognised.
+        let isHeldUp = isOutstanding && exportBackoff.failures < Self.patience
+        let canImport = importIsWanted && importBackoff.allows(now) && !isHeldUp
+        switch (canImport, canExport) {
+        // By turns, so that neither waits for the end of the other.
+        case (true, true): return lastWasImport ? .exportBatch : .importPage
+        case (true, false): return .importPage
+        case (false, true): return .exportBatch
+        case (false, false): break
+        }
+        var times: [Int64] = []
+        if importIsWanted, !importBackoff.allows(now) { times.append(importBackoff.notBefore) }
+        if isDue, !exportBackoff.allows(now) { times.append(exportBackoff.notBefore) }
+        if let nextTry, nextTry > now { times.append(nextTry) }
+        return .wait(until: times.min())
+    }
+
+    // What has happened
+
+    mutating func setUpSucceeded() {
+        isSetUp = true
+        setUpBackoff.succeed()
+    }
+
+    mutating func setUpFailed(at now: Int64, retryAfter: Duration?, random: Double) {
+        isSetUp = false
+        setUpBackoff.fail(at: now, told: retryAfter, random: random)
+    }
+
+    mutating func halt(_ failure: ContainerEvent.Failure) { halted = failure }
+
+    /// The account, or something else that stood in the way, may have changed.
+    mutating func begin() {
+        halted = nil
+        isSetUp = false
+        (setUpBackoff, importBackoff, exportBackoff) = (Backoff(), Backoff(), Backoff())
+        (importIsWanted, exportIsWanted) = (true, true)
+    }
+
+    /// The cloud has changed, or may have.
+    mutating func wantImport() { importIsWanted = true }
+
+    /// The store has changed, or may have.
+    mutating func wantExport() { exportIsWanted = true }
+
+    mutating func imported(moreComing: Bool) {
+        importBackoff.succeed()
+        importIsWanted = moreComing
+        lastWasImport = true
+    }
+
+    mutating func importFailed(at now: Int64, retryAfter: Duration?, random: Double) {
+        importBackoff.fail(at: now, told: retryAfter, random: random)
+        lastWasImport = true
+    }
+
+    /// - Parameters:
+    ///   - didWork: Whether there was anything to send.
+    ///   - nextTry: When the first of the refused records may be tried again.
+    mutating func exported(didWork: Bool, nextTry: Int64?) {
+        exportBackoff.succeed()
+        exportIsWanted = didWork
+        isOutstanding = false
+        self.nextTry = nextTry
+        lastWasImport = false
+    }
+
+    mutating func exportFailed(at now: Int64, retryAfter: Duration?, isOutstanding: Bool, random: Double) {
+        exportBackoff.fail(at: now, told: retryAfter, random: random)
+        self.isOutstanding = isOutstanding
+        lastWasImport = false
+    }
+
+    /// Whether it has nothing to do now and later.
+    var isIdle: Bool { isSetUp && !importIsWanted && !exportIsWanted }
+}
