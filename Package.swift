@@ -91,7 +91,8 @@ let package = Package(
         .target(
             name: "TidemarkCommands",
             dependencies: [
-                "Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer",
+                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTransfer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

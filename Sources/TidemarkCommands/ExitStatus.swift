@@ -1,5 +1,7 @@
 import ArgumentParser
 import Foundation
+import TidemarkCloud
+import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
@@ -55,6 +57,10 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending(error.message, .init(error))
     } catch let error as StoreError {
         throw ending(error.message, .init(error))
+    } catch let failure as ContainerEvent.Failure {
+        throw ending("\(failure.code): \(failure.reason)", failure.exitStatus)
+    } catch let error as CloudError {
+        throw ending(error.description, error.exitStatus)
     } catch let error as UnresolvedConflicts {
         throw ending(error.description, .dataError)
     } catch let error where !(error is ExitCode) {

@@ -59,6 +59,7 @@ enum StoreFormat {
             total_records INTEGER, total_bytes INTEGER
         ) STRICT;
         CREATE TABLE tide_sync (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_account (key TEXT PRIMARY KEY, value TEXT) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_seen (type_id INTEGER NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (type_id, row)) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_assets (id TEXT PRIMARY KEY, size INTEGER NOT NULL, media INTEGER NOT NULL, sha256 TEXT) STRICT, WITHOUT ROWID;
         CREATE INDEX tide_assets_sha256 ON tide_assets (sha256) WHERE sha256 IS NOT NULL;

@@ -56,7 +56,7 @@ public actor SyncEngine {
     private let database: any CloudDatabase
     private let environment: SyncEnvironment
     private let configuration: SyncConfiguration
-    private let lock: StoreLock
+    private let lock: SyncLock
     private let doorbell: Doorbell
     private let assets: AssetTransfer
     private let resolver: ConflictResolver
@@ -85,12 +85,7 @@ public actor SyncEngine {
         configuration: SyncConfiguration = SyncConfiguration(), environment: SyncEnvironment = .system,
         log: Logger = Logger(label: "tidemark.sync")
     ) throws {
-        let lock = try StoreLock(at: container.url.appendingPathComponent("sync-lock"))
-        guard try lock.acquireIfFree() else {
-            throw ContainerEvent.Failure(
-                code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)")
-        }
-        self.lock = consume lock
+        lock = try SyncLock(container)
         doorbell = try Doorbell(container: container, role: .sync)
         store = try RecordStore(container: container, scope: scope, doorbell: doorbell, now: environment.now)
         self.database = database
@@ -236,6 +231,24 @@ public actor SyncEngine {
     package func look() {
         machine.wantExport()
         machine.wantImport()
+    }
+
+    /// Takes in what the cloud has, and sends nothing.
+    ///
+    /// - Throws: ``ContainerEvent/Failure`` when setting up fails.
+    func preview() async throws {
+        switch try await accounts.look() {
+        case .available: break
+        case .unavailable(let failure, _): throw failure
+        case .stopped(let failures): throw failures[0]
+        }
+        limits = try await database.limits()
+        guard try await database.zones().contains(where: { $0.zoneName == configuration.zoneName }) else { return }
+        while true {
+            let outcome = try await imports.step(limits: limits) { _ in }
+            if let error = outcome.error { throw error }
+            if !outcome.moreComing { return }
+        }
     }
 
     /// Settles conflicts that the merge policy left to a person.
@@ -411,7 +424,7 @@ public actor SyncEngine {
         guard let event = running[kind] else { return }
         told.yield(event)
         // Durable now and then: others look at it, too.
-        guard environment.now() > noted + 1_000_000 else { return }
+        guard event.hasNews, environment.now() > noted + 1_000_000 else { return }
         noted = environment.now()
         try await store.note(event)
     }
@@ -429,8 +442,7 @@ public actor SyncEngine {
         event.end = environment.now()
         if report.failure != nil { report.failure = nil }
         // What had nothing to do is no news, but for the first that came to its end.
-        let isNews = event.records > 0 || event.bytes > 0 || event.conflicts > 0 || event.totalRecords ?? 0 > 0
-        if isNews { try await note(event) } else { tell(event) }
+        if event.hasNews { try await note(event) } else { tell(event) }
     }
 
     private func endEvents() async throws {
@@ -448,6 +460,11 @@ public actor SyncEngine {
         if let failure = event.failure { log.info("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
         try await store.note(event)
     }
+}
+
+extension ContainerEvent {
+    /// Whether anything has come of it, or was to.
+    fileprivate var hasNews: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
 }
 
 extension SyncErrorCode {

@@ -193,6 +193,14 @@ extension RecordStore {
 }
 
 extension StoredType {
+    /// The fields that a row's `_pending` stands for.
+    func fields(ofPending pending: DatabaseValue) -> [String] {
+        guard case .blob(let mask) = pending.storage else { return pending.isNull ? [] : fields.map(\.name) }
+        return fields.filter { field in
+            field.ordinal / 8 < mask.count && mask[mask.startIndex + field.ordinal / 8] & (1 << (field.ordinal % 8)) != 0
+        }.map(\.name)
+    }
+
     /// Of these fields, as rows have it; of all with `nil`.
     func pendingMask(of names: Set<String>?) -> DatabaseValue {
         guard let names else { return Int64(-1).databaseValue }

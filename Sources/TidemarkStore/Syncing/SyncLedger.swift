@@ -8,6 +8,8 @@ public struct LedgerEntry: Hashable, Sendable {
     public let type: String
     public let record: String
     public let kind: Kind
+    /// Of a save, the fields that the cloud does not have as they are.
+    public let fields: [String]
     /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` where history has it no more.
     public let pendingSince: Int64?
     /// How often the cloud has refused it.
@@ -104,18 +106,19 @@ extension StoreReader {
             for type in types where entries.count < limit {
                 let key = record.map { RecordKey(name: $0) }
                 let sql = """
-                    SELECT r._id, r._key, r._version, r._base, l.* FROM "\(type.table)" r
+                    SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
                     LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
                     WHERE r._pending IS NOT NULL AND (?2 IS NULL OR r._key = ?2)
                     \(record == nil ? "ORDER BY l.row IS NULL, r._id" : "") LIMIT ?3
                     """
                 for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, key, limit - entries.count]) {
                     guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
-                    entries.append(try LedgerEntry(row, db, type: type.name, record: name, kind: .save, version: row[2], base: row[3]))
+                    entries.append(
+                        try LedgerEntry(row, db, type: type, record: name, kind: .save, fields: type.fields(ofPending: row[4])))
                 }
                 // What was deleted, and the cloud knows of.
                 let deletions = """
-                    SELECT c.first_row, c.key, c.id, c.id - 1, l.* FROM tide_changes c
+                    SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
                     LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
                     JOIN tide_transactions t ON t.id = c.transaction_id
                     WHERE c.kind = 3 AND c.type_id = ?1 AND c.tag IS NOT NULL AND (?2 IS NULL OR c.key = ?2) AND (
@@ -127,7 +130,7 @@ extension StoreReader {
                 for row in try Row.fetchAll(db, sql: deletions, arguments: [type.id, key, limit - entries.count]) {
                     guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
                     entries.append(
-                        try LedgerEntry(row, db, type: type.name, record: name, kind: .delete, version: row[2], base: row[3]))
+                        try LedgerEntry(row, db, type: type, record: name, kind: .delete, fields: []))
                 }
             }
             return entries
@@ -159,10 +162,12 @@ extension StoreReader {
 
 extension LedgerEntry {
     fileprivate init(
-        _ row: Row, _ db: Database, type: String, record: String, kind: Kind, version: Int64, base: Int64?
+        _ row: Row, _ db: Database, type: StoredType, record: String, kind: Kind, fields: [String]
     ) throws {
+        let (version, base): (Int64, Int64?) = (row[2], row[3])
         self.init(
-            type: type, record: record, kind: kind, pendingSince: try Self.since(db, version: version, base: base ?? 0),
+            type: type.name, record: record, kind: kind, fields: fields,
+            pendingSince: try Self.since(db, version: version, base: base ?? 0),
             attempts: row["attempts"] ?? 0, code: row["code"], reason: row["reason"], lastTry: row["time"],
             nextTry: row["next_try"], waitsFor: row["waits_for"])
     }

@@ -1,0 +1,90 @@
+import ArgumentParser
+import Foundation
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+extension SignInChoice: ExpressibleByArgument {}
+extension SignOutChoice: ExpressibleByArgument {}
+
+/// A merge policy by its name.
+struct NamedPolicy: ExpressibleByArgument {
+    let policy: MergePolicy
+
+    init?(argument: String) {
+        guard let policy = MergePolicy(name: argument) else { return nil }
+        self.policy = policy
+    }
+
+    var defaultValueDescription: String { policy.name }
+
+    static let allValueStrings = [
+        "error", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "overwrite", "rollback", "latestEdit",
+    ]
+}
+
+/// The cloud that a container's account is with.
+struct CloudAccess {
+    let directory: ContainerDirectory
+    let settings: AccountSettings
+    let database: any CloudDatabase
+
+    /// - Throws: `ContainerEvent.Failure` when no cloud was ever named.
+    init(_ directory: ContainerDirectory) async throws {
+        let settings = try StoreReader(container: directory).accountSettings()
+        guard let cloud = settings.cloud else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.noAccount,
+                reason: "\(directory.url.path) has no account: sign in with 'tidemark account sign-in'")
+        }
+        let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
+        var account: EmbeddedAccount?
+        if let email = settings.email { account = try await embedded.account(email) }
+        self.directory = directory
+        self.settings = settings
+        database = try embedded.database(
+            .private, of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
+    }
+
+    /// - Parameter policy: Another merge policy than the account's.
+    func configuration(policy: MergePolicy? = nil) -> SyncConfiguration {
+        var configuration = SyncConfiguration()
+        let chosen = policy ?? settings.mergePolicy.flatMap { MergePolicy(name: $0) } ?? .mergeByPropertyObjectTrump
+        configuration.mergePolicy = { _ in chosen }
+        let directory = directory
+        let known = settings.state
+        // Switched off while it runs, it stops.
+        configuration.accountState = { (try? StoreReader(container: directory).accountSettings().state) ?? known }
+        if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
+        return configuration
+    }
+
+    func engine(policy: MergePolicy? = nil) throws -> SyncEngine {
+        try SyncEngine(container: directory, database: database, configuration: configuration(policy: policy))
+    }
+}
+
+extension ContainerEvent.Failure {
+    /// What the tool exits with.
+    var exitStatus: ExitStatus {
+        switch code {
+        case SyncErrorCode.anotherSyncer: .temporaryFailure
+        case SyncErrorCode.noAccount, SyncErrorCode.accountSwitchedOff, SyncErrorCode.notInitialized: .unavailable
+        default: .temporaryFailure
+        }
+    }
+}
+
+extension CloudError {
+    /// What the tool exits with.
+    var exitStatus: ExitStatus {
+        switch code {
+        case .invalidArguments: .usage
+        case .notAuthenticated, .permissionFailure: .noPermission
+        case .internalError: .ioError
+        default: .temporaryFailure
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+struct Events: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what the synchronisation has done: setups, imports and exports.",
+        discussion: """
+            Examples:
+              tidemark events MyJournal.tidemark
+              tidemark events MyJournal.tidemark --limit 1000 --json
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Option(help: ArgumentHelp("The last so many.", valueName: "n"))
+    var limit: Int = 20
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    func validate() throws { if limit < 0 { throw ValidationError("--limit takes a number from 0 on") } }
+
+    func run() async throws {
+        try await reportingErrors {
+            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
+            for logged in try reader.events(limit: limit) {
+                if json { try Output.json(EventLine(logged.event)) } else { try Output.line(EventLine(logged.event).text) }
+            }
+        }
+    }
+}

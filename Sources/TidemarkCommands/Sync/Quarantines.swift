@@ -1,0 +1,134 @@
+import ArgumentParser
+import Foundation
+import TidemarkModel
+import TidemarkStore
+
+struct Quarantines: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quarantine", abstract: "Shows, restores and discards records that were set aside.",
+        discussion: """
+            Records are set aside when their account signs out or another one comes, so that nothing is lost and nobody else gets them. \
+            What is set aside is a container of its own, which the other commands can read.
+
+            Examples:
+              tidemark quarantine list MyJournal.tidemark
+              tidemark quarantine restore MyJournal.tidemark 3f2a
+              tidemark quarantine discard MyJournal.tidemark 3f2a
+            """,
+        subcommands: [QuarantineList.self, QuarantineRestore.self, QuarantineDiscard.self])
+}
+
+struct QuarantineList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows what was set aside.",
+        discussion: """
+            Examples:
+              tidemark quarantine list MyJournal.tidemark
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    private struct Line: Encodable {
+        let identifier, time, reason, path: String
+        let user: String?
+        let records, pending: Int
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            for it in try directory.quarantines() {
+                let id = it.id.uuidString.lowercased()
+                let time = Timestamp.text(microseconds: it.time)
+                if json {
+                    let path = (try? it.container(in: directory))?.url.path ?? ""
+                    try Output.json(
+                        Line(
+                            identifier: id, time: time, reason: it.reason, path: path, user: it.user, records: it.records,
+                            pending: it.pending))
+                } else {
+                    try Output.line(
+                        "\(id)  \(time)  \(Wording.count(it.records, "record")), \(Wording.count(it.pending)) not in the cloud: \(it.reason)")
+                }
+            }
+        }
+    }
+}
+
+struct QuarantineRestore: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Brings back what was set aside.",
+        discussion: """
+            Edits that no cloud had are merged with what is there by now; what the cloud had comes from there. The same account has to be \
+            signed in: records of one account do not get into another's cloud, unless you say so.
+
+            Examples:
+              tidemark quarantine restore MyJournal.tidemark 3f2a
+              tidemark quarantine restore MyJournal.tidemark 3f2a --all --into-another-account
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The identifier, or its beginning.")
+    var identifier: String
+
+    @Flag(help: "Also records that the cloud had, where they are not there.")
+    var all = false
+
+    @Flag(help: "Also where another account is signed in, or none.")
+    var intoAnotherAccount = false
+
+    @Flag(help: "Keeps what was set aside.")
+    var keep = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let quarantine = try directory.quarantine(identifier)
+            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+            let user = try await store.syncState().user
+            guard user == quarantine.user || intoAnotherAccount else {
+                throw ending(
+                    user == nil
+                        ? "the records belong to an account, and none is synchronised here: sign in and run 'tidemark sync' first, or use --into-another-account"
+                        : "the records belong to another account than the one that is signed in; --into-another-account restores them all the same",
+                    .noPermission)
+            }
+            let outcome = try await store.restore(
+                quarantine, all: all, author: "tidemark quarantine restore", policy: { _ in .mergeByPropertyObjectTrump })
+            if !keep { try directory.discard(quarantine) }
+            let counts = outcome.counts
+            try Output.line(
+                "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged")
+        }
+    }
+}
+
+struct QuarantineDiscard: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "discard", abstract: "Removes what was set aside, for good.",
+        discussion: """
+            Examples:
+              tidemark quarantine discard MyJournal.tidemark 3f2a
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The identifier, or its beginning.")
+    var identifier: String
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let quarantine = try directory.quarantine(identifier)
+            try directory.discard(quarantine)
+            try Output.line("discarded \(Wording.count(quarantine.records, "record"))")
+        }
+    }
+}

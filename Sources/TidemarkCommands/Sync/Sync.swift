@@ -1,0 +1,220 @@
+import ArgumentParser
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+struct Sync: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Fetches what others have changed, and sends what was changed here.",
+        discussion: """
+            Exit codes: 0 both sides have all that the other has; 69 nobody is signed in, or the account is switched off; 75 something \
+            could not be sent, which 'tidemark status' explains, or another process synchronises the container (134410).
+
+            Examples:
+              tidemark sync MyJournal.tidemark
+              tidemark sync MyJournal.tidemark --watch --json
+              tidemark sync MyJournal.tidemark --dry-run
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Flag(help: "Goes on, as things change here or in the cloud, until it is ended with Ctrl-C.")
+    var watch = false
+
+    @Flag(help: "Shows what would be fetched, decided and sent; changes nothing.")
+    var dryRun = false
+
+    @Option(
+        help: ArgumentHelp(
+            "How conflicts are settled, this time: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
+            valueName: "policy"))
+    var mergePolicy: NamedPolicy?
+
+    @Option(help: ArgumentHelp("How long it waits for a cloud that does not answer.", valueName: "seconds"))
+    var patience: Double = 10
+
+    @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints JSON: the report as one object, with --watch an object for each event.")
+    var json = false
+
+    func validate() throws {
+        if watch, dryRun { throw ValidationError("--watch and --dry-run exclude each other") }
+        guard patience >= 0, patience <= 86_400 else { throw ValidationError("--patience takes a number of seconds") }
+    }
+
+    struct Report: Encodable {
+        struct Failure: Encodable { let code: Int, reason: String }
+        let imported, exported, conflicts, pending, blocked, kept: Int
+        let isComplete: Bool
+        let failure: Failure?
+
+        init(_ report: SyncReport) {
+            (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
+            (pending, blocked, kept) = (report.outbox.pending, report.outbox.blocked, report.kept)
+            isComplete = report.isComplete
+            failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let access = try await CloudAccess(directory)
+            if dryRun { return try await preview(access) }
+            let engine = try access.engine(policy: mergePolicy?.policy)
+            if watch { return try await watch(engine) }
+            let mode = progress
+            let showing = Task {
+                let bar = ProgressBar(mode)
+                for await event in engine.events { bar.show(event) }
+                bar.finish()
+            }
+            let limit = patience
+            let work = Task { try await engine.sync(patience: .seconds(limit)) }
+            let interruption = Interruption { work.cancel() }
+            defer { interruption.stop() }
+            let result = await work.result
+            showing.cancel()
+            await showing.value
+            do {
+                try tell(result.get())
+            } catch is CancellationError {
+                throw ending("interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
+            }
+        }
+    }
+
+    private func tell(_ report: SyncReport) throws {
+        if json {
+            try Output.json(Report(report))
+        } else {
+            var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
+            if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
+            try Output.line(text)
+            if report.kept > 0 {
+                try Output.line(
+                    "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
+            }
+        }
+        if let failure = report.failure { throw ending("\(failure.code): \(failure.reason)", failure.exitStatus) }
+        guard report.outbox.pending > 0 else { return }
+        throw ending(
+            "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
+    }
+
+    private func watch(_ engine: SyncEngine) async throws {
+        let asJSON = json
+        let showing = Task {
+            for await event in engine.events where event.end != nil {
+                if asJSON { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
+            }
+        }
+        let work = Task { try await engine.run() }
+        let interruption = Interruption { work.cancel() }
+        defer { interruption.stop() }
+        do {
+            try await work.value
+        } catch is CancellationError {}
+        showing.cancel()
+    }
+
+    // What it would do
+
+    private struct Preview: Encodable {
+        struct Change: Encodable { let type, record, kind: String, fields: [String] }
+        struct Conflict: Encodable {
+            let type, record: String
+            let field, ancestor, local, store: String?
+            let winner, policy: String
+        }
+        let fetched: [Change]
+        let conflicts: [Conflict]
+        let toSend: [Change]
+        let toSendCount: Int
+        let kept: [String]
+    }
+
+    private func preview(_ access: CloudAccess) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-\(UUID().uuidString)", isDirectory: true)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let preview = try await SyncPreview(
+            of: access.directory, database: access.database, configuration: access.configuration(policy: mergePolicy?.policy),
+            in: folder)
+        let report = Preview(
+            fetched: preview.fetched.map { .init(type: $0.record.type, record: $0.record.name, kind: "\($0.kind)", fields: $0.fields) },
+            conflicts: preview.conflicts.map {
+                .init(
+                    type: $0.type, record: $0.record, field: $0.field, ancestor: $0.ancestor, local: $0.local, store: $0.store,
+                    winner: $0.winner.rawValue, policy: $0.policy)
+            },
+            toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
+            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name))
+        if json { return try Output.json(report) }
+        func list(_ title: String, _ changes: [Preview.Change], of count: Int) throws {
+            try Output.line("\(title): \(Wording.count(count, "change"))")
+            for change in changes.prefix(20) {
+                let fields = change.fields.isEmpty ? "" : "  (\(change.fields.joined(separator: ", ")))"
+                try Output.line("  \(change.kind) \(change.type) \(change.record)\(fields)")
+            }
+            if count > 20 { try Output.line("  and \(Wording.count(count - min(20, changes.count))) more") }
+        }
+        try list("would be fetched", report.fetched, of: report.fetched.count)
+        try Output.line("would be settled: \(Wording.count(report.conflicts.count, "conflict"))")
+        for conflict in preview.conflicts.prefix(20) { try Output.line("  \(Conflicts.text(conflict))") }
+        try list("would be sent", report.toSend, of: report.toSendCount)
+        if !report.kept.isEmpty {
+            try Output.line("could not be taken in whole: \(report.kept.prefix(20).joined(separator: ", "))")
+        }
+    }
+}
+
+/// An event as the tool prints it.
+struct EventLine: Encodable {
+    struct Failure: Encodable { let code: Int, reason: String }
+    let identifier, store, type, start: String
+    let end: String?
+    let succeeded: Bool
+    let error: Failure?
+    let records: Int
+    let bytes: Int64
+    let conflicts: Int
+    let totalRecords: Int?
+
+    init(_ event: ContainerEvent) {
+        identifier = event.id.uuidString
+        store = event.store.uuidString
+        type = event.kind.name
+        start = Timestamp.text(microseconds: event.start)
+        end = event.end.map { Timestamp.text(microseconds: $0) }
+        succeeded = event.succeeded
+        error = event.failure.map { .init(code: $0.code, reason: $0.reason) }
+        (records, bytes, conflicts, totalRecords) = (event.records, event.bytes, event.conflicts, event.totalRecords)
+    }
+
+    var text: String {
+        var text = "\(start)  \(type.padding(toLength: 6, withPad: " ", startingAt: 0))  "
+        if let error {
+            text += "failed \(error.code): \(error.reason)"
+        } else {
+            text += end == nil ? "running" : "done"
+        }
+        if records > 0 { text += "  \(Wording.count(records, "record"))" }
+        if bytes > 0 { text += "  \(Wording.bytes(Int(bytes)))" }
+        if conflicts > 0 { text += "  \(Wording.count(conflicts, "conflict"))" }
+        return text
+    }
+}
+
+extension ProgressBar {
+    func show(_ event: ContainerEvent) {
+        let bytes = event.bytes > 0 ? ", \(Wording.bytes(Int(event.bytes)))" : ""
+        let what = event.kind == .export ? "sent" : "fetched"
+        show("\(what) \(Wording.count(event.records))\(bytes)", done: event.records, total: event.totalRecords)
+    }
+}

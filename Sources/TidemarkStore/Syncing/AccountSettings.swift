@@ -1,0 +1,69 @@
+import GRDB
+import TidemarkModel
+
+/// Which cloud a container is synchronised with, and as whom; kept with its private store, so that it goes where that goes.
+public struct AccountSettings: Hashable, Sendable {
+    /// Where the cloud is: the path of an embedded one's directory. `nil`: none was ever named.
+    public var cloud: String?
+    /// The cloud container, a name such as `iCloud.org.example.journal`.
+    public var cloudContainer = "default"
+    /// The account; `nil` when nobody is signed in.
+    public var email: String?
+    public var driveIsOn = true
+    public var appIsOn = true
+    /// The name of the merge policy.
+    public var mergePolicy: String?
+    /// What becomes of records that are here when an account comes to them.
+    public var signIn: String?
+
+    public init() {}
+
+    public var state: AccountState { AccountState(isSignedIn: email != nil, driveIsOn: driveIsOn, appIsOn: appIsOn) }
+
+    init(_ db: Database) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT key, value FROM tide_account") {
+            let value: String? = row[1]
+            switch row[0] as String {
+            case "cloud": cloud = value
+            case "cloud_container": cloudContainer = value ?? cloudContainer
+            case "email": email = value
+            case "drive": driveIsOn = value != "off"
+            case "app": appIsOn = value != "off"
+            case "merge_policy": mergePolicy = value
+            case "sign_in": signIn = value
+            default: break
+            }
+        }
+    }
+
+    func store(_ db: Database) throws {
+        let values: [(String, String?)] = [
+            ("cloud", cloud), ("cloud_container", cloudContainer), ("email", email), ("drive", driveIsOn ? "on" : "off"),
+            ("app", appIsOn ? "on" : "off"), ("merge_policy", mergePolicy), ("sign_in", signIn),
+        ]
+        for (key, value) in values {
+            try db.execute(sql: "INSERT OR REPLACE INTO tide_account (key, value) VALUES (?, ?)", arguments: [key, value])
+        }
+    }
+}
+
+extension StoreReader {
+    public func accountSettings() throws(StoreError) -> AccountSettings {
+        try read("read the account") { try AccountSettings($0) }
+    }
+}
+
+extension RecordStore {
+    /// Changes the account's settings.
+    @discardableResult
+    public func updateAccountSettings(
+        _ change: @Sendable (inout AccountSettings) -> Void
+    ) throws(StoreError) -> AccountSettings {
+        try connection.locked("change the account") { db in
+            var settings = try AccountSettings(db)
+            change(&settings)
+            try settings.store(db)
+            return (settings, .commit)
+        }
+    }
+}

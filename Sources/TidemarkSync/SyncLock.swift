@@ -1,0 +1,21 @@
+import TidemarkModel
+import TidemarkStore
+
+/// The right to synchronise a container: one process has it at a time.
+///
+/// `@unchecked Sendable`: the core takes and releases a lock from any thread.
+public final class SyncLock: @unchecked Sendable {
+    private let lock: StoreLock
+
+    /// - Throws: ``ContainerEvent/Failure`` 134410 when another process has it; ``StoreError``.
+    public init(_ container: ContainerDirectory) throws {
+        let lock = try StoreLock(at: container.url.appendingPathComponent("sync-lock"))
+        guard try lock.acquireIfFree() else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)")
+        }
+        self.lock = consume lock
+    }
+
+    public func release() { lock.release() }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// What a synchronisation would do: found out on a copy of the container, with a cloud that is only read.
+public struct SyncPreview: Sendable {
+    /// What would change here, in the order of history.
+    public let fetched: [RecordChange]
+    /// What would be settled, and how.
+    public let conflicts: [LoggedConflict]
+    /// What would be sent then.
+    public let toSend: [LedgerEntry]
+    /// How many that would be in all.
+    public let toSendCount: Int
+    public let kept: [KeptRecord]
+
+    /// - Parameters:
+    ///   - directory: A folder of the caller's own, in which the copy is made.
+    ///   - limit: So many changes of each kind are listed.
+    /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
+    public init(
+        of container: ContainerDirectory, database: any CloudDatabase, configuration: SyncConfiguration = SyncConfiguration(),
+        in directory: URL, limit: Int = 1000
+    ) async throws {
+        let copy = directory.appendingPathComponent("preview.tidemark", isDirectory: true)
+        try ContainerBackup(of: container, to: copy).run()
+        let scratch = try ContainerDirectory(openingAt: copy)
+        let engine = try SyncEngine(container: scratch, database: database, configuration: configuration)
+        let reader = try StoreReader(container: scratch)
+        let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflicts().count)
+        try await engine.preview()
+        fetched = try reader.changes(since: token).transactions.flatMap(\.changes)
+        conflicts = try reader.conflicts(limit: try reader.conflicts().count - conflictsBefore)
+        toSend = try reader.ledger(limit: limit)
+        toSendCount = try reader.outbox().pending
+        kept = try reader.kept()
+    }
+}
