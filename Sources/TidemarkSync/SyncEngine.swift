@@ -398,8 +398,12 @@ public actor SyncEngine {
             machine.begin()
         case .wipe:
             log.warning("the zone's data was deleted for good")
+            let user = try await store.syncState().user
             try await store.wipe()
-            try await store.updateSyncState { $0.isPurged = true }
+            try await store.updateSyncState { state in
+                state.user = user
+                state.isPurged = true
+            }
             machine.halt(.init(code: SyncErrorCode.other, reason: error.reason))
         case .ask where error.code == .notAuthenticated:
             machine.begin()

@@ -110,6 +110,14 @@ struct Outbox {
         }
     }
 
+    /// SQL that holds for a change `c` which is a deletion that the cloud is yet to hear of, whether the outbox has it or only history.
+    static let isWaitingDeletion = """
+        c.kind = 3 AND c.tag IS NOT NULL AND (
+            EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
+            OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
+            AND (SELECT origin FROM tide_transactions WHERE id = c.transaction_id) <> 'cloud')
+        """
+
     var hasDeletions: Bool {
         get throws { try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false }
     }

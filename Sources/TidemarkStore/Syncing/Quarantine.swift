@@ -232,9 +232,7 @@ extension StoreReader {
                             times: times.times(of: fields)))
                 }
                 let sql = """
-                    SELECT c.id, c.key, c.base FROM tide_changes c JOIN tide_outbox o
-                    ON o.kind = 3 AND o.type_id = c.type_id AND o.first_row = c.first_row
-                    WHERE c.kind = 3 AND c.tag IS NOT NULL AND c.type_id = ?
+                    SELECT c.id, c.key, c.base FROM tide_changes c WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion)
                     """
                 for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
                     guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base: Int64 = row[2],

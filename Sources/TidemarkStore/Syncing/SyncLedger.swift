@@ -120,11 +120,7 @@ extension StoreReader {
                 let deletions = """
                     SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
                     LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
-                    JOIN tide_transactions t ON t.id = c.transaction_id
-                    WHERE c.kind = 3 AND c.type_id = ?1 AND c.tag IS NOT NULL AND (?2 IS NULL OR c.key = ?2) AND (
-                        EXISTS (SELECT 1 FROM tide_outbox o
-                            WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
-                        OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud')
+                    WHERE c.type_id = ?1 AND (?2 IS NULL OR c.key = ?2) AND \(Outbox.isWaitingDeletion)
                     LIMIT ?3
                     """
                 for row in try Row.fetchAll(db, sql: deletions, arguments: [type.id, key, limit - entries.count]) {
@@ -145,12 +141,7 @@ extension StoreReader {
             for type in types {
                 summary.pending += try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _pending IS NOT NULL") ?? 0
             }
-            let sql = """
-                SELECT count(*) FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
-                WHERE c.kind = 3 AND c.tag IS NOT NULL AND (
-                    EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
-                    OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud')
-                """
+            let sql = "SELECT count(*) FROM tide_changes c WHERE \(Outbox.isWaitingDeletion)"
             summary.pending += try Int.fetchOne(db, sql: sql) ?? 0
             let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_ledger")
             summary.blocked = row?[0] ?? 0

@@ -1,0 +1,149 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: what a store can't hold, or a person is to decide, is kept and taken in later. Method: devices whose schemas differ, and the merge
+/// policy that asks.
+@Suite struct KeepingTests {
+    @Test func `records of unknown types and fields are kept, and taken in when the schema has them`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await cloud.cloud.deploySchemaOfEverything(cloud)
+        let a = try Device(
+            scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        let b = try Device(
+            scratch["b.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        let old = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
+        let new = RecordTypeSchema(
+            name: "Destination", fields: [.init(name: "caption", type: .string), .init(name: "rating", type: .int64)])
+        let photo = RecordTypeSchema(name: "Photo", fields: [.init(name: "title", type: .string)])
+        try await a.store.declare([new, photo], environment: .development)
+        try await b.store.declare([old], environment: .development)
+        try await a.set("senja", ["caption": .string("Senja"), "rating": .int64(5)])
+        try await a.set("p1", ["title": .string("Photo")], type: "Photo")
+        #expect(try await a.engine.sync().isComplete)
+        let report = try await b.engine.sync()
+        #expect(report.kept == 2)
+        #expect(try b.records() == ["senja": ["caption": .string("Senja")]])
+        // What it edits meanwhile does not touch what it does not know.
+        try await b.set("senja", ["caption": .string("edited")])
+        #expect(try await b.engine.sync().isComplete)
+        try await b.store.declare([new, photo], environment: .development)
+        #expect(try await b.engine.sync().kept == 0)
+        #expect(try b.records() == ["senja": ["caption": .string("edited"), "rating": .int64(5)]])
+        #expect(try b.records("Photo") == ["p1": ["title": .string("Photo")]])
+        _ = try await a.engine.sync()
+        #expect(try a.records() == b.records())
+    }
+
+    @Test func `a production store without types gets the cloud's when it comes to it first`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await cloud.cloud.deploySchemaOfEverything(cloud)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        try await a.store.declare(
+            [RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])], environment: .development)
+        try await a.set("senja", ["caption": .string("Senja")])
+        #expect(try await a.engine.sync().isComplete)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        #expect(try await b.engine.sync().kept == 0)
+        #expect(try b.records() == a.records())
+    }
+
+    @Test func `under the policy error both versions stay until somebody decides`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        var configuration = SyncConfiguration()
+        configuration.mergePolicy = { _ in .error }
+        let a = try Device(scratch["a.tidemark"], database: cloud.database(), configuration: configuration)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database(), configuration: configuration)
+        for name in ["senja", "lofoten", "gone"] { try await a.set(name, ["caption": .string(name), "rating": .int64(1)]) }
+        _ = try await a.engine.sync()
+        _ = try await b.engine.sync()
+        try await a.set("senja", ["caption": .string("of A")])
+        try await a.delete("gone")
+        _ = try await a.engine.sync()
+        try await b.set("senja", ["caption": .string("of B")])
+        try await b.set("gone", ["caption": .string("of B")])
+        try await b.set("lofoten", ["rating": .int64(2)])
+        let report = try await b.engine.sync()
+        #expect(report.exported == 1)
+        #expect(report.kept == 2)
+        #expect(try b.records()["senja"]?["caption"] == .string("of B"))
+        #expect(try b.reader().ledger(record: "senja").first?.code == "conflict")
+        #expect(try await b.engine.sync().outbox.pending == 2)
+        try await b.engine.settleConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
+        try await b.engine.settleConflicts(policy: .mergeByPropertyObjectTrump)
+        #expect(try await b.engine.sync().isComplete)
+        _ = try await a.engine.sync()
+        #expect(try a.records() == b.records())
+        #expect(try a.records()["senja"]?["caption"] == .string("of A"))
+        #expect(try a.records()["gone"]?["caption"] == .string("of B"))
+    }
+
+    @Test func `children that come before their parents are there when these come`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let database = try cloud.database()
+        let zone = CloudZoneID("TidemarkZone")
+        try await database.modifyZones(saving: [zone], deleting: [])
+        let child = CloudRecord(
+            CloudRecordID("child", in: zone), type: "Photo", fields: ["of": .reference(CloudReference("parent"))])
+        _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(child)]))
+        let a = try Device(scratch["a.tidemark"], database: database)
+        _ = try await a.engine.sync()
+        #expect(try a.records("Photo") == ["child": ["of": .reference("parent")]])
+        let parent = CloudRecord(CloudRecordID("parent", in: zone), type: "Destination", fields: ["caption": .string("P")])
+        _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(parent)]))
+        _ = try await a.engine.sync()
+        #expect(try a.records().keys.sorted() == ["parent"])
+    }
+
+    @Test func `values of every type come back as they went`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        try await a.set(
+            "all",
+            [
+                "s": .string("a\u{301}\n\"é 🇳🇴"), "i": .int64(.min), "d": .double(0.1), "whole": .double(3), "t": .timestamp(-1),
+                "b": .bytes([0, 255, 1]), "l": .location(#"{"latitude":69.5,"longitude":17,"altitude":0.25}"#),
+                "r": .reference("other"), "strings": .list(#"["x","y\"z"]"#, of: .string), "numbers": .list("[1,-2]", of: .int64),
+                "reals": .list("[0.5,3]", of: .double), "times": .list("[0,5]", of: .timestamp),
+                "references": .list(#"["p","q"]"#, of: .reference), "none": .list("[]", of: .string),
+            ])
+        #expect(try await a.engine.sync().isComplete)
+        _ = try await b.engine.sync()
+        #expect(try b.records() == a.records())
+        #expect(try b.records()["all"]?.count == 14)
+        // And are not taken for changes afterwards.
+        #expect(try await b.engine.sync().exported == 0)
+        let before = try a.reader().historyToken()
+        _ = try await a.engine.sync()
+        #expect(try a.reader().changes(since: before).transactions.isEmpty)
+    }
+}
+
+extension EmbeddedCloud {
+    /// Has production know the types that the tests use.
+    func deploySchemaOfEverything(_ cloud: TestCloud) async throws {
+        let database = try cloud.database()
+        let zone = CloudZoneID("Schema")
+        try await database.modifyZones(saving: [zone], deleting: [])
+        let edited = CloudValue.string("")
+        let records = [
+            CloudRecord(
+                CloudRecordID("d", in: zone), type: "Destination",
+                fields: ["caption": .string(""), "rating": .int64(1), "tide_edited": edited]),
+            CloudRecord(CloudRecordID("p", in: zone), type: "Photo", fields: ["title": .string(""), "tide_edited": edited]),
+        ]
+        _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: records.map { .save($0) }))
+        try await deploySchema(of: TestCloud.container)
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import Synchronization
+import TidemarkCloud
+import TidemarkModel
+
+/// Passes everything on to another database, notes what is modified, and refuses what it is told to.
+final class RecordingDatabase: CloudDatabase {
+    private struct State {
+        var sent: [String] = []
+        var sizes: [Int] = []
+        var limit = Int.max
+        var failure: CloudError.Code?
+        var uploads = 0
+    }
+
+    private let base: any CloudDatabase
+    private let state = Mutex(State())
+
+    init(_ base: any CloudDatabase) { self.base = base }
+
+    /// Names of the records that were saved or deleted, in that order.
+    var sent: [String] { state.withLock(\.sent) }
+    /// How many records each request had that was not refused.
+    var sizes: [Int] { state.withLock(\.sizes) }
+    /// Pieces of assets that went up.
+    var uploads: Int { state.withLock(\.uploads) }
+
+    func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
+    func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
+
+    var scope: DatabaseScope { base.scope }
+    func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
+    func account() async throws(CloudError) -> CloudAccount { try await base.account() }
+    func zones() async throws(CloudError) -> [CloudZoneID] { try await base.zones() }
+
+    func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
+        try await base.modifyZones(saving: saving, deleting: deleting)
+    }
+
+    func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        let (limit, failure) = state.withLock { ($0.limit, $0.failure) }
+        if let failure { throw CloudError(failure, "as it was told") }
+        guard request.operations.count <= limit else { throw CloudError(.limitExceeded, "\(limit) at the most") }
+        let outcomes = try await base.modify(request)
+        state.withLock { state in
+            state.sizes.append(request.operations.count)
+            for (operation, outcome) in zip(request.operations, outcomes) {
+                if case .failed = outcome { continue }
+                state.sent.append(operation.record.id.recordName)
+            }
+        }
+        return outcomes
+    }
+
+    func lookup(
+        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        try await base.lookup(names, in: zone, desiredKeys: desiredKeys)
+    }
+
+    func query(
+        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
+    ) async throws(CloudError) -> QueryAnswer {
+        try await base.query(query, in: zone, limit: limit, desiredKeys: desiredKeys, continuation: continuation)
+    }
+
+    func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
+        try await base.databaseChanges(since: token, limit: limit)
+    }
+
+    func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
+    }
+
+    func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
+        try await base.missingAssets(assets, in: zone)
+    }
+
+    func upload(
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
+    ) async throws(CloudError) -> Int64 {
+        state.withLock { $0.uploads += 1 }
+        return try await base.upload(piece, of: asset, at: offset, in: zone)
+    }
+
+    func download(
+        _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
+    ) async throws(CloudError) -> Data {
+        try await base.download(asset, in: zone, from: offset, count: count)
+    }
+
+    func notifications() async throws(CloudError) -> AsyncStream<Void> { try await base.notifications() }
+}

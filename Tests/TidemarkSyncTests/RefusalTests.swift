@@ -1,0 +1,194 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+import TidemarkTesting
+
+/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the ledger says why. Method: real containers and a real cloud,
+/// which is given what it refuses.
+@Suite struct RefusalTests {
+    private func fields(_ count: Int) -> [String: FieldValue?] {
+        Dictionary(uniqueKeysWithValues: (0..<count).map { ("f\($0)", .int64(Int64($0))) })
+    }
+
+    @Test func `a record with too many fields stays here, the others go, and the ledger says why`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        try await a.set("large", fields(600), type: "Wide")
+        try await a.set("senja", ["caption": .string("Senja")])
+        let report = try await a.engine.sync()
+        #expect(report.exported == 1)
+        #expect(report.outbox.pending == 1)
+        let entry = try #require(try a.reader().ledger(record: "large").first)
+        #expect(entry.code == "invalidArguments" || entry.code == "limitExceeded", "\(entry)")
+        #expect(entry.attempts >= 1)
+        #expect(entry.pendingSince != nil)
+        #expect(entry.nextTry == nil)
+    }
+
+    @Test func `a record of 2 MB stays here, the others go, and it goes when it has become smaller`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        for index in 0..<20 { try await a.set("r\(index)", ["caption": .string("\(index)")]) }
+        try await a.set("large", ["caption": .string(String(repeating: "x", count: 2_000_000))])
+        for index in 20..<40 { try await a.set("r\(index)", ["caption": .string("\(index)")]) }
+        let report = try await a.engine.sync()
+        #expect(report.exported == 40)
+        let entry = try #require(try a.reader().ledger(record: "large").first)
+        #expect(entry.code == "limitExceeded", "\(entry)")
+        #expect(entry.reason?.contains("Put what is large into an asset") == true, "\(entry)")
+        try await a.set("large", ["caption": .string("small")])
+        #expect(try await a.engine.sync().isComplete)
+        _ = try await b.engine.sync()
+        #expect(try b.records().count == 41)
+        #expect(try a.records() == b.records())
+    }
+
+    @Test func `children of a refused parent wait for it, and go with it`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        let large = FieldValue.string(String(repeating: "x", count: 2_000_000))
+        try await a.set("child", ["of": .reference("parent")], type: "Photo")
+        try await a.set("grandchild", ["of": .reference("child")], type: "Photo")
+        try await a.set("parent", ["caption": large])
+        try await a.set("other", ["caption": .string("other")])
+        let report = try await a.engine.sync()
+        #expect(report.exported == 1)
+        #expect(report.outbox.pending == 3)
+        #expect(try a.reader().ledger(record: "child").first?.waitsFor == "parent")
+        #expect(try a.reader().ledger(record: "grandchild").first?.waitsFor == "child")
+        try await a.set("parent", ["caption": .string("small")])
+        #expect(try await a.engine.sync().isComplete)
+        _ = try await b.engine.sync()
+        #expect(try b.records("Photo").keys.sorted() == ["child", "grandchild"])
+        #expect(try b.records().count == 2)
+    }
+
+    @Test func `parents go before children, also where they were made later`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        try await a.set("child", ["of": .reference("parent")], type: "Photo")
+        try await a.set("parent", ["caption": .string("parent"), "of": .reference("root")])
+        try await a.set("root", ["caption": .string("root")])
+        #expect(try await a.engine.sync().isComplete)
+        #expect(recording.sent == ["root", "parent", "child"])
+    }
+
+    @Test func `a full account is a matter for a person, and what waits goes when there is room`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        var account = cloud.account
+        account.quota = 100
+        try await cloud.cloud.update(account)
+        try await a.set("senja", ["caption": .string(String(repeating: "x", count: 1000))])
+        let report = try await a.engine.sync(patience: .zero)
+        #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
+        #expect(try a.reader().ledger(record: "senja").first?.code == "quotaExceeded")
+        // Downloads go on all the same.
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        try await b.set("lofoten", ["caption": .string("L")])
+        account.quota = .max
+        try await cloud.cloud.update(account)
+        #expect(try await b.engine.sync().isComplete)
+        let again = try await a.engine.sync()
+        #expect(again.imported == 1)
+    }
+
+    @Test func `an expired token has everything fetched anew, and what was deleted meanwhile goes`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let faulty = FaultyDatabase(try cloud.database(), plan: FaultPlan(seed: 1))
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: faulty)
+        for name in ["one", "two", "three"] { try await a.set(name, ["caption": .string(name)]) }
+        _ = try await a.engine.sync()
+        _ = try await b.engine.sync()
+        try await a.delete("two")
+        try await a.set("three", ["caption": .string("of A")])
+        _ = try await a.engine.sync()
+        try await b.set("one", ["caption": .string("of B")])
+        faulty.inject([.slow, .slow, .changeTokenExpired])
+        let report = try await b.engine.sync()
+        #expect(faulty.counts[.changeTokenExpired] == 1, "\(faulty.counts)")
+        #expect(report.isComplete)
+        _ = try await a.engine.sync()
+        #expect(try b.records() == a.records())
+        #expect(try b.records().keys.sorted() == ["one", "three"])
+        #expect(try b.records()["one"]?["caption"] == .string("of B"))
+    }
+
+    @Test func `a purged zone empties the store, and nothing is uploaded again`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let database = try cloud.database()
+        let a = try Device(scratch["a.tidemark"], database: database)
+        try await a.set("senja", ["caption": .string("Senja")])
+        _ = try await a.engine.sync()
+        try await a.set("lofoten", ["caption": .string("Lofoten")])
+        try await database.purgeZone(CloudZoneID("TidemarkZone"))
+        let report = try await a.engine.sync()
+        #expect(report.failure != nil)
+        #expect(try a.records().isEmpty)
+        try await a.set("later", ["caption": .string("later")])
+        #expect(try await a.engine.sync().exported == 0)
+        await #expect(throws: CloudError(.userDeletedZone, "")) {
+            try await database.zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
+        }
+    }
+
+    @Test func `a zone that is gone without having been purged is made anew, and everything is uploaded again`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let database = try cloud.database()
+        let a = try Device(scratch["a.tidemark"], database: database)
+        try await a.set("senja", ["caption": .string("Senja")])
+        _ = try await a.engine.sync()
+        try await database.modifyZones(saving: [], deleting: [CloudZoneID("TidemarkZone")])
+        try await a.set("lofoten", ["caption": .string("Lofoten")])
+        #expect(try await a.engine.sync().isComplete)
+        let b = try Device(scratch["b.tidemark"], database: database)
+        _ = try await b.engine.sync()
+        #expect(try b.records().keys.sorted() == ["lofoten", "senja"])
+    }
+
+    @Test func `a limit of the cloud's halves the batches until they fit`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        recording.refusesMore(than: 7)
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        for index in 0..<50 { try await a.set("r\(index)", ["caption": .string("\(index)")]) }
+        #expect(try await a.engine.sync().isComplete)
+        #expect(Set(recording.sent).count == 50)
+        #expect(recording.sizes.allSatisfy { $0 <= 7 })
+    }
+
+    @Test func `imports come in while exports fail`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        for failure in [CloudError.Code.serviceUnavailable, .internalError, .zoneBusy, .permissionFailure] {
+            recording.fails(with: failure)
+            try await a.set("mine-\(failure.rawValue)", ["caption": .string("A")])
+            try await b.set("theirs-\(failure.rawValue)", ["caption": .string("B")])
+            _ = try await b.engine.sync()
+            let report = try await a.engine.sync(patience: .zero)
+            #expect(report.imported == 1, "\(failure.rawValue)")
+            #expect(report.outbox.pending >= 1)
+        }
+    }
+}
