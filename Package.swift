@@ -92,7 +92,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkTransfer",
+                "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

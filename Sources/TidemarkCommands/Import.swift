@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 import TidemarkTransfer
 
 extension ImportFormat: ExpressibleByArgument {}
@@ -40,6 +41,8 @@ struct Import: AsyncParsableCommand {
                   --type Destination --id id --json
               tidemark import journal.jsonl --into MyJournal.tidemark \\
                   --type Destination --id id --dry-run
+              tidemark import journal.jsonl --into MyJournal.tidemark \\
+                  --type Destination --id id --sync
             """)
 
     @Argument(help: "The manifest, the folder of photos, or '-' for standard input.")
@@ -84,6 +87,9 @@ struct Import: AsyncParsableCommand {
     @Flag(help: "Goes on where the same import was interrupted.")
     var resume = false
 
+    @Flag(help: "Sends the records to the account's cloud as they come in, and synchronises; see 'tidemark account sign-in'.")
+    var sync = false
+
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
@@ -92,26 +98,44 @@ struct Import: AsyncParsableCommand {
 
     func validate() throws {
         guard batch > 0, batch <= 1_000_000 else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
+        if sync, dryRun { throw ValidationError("--sync and --dry-run exclude each other; see 'tidemark sync --dry-run'") }
         if rejects == "-" { throw ValidationError("--rejects takes a file; to see the refused rows, name /dev/stderr") }
     }
 
     func run() async throws {
         try await reportingErrors {
-            let summary = try await importing()
+            let (summary, report) = try await importing()
             if json {
-                try Output.json(summary)
+                try Output.json(Report(summary: summary, sync: report))
                 if let note = resumption(summary), summary.resumedAfter == nil {
                     Output.error("note: \(note.prefix(1).lowercased() + note.dropFirst())")
                 }
             } else {
                 try tell(summary)
+                if let report { try Sync.tell(report) }
             }
+            if let failure = report.flatMap(Sync.failure) { throw failure }
             if summary.rejected > 0 { throw ExitCode(ExitStatus.dataError.rawValue) }
         }
     }
 
+    /// The summary, and with `--sync` what the synchronisation has come to.
+    private struct Report: Encodable {
+        let summary: ImportSummary
+        let sync: SyncReport?
+
+        private enum Key: CodingKey { case sync }
+
+        func encode(to encoder: any Encoder) throws {
+            try summary.encode(to: encoder)
+            guard let sync else { return }
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(Sync.Report(sync), forKey: .sync)
+        }
+    }
+
     /// Imports; an error says what is left.
-    private func importing() async throws -> ImportSummary {
+    private func importing() async throws -> (ImportSummary, SyncReport?) {
         let left = dryRun ? "nothing was imported" : "what was committed stays, and --resume goes on from there"
         do {
             return try await running()
@@ -122,7 +146,7 @@ struct Import: AsyncParsableCommand {
         }
     }
 
-    private func running() async throws -> ImportSummary {
+    private func running() async throws -> (ImportSummary, SyncReport?) {
         let into = try fileURL(into, "the container")
         let schema = try schema.map { try fileURL($0, "the schema file") }
         let rejects = try rejects.map { try fileURL($0, "the rejects file") }
@@ -138,13 +162,33 @@ struct Import: AsyncParsableCommand {
             schema: try schema.map(SchemaFile.read) ?? [],
             environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects, resumes: resume)
         let bulkImport = BulkImport(source: source, into: into, options: options)
+        let engine = sync ? try await CloudAccess(ContainerDirectory(openingAt: into)).engine() : nil
         let bar = ProgressBar(progress)
         let running = Task { try await bulkImport.run() }
-        let interruption = Interruption { running.cancel() }
+        let uploading = engine.map { Uploading(with: $0, while: running) }
+        let interruption = Interruption {
+            running.cancel()
+            uploading?.cancel()
+        }
         defer { interruption.stop() }
-        for await state in bulkImport.progress { bar.show(label(state), done: state.done, total: state.total) }
+        for await state in bulkImport.progress {
+            let sent = uploading.map { "  \(Wording.count($0.sent)) sent" } ?? ""
+            bar.show(label(state) + sent, done: state.done, total: state.total)
+        }
+        let summary: ImportSummary
+        do {
+            summary = try await running.value
+        } catch {
+            uploading?.cancel()
+            throw error
+        }
+        if let uploading {
+            for await sent in uploading.progress {
+                bar.show("\(Wording.count(sent)) sent", done: sent, total: summary.changes.inserted + summary.changes.updated)
+            }
+        }
         bar.finish()
-        return try await running.value
+        return (summary, try await uploading?.report)
     }
 
     private func importSource() throws -> ImportSource {

@@ -1,4 +1,6 @@
 import ArgumentParser
+import Foundation
+import Logging
 
 /// The command-line tool.
 public struct Tidemark: AsyncParsableCommand {
@@ -22,6 +24,16 @@ public struct Tidemark: AsyncParsableCommand {
             Import.self, Records.self, Export.self, Verify.self, History.self, Undo.self, Watch.self, Store.self, Account.self,
             Sync.self, Status.self, Events.self, Conflicts.self, Quarantines.self, Help.self,
         ])
+
+    /// Logs errors, or what `TIDEMARK_LOG` names (trace, debug, info, notice, warning, error), to standard error.
+    public static func logToStandardError() {
+        let level = ProcessInfo.processInfo.environment["TIDEMARK_LOG"].flatMap(Logger.Level.init(rawValue:)) ?? .error
+        LoggingSystem.bootstrap { label in
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = level
+            return handler
+        }
+    }
 
     /// One prefix for the errors of the command line and for all others.
     public static var _errorPrefix: String { "tidemark: " }

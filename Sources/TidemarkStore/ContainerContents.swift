@@ -15,7 +15,7 @@ struct ContainerContents {
     }
 
     static let description = "container.json"
-    private static let folders = ["assets", "staging", "doorbell", "downloads"]
+    private static let folders = ["assets", "staging", "doorbell", "downloads", Quarantine.folder]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
     /// Held by the process that synchronises.
     static let syncLock = "sync-lock"
@@ -60,7 +60,8 @@ struct ContainerContents {
         if own.contains("assets"), let names = try? Folder(at: assets).entries() {
             for name in names { try removeIfEmpty(assets.appendingPathComponent(name.name)) }
         }
-        for name in folders where own.contains(name) {
+        if own.contains(Quarantine.folder) { try Quarantine.removeAll(in: url) }
+        for name in folders where own.contains(name) && name != Quarantine.folder {
             let inside = url.appendingPathComponent(name)
             if name != "assets" { try removeFiles(in: inside) }
             try removeIfEmpty(inside)

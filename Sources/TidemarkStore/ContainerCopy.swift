@@ -23,25 +23,32 @@ final class ContainerCopy: Sendable {
     let assets: [String]
     private let sizes: [String: Int64]
     private let mayLink: Bool
+    /// What was set aside, each a container of its own.
+    private let setAside: [(quarantine: Quarantine, copy: ContainerCopy)]
     /// What the stores hold, known when they are copied.
     private let digests = Mutex<[DatabaseScope: ContentDigest]>([:])
 
-    /// - Parameter mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
+    /// - Parameters:
+    ///   - mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
+    ///   - withSetAside: Whether what was set aside is copied, too.
     /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; and those of opening a store.
-    init(of source: ContainerDirectory, mayLink: Bool = false) throws {
+    init(of source: ContainerDirectory, mayLink: Bool = false, withSetAside: Bool = true) throws {
         for scope in ContainerDirectory.scopes where !source.hasStore(scope) { try source.checkStoreMayBeMade(scope) }
         snapshots = try ContainerDirectory.scopes.filter(source.hasStore).map { try DatabaseSnapshot(of: source, scope: $0) }
         sizes = snapshots.reduce(into: [:]) { $0.merge($1.assets) { one, _ in one } }
         assets = sizes.keys.sorted()
         (self.source, self.mayLink) = (source, mayLink)
+        setAside = try (withSetAside ? source.quarantines() : []).map { quarantine in
+            (quarantine, try ContainerCopy(of: quarantine.container(in: source), mayLink: mayLink, withSetAside: false))
+        }
         // What lies there unnamed would be left behind, and may be all that is left of a store that was lost.
         guard try source.hasStore(.private) || AssetFiles(in: source.assets).ids.allSatisfy({ sizes[$0] != nil }) else {
             throw source.storeIsMissing(.private)
         }
     }
 
-    var databaseBytes: Int64 { snapshots.reduce(0) { $0 + $1.bytes } }
-    var assetBytes: Int64 { sizes.values.reduce(0, +) }
+    var databaseBytes: Int64 { setAside.reduce(snapshots.reduce(0) { $0 + $1.bytes }) { $0 + $1.copy.databaseBytes } }
+    var assetBytes: Int64 { setAside.reduce(sizes.values.reduce(0, +)) { $0 + $1.copy.assetBytes } }
     var bytes: Int64 { databaseBytes + assetBytes }
 
     /// - Throws: ``StoreError`` `diskFull` when all of it, without links, has no room at a place.
@@ -89,6 +96,14 @@ final class ContainerCopy: Sendable {
         ])
         if !assets.isEmpty { try target.synchronize() }
         try removeStrays(in: folder.appendingPathComponent("assets"))
+        for (quarantine, copy) in setAside {
+            let place = try quarantine.makePlace(below: folder)
+            let records = place.appendingPathComponent(Quarantine.records, isDirectory: true)
+            try Folder.make(records, mode: 0o700)
+            try copy.run(to: records, hook: { _ in }, progress: nil)
+            try DurableFile.write(copy.source.description, to: records.appendingPathComponent(ContainerContents.description))
+            try DurableFile.write(quarantine, to: place.appendingPathComponent(Quarantine.description))
+        }
         try Folder(at: folder).synchronize()
     }
 
@@ -114,6 +129,10 @@ final class ContainerCopy: Sendable {
                     },
                 ]
             } + [{ [self] in try target.verify(assets) { counter.add(self.sizes[$0] ?? 0) } }])
+        for (quarantine, copy) in setAside {
+            let records = quarantine.place(below: folder).appendingPathComponent(Quarantine.records, isDirectory: true)
+            try copy.verify(records, progress: nil)
+        }
     }
 
     /// Removes what an earlier attempt has copied and nothing names any more.

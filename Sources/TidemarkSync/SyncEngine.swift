@@ -114,9 +114,16 @@ public actor SyncEngine {
 
     /// Fetches and sends until there is nothing left to do now.
     ///
-    /// - Parameter patience: How long it waits for a cloud that does not answer.
-    public func sync(patience: Duration = .seconds(10)) async throws -> SyncReport {
-        try await begin()
+    /// - Parameters:
+    ///   - patience: How long it waits for a cloud that does not answer.
+    ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
+    public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
+        if isContinued, machine.isSetUp {
+            look()
+            report = SyncReport()
+        } else {
+            try await begin()
+        }
         let limit = environment.now() + Int64(patience / .microseconds(1))
         while true {
             switch machine.next(at: environment.now()) {
@@ -461,7 +468,7 @@ public actor SyncEngine {
 
     private func note(_ event: ContainerEvent) async throws {
         tell(event)
-        if let failure = event.failure { log.info("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
+        if let failure = event.failure { log.notice("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
         try await store.note(event)
     }
 }

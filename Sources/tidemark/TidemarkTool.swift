@@ -3,5 +3,8 @@ import TidemarkCommands
 
 @main
 struct TidemarkTool {
-    static func main() async { await Tidemark.main() }
+    static func main() async {
+        Tidemark.logToStandardError()
+        await Tidemark.main()
+    }
 }

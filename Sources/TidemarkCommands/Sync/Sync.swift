@@ -82,28 +82,32 @@ struct Sync: AsyncParsableCommand {
             showing.cancel()
             await showing.value
             do {
-                try tell(result.get())
+                try show(result.get())
             } catch is CancellationError {
                 throw ending("interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
             }
         }
     }
 
-    private func tell(_ report: SyncReport) throws {
-        if json {
-            try Output.json(Report(report))
-        } else {
-            var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
-            if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
-            try Output.line(text)
-            if report.kept > 0 {
-                try Output.line(
-                    "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
-            }
+    private func show(_ report: SyncReport) throws {
+        if json { try Output.json(Report(report)) } else { try Self.tell(report) }
+        if let failure = Self.failure(report) { throw failure }
+    }
+
+    static func tell(_ report: SyncReport) throws {
+        var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
+        if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
+        try Output.line(text)
+        if report.kept > 0 {
+            try Output.line("\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
         }
-        if let failure = report.failure { throw ending("\(failure.code): \(failure.reason)", failure.exitStatus) }
-        guard report.outbox.pending > 0 else { return }
-        throw ending(
+    }
+
+    /// What the tool ends with where a synchronisation has not come to its end, and tells so.
+    static func failure(_ report: SyncReport) -> ExitCode? {
+        if let failure = report.failure { return ending("\(failure.code): \(failure.reason)", failure.exitStatus) }
+        guard report.outbox.pending > 0 else { return nil }
+        return ending(
             "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
     }
 

@@ -18,13 +18,25 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     static let folder = "quarantine"
     static let description = "quarantine.json"
 
-    func place(in container: ContainerDirectory) -> URL {
-        container.url.appendingPathComponent("\(Self.folder)/\(id.uuidString.lowercased())", isDirectory: true)
+    static let records = "records.tidemark"
+
+    func place(in container: ContainerDirectory) -> URL { place(below: container.url) }
+
+    func place(below url: URL) -> URL {
+        url.appendingPathComponent("\(Self.folder)/\(id.uuidString.lowercased())", isDirectory: true)
+    }
+
+    /// Makes the folder for it.
+    func makePlace(below url: URL) throws(StoreError) -> URL {
+        let place = place(below: url)
+        try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
+        try Folder.make(place, mode: 0o700)
+        return place
     }
 
     /// The container with the records.
     public func container(in container: ContainerDirectory) throws(StoreError) -> ContainerDirectory {
-        try ContainerDirectory(openingAt: place(in: container).appendingPathComponent("records.tidemark", isDirectory: true))
+        try ContainerDirectory(openingAt: place(in: container).appendingPathComponent(Self.records, isDirectory: true))
     }
 }
 
@@ -63,16 +75,35 @@ extension ContainerDirectory {
     public func discard(_ quarantine: Quarantine) throws(StoreError) {
         let place = quarantine.place(in: self)
         do {
-            // Without its description it is nothing that could be restored by halves.
-            try DurableFile.remove(Quarantine.description, in: place)
-            let records = place.appendingPathComponent("records.tidemark", isDirectory: true)
-            try DurableFile.remove(ContainerContents.description, in: records)
-            try ContainerContents.remove(from: records)
-            try ContainerContents.removeIfEmpty(records)
-            try ContainerContents.removeIfEmpty(place)
+            try Quarantine.remove(place)
         } catch {
             throw StoreError(error, doing: "remove \(place.path)")
         }
+    }
+}
+
+extension Quarantine {
+    /// Removes the folder of one, also of one that is not whole.
+    static func remove(_ place: URL) throws {
+        // Without its description it is nothing that could be restored by halves.
+        try DurableFile.remove(description, in: place)
+        let container = place.appendingPathComponent(records, isDirectory: true)
+        if FileManager.default.fileExists(atPath: container.path) {
+            try DurableFile.remove(ContainerContents.description, in: container)
+            try ContainerContents.remove(from: container)
+            try ContainerContents.removeIfEmpty(container)
+        }
+        try ContainerContents.removeIfEmpty(place)
+    }
+
+    /// Removes all of a container's.
+    static func removeAll(in url: URL) throws {
+        let all = url.appendingPathComponent(folder, isDirectory: true)
+        guard let entries = try? Folder(at: all).entries() else { return }
+        for entry in entries where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
+            try remove(all.appendingPathComponent(entry.name, isDirectory: true))
+        }
+        try ContainerContents.removeIfEmpty(all)
     }
 }
 
@@ -116,11 +147,9 @@ extension RecordStore {
 
     /// Makes the container of what is set aside. While the lock is held, what is committed stays as it is.
     private func copy(_ quarantine: Quarantine) throws {
-        let place = quarantine.place(in: container)
-        try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
-        try Folder.make(place, mode: 0o700)
-        let copy = try ContainerCopy(of: container, mayLink: true)
-        let target = place.appendingPathComponent("records.tidemark", isDirectory: true)
+        let place = try quarantine.makePlace(below: container.url)
+        let copy = try ContainerCopy(of: container, mayLink: true, withSetAside: false)
+        let target = place.appendingPathComponent(Quarantine.records, isDirectory: true)
         let folder = try UnfinishedFolder(for: target)
         try folder.fill { folder in
             try copy.run(to: folder, hook: { _ in }, progress: nil)

@@ -1,0 +1,158 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: a person synchronises containers by the tool, and is told what is amiss. Method: the tool as separate processes, over one cloud.
+@Suite struct SyncCommandTests {
+    private let scratch: Scratch
+    private let tool: Tool
+
+    init() throws {
+        scratch = try Scratch()
+        tool = try Tool()
+    }
+
+    private func path(_ name: String) -> String { scratch["\(name).tidemark"].path }
+
+    @discardableResult
+    private func run(_ arguments: String..., expecting status: Int32 = 0) async throws -> Tool.Result {
+        let result = try await tool.run(arguments)
+        #expect(result.status == status, "\(arguments): \(result.output)\(result.errors)")
+        return result
+    }
+
+    private func signIn(_ names: String..., email: String = "anna@example.org") async throws {
+        for name in names {
+            try await run("account", "sign-in", path(name), "--cloud", scratch["cloud"].path, "--email", email)
+        }
+    }
+
+    private func set(_ name: String, _ record: String, _ field: String, type: String = "Destination") async throws {
+        let halves = field.split(separator: "=", maxSplits: 1).map(String.init)
+        try scratch.writeLines([#"{"id":"\#(record)","\#(halves[0])":"\#(halves[1])"}"#], to: "one.jsonl")
+        try await run("import", scratch["one.jsonl"].path, "--into", path(name), "--type", type, "--id", "id")
+    }
+
+    private func captions(_ name: String) async throws -> [String] {
+        let result = try await run("records", "list", path(name), "--type", "Destination", "--json", "--limit", "10000")
+        let records = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]] ?? []
+        return records.map { "\($0["id"] ?? $0["_name"] ?? "") \($0["caption"] ?? "")" }.sorted()
+    }
+
+    @Test func `two containers are synchronised, and status, events and conflicts tell of it`() async throws {
+        try await signIn("a", "b")
+        try await set("a", "senja", "caption=Senja")
+        let waiting = try await run("status", path("a"), "--record", "senja")
+        #expect(waiting.output.contains("queued since"))
+        let preview = try await run("sync", path("a"), "--dry-run", "--json").json()
+        #expect(preview["toSendCount"] as? Int == 1)
+        #expect(try await run("sync", path("a"), "--json").json()["exported"] as? Int == 1)
+        #expect(try await run("sync", path("b"), "--json").json()["imported"] as? Int == 1)
+        #expect(try await captions("b") == ["senja Senja"])
+        let done = try await run("status", path("a"), "--record", "senja")
+        #expect(done.output.contains("synchronised"))
+
+        try await set("a", "senja", "caption=of A")
+        try await set("b", "senja", "caption=of B")
+        try await run("sync", path("a"))
+        let decided = try await run("sync", path("b"), "--dry-run")
+        #expect(decided.output.contains("would be settled: 1 conflict"))
+        #expect(decided.output.contains("local won (mergeByPropertyObjectTrump)"))
+        #expect(try await captions("b") == ["senja of B"])
+        try await run("sync", path("b"))
+        try await run("sync", path("a"))
+        #expect(try await captions("a") == ["senja of B"])
+        let conflicts = try await run("conflicts", path("b"))
+        #expect(conflicts.output.contains("senja caption: was \"Senja\", here \"of B\", there \"of A\"; local won"))
+        let events = try await run("events", path("b"), "--json").output.split(separator: "\n")
+        #expect(events.contains { $0.contains(#""type":"import""#) && $0.contains(#""succeeded":true"#) })
+        #expect(try await run("verify", path("a")).output.contains("no problem"))
+    }
+
+    @Test func `without an account, or with it switched off, nothing goes and the exit code says so`() async throws {
+        try await set("a", "senja", "caption=Senja")
+        let none = try await run("sync", path("a"), expecting: 69)
+        #expect(none.errors.contains("134400"))
+        #expect(none.errors.contains("tidemark account sign-in"))
+        try await signIn("a")
+        try await run("account", "set", path("a"), "--drive", "off", "--app", "off")
+        let off = try await run("sync", path("a"), expecting: 69)
+        #expect(off.errors.contains("134405"))
+        let status = try await run("account", "status", path("a"), expecting: 69)
+        #expect(status.output.contains("noAccount"))
+        #expect(status.output.contains("134405"))
+        #expect(status.output.contains("134400"))
+        try await run("account", "set", path("a"), "--app", "on")
+        #expect(try await run("sync", path("a"), "--json").json()["exported"] as? Int == 1)
+    }
+
+    @Test func `what is refused is told with its reason, and the exit code is 75`() async throws {
+        try await signIn("a")
+        try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "x", count: 2_000_000))"}"#], to: "large.jsonl")
+        try await run(
+            "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+        try await set("a", "senja", "caption=Senja")
+        let refused = try await run("sync", path("a"), expecting: 75)
+        #expect(refused.errors.contains("1 change could not be sent"))
+        let status = try await run("status", path("a"))
+        #expect(status.output.contains("save Destination large: refused since"))
+        #expect(status.output.contains("limitExceeded"))
+        #expect(status.output.contains("tried again when it is changed"))
+    }
+
+    @Test func `an account that signs out leaves nothing behind, and gets back what it had`() async throws {
+        try await signIn("a")
+        try await set("a", "senja", "caption=Senja")
+        try await run("sync", path("a"))
+        try await set("a", "senja", "caption=edited")
+        try await run("account", "sign-out", path("a"))
+        #expect(try await captions("a") == [])
+        let list = try await run("quarantine", "list", path("a"), "--json").json()
+        #expect(list["pending"] as? Int == 1)
+        let id = try #require(list["identifier"] as? String)
+
+        try await signIn("a", email: "ben@example.org")
+        try await run("sync", path("a"))
+        let foreign = try await run("quarantine", "restore", path("a"), id, expecting: 77)
+        #expect(foreign.errors.contains("another account"))
+        try await run("account", "sign-out", path("a"))
+
+        try await signIn("a")
+        try await run("sync", path("a"))
+        #expect(try await captions("a") == ["senja Senja"])
+        try await run("quarantine", "restore", path("a"), String(id.prefix(8)))
+        #expect(try await captions("a") == ["senja edited"])
+        try await run("sync", path("a"))
+        #expect(try await run("quarantine", "list", path("a")).output.isEmpty)
+    }
+
+    @Test func `an import goes to the cloud as it comes in`() async throws {
+        try await signIn("a", "b")
+        try scratch.writeLines((0..<2000).map { #"{"id":"r\#($0)","caption":"\#($0)"}"# }, to: "records.jsonl")
+        let report = try await run(
+            "import", scratch["records.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--sync",
+            "--batch", "300", "--json"
+        ).json()
+        #expect((report["sync"] as? [String: Any])?["exported"] as? Int == 2000)
+        #expect(try await run("sync", path("b"), "--json").json()["imported"] as? Int == 2000)
+        #expect(try await captions("a") == captions("b"))
+    }
+
+    @Test func `while one process synchronises a container another is told 134410, and what changes comes over at once`() async throws {
+        try await signIn("a", "b")
+        let watching = ["a", "b"].map { name in Result { try tool.start(["sync", path(name), "--watch", "--json"]) } }
+        let (a, b) = (try watching[0].get(), try watching[1].get())
+        // Both have set up.
+        #expect(await a.line()?.contains(#""type":"setup""#) == true)
+        #expect(await b.line()?.contains(#""type":"setup""#) == true)
+        let second = try await run("sync", path("a"), expecting: 75)
+        #expect(second.errors.contains("134410"))
+        try await set("a", "senja", "caption=Senja")
+        var line = await b.line()
+        while let it = line, !it.contains(#""records":1"#) { line = await b.line() }
+        #expect(line?.contains(#""type":"import""#) == true)
+        #expect(try await captions("b") == ["senja Senja"])
+        await a.kill()
+        await b.kill()
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+import TidemarkTesting
+import TidemarkTransfer
+
+/// Goal: pictures go up before their records, once, and from where they were interrupted. Method: real files through a real cloud, which
+/// fails in between.
+@Suite struct AssetSyncTests {
+    /// Pictures of some MB that differ, as records of a container.
+    private func importing(_ scratch: Scratch, into container: URL, pictures: [Data]) async throws {
+        for (index, picture) in pictures.enumerated() { try scratch.write(picture, to: "pictures/\(index).png") }
+        try scratch.writeLines(
+            pictures.indices.map { #"{"id": "r\#($0)", "image": "pictures/\#($0).png"}"# }, to: "manifest.jsonl")
+        _ = try await BulkImport(
+            source: .file(scratch["manifest.jsonl"]), into: container, options: .destination { $0.assetFields = ["image"] }
+        ).run()
+    }
+
+    private func large(_ number: Int, bytes: Int) -> Data {
+        Picture.png(number) + Data((0..<bytes).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
+    }
+
+    @Test func `pictures arrive as they were, and equal ones go up once`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(
+            scratch, into: scratch["a.tidemark"],
+            pictures: (0..<6).map { Picture.png($0) } + [Picture.png(1), large(9, bytes: 9_000_000)])
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        #expect(try await a.engine.sync().isComplete)
+        // Six small ones in a piece each, the large one in three.
+        #expect(recording.uploads == 6 + 3)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        #expect(try await b.engine.sync().isComplete)
+        #expect(try b.records() == a.records())
+        #expect(try StoreVerification(of: b.container).run().problems.isEmpty)
+        for record in try b.records().values {
+            guard case .asset(let id) = record["image"] else { continue }
+            let (one, other) = (a.store.file(of: id), b.store.file(of: id))
+            #expect(try Data(contentsOf: #require(one)) == Data(contentsOf: #require(other)))
+        }
+        #expect(!FileManager.default.fileExists(atPath: b.container.url.appendingPathComponent("downloads").path))
+        // Known ones do not go up again.
+        try await a.set("again", ["image": try a.records()["r3"]?["image"]])
+        #expect(try await a.engine.sync().isComplete)
+        #expect(recording.uploads == 6 + 3)
+    }
+
+    @Test func `what was interrupted goes on where it was, up and down`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: [large(1, bytes: 17_000_000)])
+        let faulty = FaultyDatabase(try cloud.database(), plan: FaultPlan(seed: 3))
+        let recording = RecordingDatabase(faulty)
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        // Account, zone, first page; what is missing; two pieces go up, the third does not.
+        faulty.inject([.slow, .slow, .slow, .slow, .slow, .slow, .networkUnavailable])
+        let first = try await a.engine.sync(patience: .zero)
+        #expect(first.outbox.pending == 1)
+        let before = recording.uploads
+        #expect(try await a.engine.sync().isComplete)
+        #expect(recording.uploads < before + 5, "\(before) and \(recording.uploads)")
+        let down = FaultyDatabase(try cloud.database(), plan: FaultPlan(seed: 4))
+        let b = try Device(scratch["b.tidemark"], database: down)
+        down.inject([.slow, .slow, .slow, .slow, .slow, .lostReply])
+        _ = try await b.engine.sync(patience: .zero)
+        let parts = try FileManager.default.contentsOfDirectory(
+            atPath: b.container.url.appendingPathComponent("downloads").path)
+        #expect(parts.count == 1)
+        #expect(try await b.engine.sync().isComplete)
+        #expect(try b.records() == a.records())
+        #expect(try StoreVerification(of: b.container).run().problems.isEmpty)
+    }
+}
