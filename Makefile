@@ -51,6 +51,11 @@ prove-readers: deps ## Lets processes read a store while another saves and is ki
 	swift build -c release --product store-probe
 	Tests/Prove/readers.py --probe .build/release/store-probe
 
+.PHONY: prove-sync
+prove-sync: build ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each
+	swift build -c release --product sync-probe
+	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
+
 .PHONY: format
 format: ## Formats the Swift sources in place
 	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift

@@ -121,6 +121,13 @@ let package = Package(
             name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore"],
             path: "Tests/JournalProbe",
             swiftSettings: strict),
+        .executableTarget(
+            name: "sync-probe",
+            dependencies: [
+                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/SyncProbe", swiftSettings: strict),
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Synchronises two containers through one cloud, each in processes of its own, while both are edited, and looks whether they end equal.
+
+First one container's records and pictures arrive at the other, and the digests of all records are compared. Then both are edited at the
+same time and synchronised, under each merge policy: the stores must end equal. At last the same with a cloud that goes wrong, and with
+both syncers killed at random moments: each edit that was told durable must be there, unless another edit of that field came after or beside
+it, nothing may be there twice, the stores must end equal and `tidemark verify` must find nothing.
+"""
+
+import importlib.util
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+import killing
+from killing import fail, finish
+
+POLICIES = ["mergeByPropertyObjectTrump", "mergeByPropertyStoreTrump", "overwrite", "rollback", "latestEdit"]
+
+
+def load(name):
+    path = pathlib.Path(__file__).with_name(name)
+    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Devices:
+    def __init__(self, options, folder):
+        self.probe, self.tidemark = options.probe, options.tidemark
+        self.cloud = folder / "cloud"
+        self.containers = {name: folder / f"{name}.tidemark" for name in "ab"}
+
+    def sync(self, name, policy, faults=0.0, seed=1, forever=False):
+        command = [self.probe, "sync", self.containers[name], self.cloud, "--policy", policy, "--faults", str(faults), "--seed", str(seed)]
+        return command + (["--forever"] if forever else [])
+
+    def edit(self, name, count, seed, pause=0):
+        return [self.probe, "edit", self.containers[name], "--count", str(count), "--seed", str(seed), "--device", name,
+                "--pause", str(pause)]
+
+    def digest(self, name):
+        text = finish([self.probe, "digest", self.containers[name]]).strip()
+        if not text.endswith(" 0 pending"):
+            fail(f"{name} has something left to send: {text}")
+        return text
+
+    def settle(self, policy):
+        """Both in turn, until neither has anything to fetch."""
+        for _ in range(10):
+            outputs = [finish(self.sync(name, policy)).split() for name in "ab"]
+            if all(output[1:3] == ["0", "0"] for output in outputs):
+                return
+        fail(f"they do not come to rest: {outputs}")
+
+    def compare(self, what):
+        digests = {name: self.digest(name) for name in "ab"}
+        if digests["a"] != digests["b"]:
+            fail(f"{what}: the stores differ: {digests}")
+        return digests["a"]
+
+    def verify(self):
+        for name in "ab":
+            finish([self.tidemark, "verify", self.containers[name]])
+
+
+def edits(output):
+    """What an editor tells: the last value of each field that is durable, and one that may be."""
+    durable, begun = {}, {}
+    for kind, name, field, number in re.findall(r"^(try|done) (\S+) (\S+) (\d+)$", output, re.M):
+        (begun if kind == "try" else durable)[name, field] = int(number)
+    return durable, begun
+
+
+def check_edits(devices, told):
+    """Each field must have the last value of one of the devices: no other was the last."""
+    values = finish([devices.probe, "digest", devices.containers["a"], "--values"])
+    found = {}
+    for line in values.splitlines():
+        parts = line.split("\t")
+        if len(parts) == 3:
+            if parts[0] in found:
+                fail(f"{parts[0]} is there twice")
+            found[parts[0]] = {"caption": parts[1], "rating": parts[2]}
+    fields = {key for durable, _ in told.values() for key in durable}
+    for name, field in fields:
+        allowed = set()
+        for device, (durable, begun) in told.items():
+            for numbers in (durable, begun):
+                number = numbers.get((name, field))
+                if number is not None:
+                    allowed.add(f"{device} {number}" if field == "caption" else str(number))
+        if name not in found or found[name][field] not in allowed:
+            fail(f"an edit was lost: {name} {field} is {found.get(name)}, and the last ones were {allowed}")
+    return len(fields)
+
+
+def edit_both(devices, count, seed, pause=0):
+    return {name: subprocess.Popen(devices.edit(name, count, seed + index, pause), stdout=subprocess.PIPE, text=True)
+            for index, name in enumerate("ab")}
+
+
+def main():
+    found = killing.parser(__doc__, kills=100, records=50_000, pictures=500)
+    found.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program sync-probe")
+    found.add_argument("--edits", type=int, default=1000, help="edits on each side (1,000)")
+    found.add_argument("--faults", type=float, default=0.2, help="of all requests, how many go wrong (0.2)")
+    options = found.parse_args()
+    seed, drawn = killing.draw(options)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-sync-", dir=options.folder))
+    try:
+        run(options, folder, drawn)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(options, folder, drawn):
+    devices = Devices(options, folder)
+    manifest = load("kill-import.py").make_data(folder, options.records, options.pictures)
+    finish([options.tidemark, "import", manifest, "--into", devices.containers["a"], "--type", "Destination", "--id", "id", "--asset", "image"])
+    finish([options.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", devices.cloud, "--email", "anna@example.org"])
+    start = time.monotonic()
+    finish(devices.sync("a", POLICIES[0]))
+    sent = time.monotonic()
+    finish(devices.sync("b", POLICIES[0]))
+    print(f"{options.records:,} records and {options.pictures:,} pictures: sent in {sent - start:.1f} s, fetched in "
+          f"{time.monotonic() - sent:.1f} s; {devices.compare('after the first sync')}", flush=True)
+
+    for policy in POLICIES:
+        editors = edit_both(devices, options.edits, drawn.getrandbits(32))
+        # Now and then while they edit.
+        while any(editor.poll() is None for editor in editors.values()):
+            for name in "ab":
+                killing.kill_after(devices.sync(name, policy), 60)
+        told = {name: edits(editor.stdout.read()) for name, editor in editors.items()}
+        devices.settle(policy)
+        devices.compare(policy)
+        counted = check_edits(devices, told) if policy in ("mergeByPropertyObjectTrump", "latestEdit") else 0
+        print(f"{options.edits:,} edits on each side under {policy}: equal" + (f", {counted} fields as edited last" if counted else ""), flush=True)
+
+    kills = {"a": 0, "b": 0}
+    told = {}
+    policy = POLICIES[0]
+    rounds = 0
+    while min(kills.values()) < options.kills:
+        rounds += 1
+        editors = edit_both(devices, options.edits, drawn.getrandbits(32), pause=2)
+        running = {}
+        while any(editor.poll() is None for editor in editors.values()):
+            for name in "ab":
+                running[name] = killing.start(devices.sync(name, policy, options.faults, drawn.getrandbits(32), forever=True))
+            time.sleep(drawn.uniform(0.02, 0.6))
+            for name in drawn.sample("ab", 2):
+                running[name].kill()
+                running[name].communicate()
+                kills[name] += 1
+                time.sleep(drawn.uniform(0, 0.05))
+        told = {name: edits(editor.stdout.read()) for name, editor in editors.items()}
+        devices.settle(policy)
+        devices.compare("after kills and faults")
+        counted = check_edits(devices, told)
+        print(f"round {rounds}: {kills['a']} and {kills['b']} kills, {counted} fields as edited last, equal", flush=True)
+    devices.verify()
+    print(f"{sum(kills.values())} kills, {options.faults:.0%} of requests gone wrong: no edit lost, nothing twice, {devices.compare('at the end')}")
+
+
+main()
