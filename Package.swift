@@ -13,7 +13,7 @@ let package = Package(
     name: "tidemark",
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
-        .library(name: "Tidemark", targets: ["Tidemark", "TidemarkStore", "TidemarkModel"]),
+        .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
         .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
@@ -82,7 +82,10 @@ let package = Package(
         .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
         // What programs use: containers of typed records.
         .target(
-            name: "Tidemark", dependencies: ["TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
+            name: "Tidemark",
+            dependencies: [
+                "TidemarkCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         // Bulk import and export.
         .target(
@@ -154,7 +157,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "journal-probe", "tidemark", .product(name: "GRDB", package: "GRDB.swift"),
+                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "journal-probe", "tidemark",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,3 +1,5 @@
-// Merge policies, scopes, places and errors are in the modules below: whoever imports Tidemark has them.
+// Merge policies, scopes, places, errors and what synchronises are in the modules below: whoever imports Tidemark has them.
+@_exported import TidemarkCloud
 @_exported import TidemarkModel
 @_exported import TidemarkStore
+@_exported import TidemarkSync

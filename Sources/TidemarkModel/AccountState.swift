@@ -25,7 +25,8 @@ public struct AccountState: Hashable, Codable, Sendable {
             code: SyncErrorCode.noAccount, reason: "the account is switched off for this container")
         guard !driveIsOn else { return [noAccount] }
         return [
-            .init(code: SyncErrorCode.accountSwitchedOff, reason: "the account is switched off, as a whole and for this container"),
+            .init(
+                code: SyncErrorCode.accountSwitchedOff, reason: "the account is switched off, as a whole and for this container"),
             noAccount,
         ]
     }

@@ -71,7 +71,8 @@ public actor RecordStore {
         container: ContainerDirectory, scope: DatabaseScope, doorbell: Doorbell?, now: @escaping @Sendable () -> Int64
     ) throws(StoreError) {
         try self.init(
-            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, doorbell: doorbell, base: nil,
+            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, doorbell: doorbell,
+            base: nil,
             now: now)
     }
 

@@ -119,7 +119,8 @@ extension StoreTransaction {
         let known = (found[1] as String?).map { EditTimes($0) }
         let device = connection.identity.device.uuidString
         var times: [String: EditTime] = [:]
-        try RecordChain(db, row: found[0], cloudBegins: isFromCloud ? firstChange : .max).forEach(after: max(version, 0)) { link in
+        try RecordChain(db, row: found[0], cloudBegins: isFromCloud ? firstChange : .max).forEach(after: max(version, 0)) {
+            link in
             let at = EditTime(microseconds: link.time ?? time, device: device)
             let fields = link.kind == .insert ? type.fields.map(\.name) : link.before.map(\.0)
             for field in fields where times[field] == nil {

@@ -99,7 +99,8 @@ actor AccountMonitor {
             case .ask:
                 return .init(
                     code: SyncErrorCode.notInitialized,
-                    reason: "the container has records that no account has yet. Say what is to become of them: merge, apart or delete"
+                    reason:
+                        "the container has records that no account has yet. Say what is to become of them: merge, apart or delete"
                 )
             }
         }

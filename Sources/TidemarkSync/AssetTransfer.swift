@@ -124,7 +124,8 @@ actor AssetTransfer {
     private func fetch(
         _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> URL {
-        guard asset.digest.utf8.count == 64, asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        guard asset.digest.utf8.count == 64,
+            asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
         else { throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
         let file = folder.appendingPathComponent(asset.digest)
         for isAgain in [false, true] {
@@ -137,7 +138,9 @@ actor AssetTransfer {
             while there < asset.size {
                 let piece = try await database.download(
                     asset, in: zone, from: there, count: min(limits.bytesPerAssetPiece, Int(asset.size - there)))
-                guard !piece.isEmpty else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends before its size") }
+                guard !piece.isEmpty else {
+                    throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends before its size")
+                }
                 try handle.write(contentsOf: piece)
                 there += Int64(piece.count)
                 await progress(Int64(piece.count))

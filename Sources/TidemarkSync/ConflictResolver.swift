@@ -33,7 +33,8 @@ actor ConflictResolver {
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
         let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
-        let names = try await assets.download(RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
+        let names = try await assets.download(
+            RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
         let remote = changes.map { change -> RemoteChange in
             switch change {
             case .saved(let record): .saved(mapping.remote(record, assets: names))

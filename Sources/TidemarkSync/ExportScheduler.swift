@@ -19,7 +19,8 @@ actor ExportScheduler {
     private var hasLooked = false
 
     init(
-        store: RecordStore, database: any CloudDatabase, assets: AssetTransfer, resolver: ConflictResolver, mapping: RecordMapping,
+        store: RecordStore, database: any CloudDatabase, assets: AssetTransfer, resolver: ConflictResolver,
+        mapping: RecordMapping,
         environment: SyncEnvironment
     ) {
         self.store = store
@@ -58,7 +59,9 @@ actor ExportScheduler {
             for request in try await store.sentRequests() { outstanding = (request, nil) }
             hasLooked = true
         }
-        if let outstanding { return try await send(outstanding.request, of: outstanding.batch, limits: limits, progress: progress) }
+        if let outstanding {
+            return try await send(outstanding.request, of: outstanding.batch, limits: limits, progress: progress)
+        }
         func limit(_ count: Int) -> ExportLimits {
             ExportLimits(
                 items: max(1, Int(Double(min(count, limits.operationsPerRequest)) * share)),

@@ -19,7 +19,8 @@ struct RecordMapping {
         var record = CloudRecord(id, type: item.type, changeTag: item.tag)
         for (field, value) in item.values {
             guard let mapped = ValueMapping.cloudValue(value, asset: { assets[$0] }) else {
-                throw CloudError(.invalidArguments, "the field '\(field)' of '\(item.name)' holds what a cloud can't: \(value.type)")
+                throw CloudError(
+                    .invalidArguments, "the field '\(field)' of '\(item.name)' holds what a cloud can't: \(value.type)")
             }
             record.fields[field] = mapped
         }

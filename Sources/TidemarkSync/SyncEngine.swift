@@ -69,6 +69,7 @@ public actor SyncEngine {
     private var report = SyncReport()
     private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
     private var noted: Int64 = .min
+    private var isRunning = false
     private let stream: AsyncStream<ContainerEvent>
     private let told: AsyncStream<ContainerEvent>.Continuation
     private let wakes: AsyncStream<Wake>
@@ -118,6 +119,8 @@ public actor SyncEngine {
     ///   - patience: How long it waits for a cloud that does not answer.
     ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
+        try claim()
+        defer { isRunning = false }
         if isContinued, machine.isSetUp {
             look()
             report = SyncReport()
@@ -139,6 +142,8 @@ public actor SyncEngine {
 
     /// Synchronises until the task is cancelled: whenever something changes here or in the cloud.
     public func run() async throws {
+        try claim()
+        defer { isRunning = false }
         try await begin()
         let listener = try DoorbellListener(container: store.container, ignoring: doorbell) { [wake] in wake.yield(.store) }
         defer { listener.close() }
@@ -151,6 +156,16 @@ public actor SyncEngine {
             try await group.next()
         }
         _ = try await finish()
+    }
+
+    /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already.
+    private func claim() throws {
+        guard !isRunning else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.duplicateRequest,
+                reason: "the container is being synchronised already; this request is cancelled")
+        }
+        isRunning = true
     }
 
     private func loop() async throws {
@@ -281,7 +296,8 @@ public actor SyncEngine {
     }
 
     private func setUp() async throws {
-        var event = ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
+        var event = ContainerEvent(
+            id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
         tell(event)
         var failures: [ContainerEvent.Failure] = []
         switch try await accounts.look() {
@@ -423,7 +439,8 @@ public actor SyncEngine {
 
     private func begin(_ kind: ContainerEvent.Kind) {
         guard running[kind] == nil else { return }
-        let event = ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
+        let event = ContainerEvent(
+            id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
         running[kind] = event
     }
 

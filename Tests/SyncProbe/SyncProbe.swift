@@ -48,7 +48,8 @@ struct Synchronize: AsyncParsableCommand {
 
 struct EditRecords: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "edit", abstract: "Edits records at random, and tells of each edit when it is durable: record, field, value.")
+        commandName: "edit", abstract: "Edits records at random, and tells of each edit when it is durable: record, field, value."
+    )
 
     @Argument var container: String
     @Option var count = 1000

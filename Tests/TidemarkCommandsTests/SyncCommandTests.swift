@@ -138,7 +138,9 @@ import Testing
         #expect(try await captions("a") == captions("b"))
     }
 
-    @Test func `while one process synchronises a container another is told 134410, and what changes comes over at once`() async throws {
+    @Test func `while one process synchronises a container another is told 134410, and what changes comes over at once`()
+        async throws
+    {
         try await signIn("a", "b")
         let watching = ["a", "b"].map { name in Result { try tool.start(["sync", path(name), "--watch", "--json"]) } }
         let (a, b) = (try watching[0].get(), try watching[1].get())

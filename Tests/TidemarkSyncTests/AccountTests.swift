@@ -71,7 +71,8 @@ import TidemarkSync
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `what was not synchronised when an account signs out is set aside, and restored when it comes back`() async throws {
+    @Test func `what was not synchronised when an account signs out is set aside, and restored when it comes back`() async throws
+    {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let other = try await cloud.cloud.addAccount("ben@example.org")

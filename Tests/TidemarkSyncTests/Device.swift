@@ -59,7 +59,8 @@ struct Device {
 extension RecordStore {
     func apply(_ edits: [RecordEdit], schemas: [RecordTypeSchema]) throws {
         _ = try save(
-            edits, schemas: schemas, blobs: [], author: Device.author, policy: { _ in .mergeByPropertyObjectTrump }, check: { _ in })
+            edits, schemas: schemas, blobs: [], author: Device.author, policy: { _ in .mergeByPropertyObjectTrump },
+            check: { _ in })
     }
 }
 

@@ -106,7 +106,8 @@ import TidemarkTesting
                 try await b.set("senja", ["caption": .string("edited")])
                 for device in isReversed ? [b, a, b, a] : [a, b, a, b] { _ = try await device.engine.sync() }
                 let isKept = [MergePolicy.mergeByPropertyObjectTrump, .overwrite, .latestEdit].contains { $0.name == policy.name }
-                #expect(try a.records() == (isKept ? ["senja": ["caption": .string("edited")]] : [:]), "\(policy.name) \(isReversed)")
+                #expect(
+                    try a.records() == (isKept ? ["senja": ["caption": .string("edited")]] : [:]), "\(policy.name) \(isReversed)")
                 #expect(try b.records() == a.records(), "\(policy.name) \(isReversed)")
                 #expect(try a.reader().outbox().pending == 0)
                 #expect(try b.reader().outbox().pending == 0)

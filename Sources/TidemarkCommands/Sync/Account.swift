@@ -79,7 +79,9 @@ struct AccountStatus: AsyncParsableCommand {
             do {
                 let found = try await CloudAccess(directory).database.account()
                 (account, status) = (found, found.status)
-                if found.status != .available { failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")] }
+                if found.status != .available {
+                    failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")]
+                }
             } catch let failure as ContainerEvent.Failure {
                 failures = [failure]
             }
@@ -116,7 +118,9 @@ struct AccountSignIn: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The account's address.", valueName: "address"))
     var email: String
 
-    @Option(name: .customLong("container"), help: ArgumentHelp("The container in the cloud. (default: that of the last time, or 'default')", valueName: "name"))
+    @Option(
+        name: .customLong("container"),
+        help: ArgumentHelp("The container in the cloud. (default: that of the last time, or 'default')", valueName: "name"))
     var cloudContainer: String?
 
     @Option(help: "What becomes of records that are here already: merge, apart, delete or ask.")
@@ -215,7 +219,10 @@ struct AccountSet: AsyncParsableCommand {
     @Option(help: "Its switch for this container: on or off.")
     var app: Switch?
 
-    @Option(help: ArgumentHelp("How conflicts with the cloud are settled: \(NamedPolicy.allValueStrings.joined(separator: ", ")).", valueName: "policy"))
+    @Option(
+        help: ArgumentHelp(
+            "How conflicts with the cloud are settled: \(NamedPolicy.allValueStrings.joined(separator: ", ")).",
+            valueName: "policy"))
     var mergePolicy: NamedPolicy?
 
     func validate() throws {

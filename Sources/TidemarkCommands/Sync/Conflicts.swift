@@ -18,7 +18,8 @@ struct Conflicts: AsyncParsableCommand {
 
     static func text(_ conflict: LoggedConflict) -> String {
         guard let field = conflict.field else {
-            return "\(conflict.type) \(conflict.record): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
+            return
+                "\(conflict.type) \(conflict.record): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
         }
         func value(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
         return

@@ -52,7 +52,8 @@ struct QuarantineList: AsyncParsableCommand {
                             pending: it.pending))
                 } else {
                     try Output.line(
-                        "\(id)  \(time)  \(Wording.count(it.records, "record")), \(Wording.count(it.pending)) not in the cloud: \(it.reason)")
+                        "\(id)  \(time)  \(Wording.count(it.records, "record")), \(Wording.count(it.pending)) not in the cloud: \(it.reason)"
+                    )
                 }
             }
         }
@@ -104,7 +105,8 @@ struct QuarantineRestore: AsyncParsableCommand {
             if !keep { try directory.discard(quarantine) }
             let counts = outcome.counts
             try Output.line(
-                "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged")
+                "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
+            )
         }
     }
 }

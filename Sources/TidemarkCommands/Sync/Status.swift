@@ -115,7 +115,8 @@ struct Status: AsyncParsableCommand {
         var text = "\(entry.kind) \(entry.type) \(entry.record): \(entry.state)"
         if let since = entry.pendingSince { text += " since \(since)" }
         if let code = entry.code {
-            text += "; tried \(Wording.count(entry.attempts, "time")), last at \(entry.lastTry ?? "?"): \(code): \(entry.reason ?? "")"
+            text +=
+                "; tried \(Wording.count(entry.attempts, "time")), last at \(entry.lastTry ?? "?"): \(code): \(entry.reason ?? "")"
         }
         if let waitsFor = entry.waitsFor { return text + "; goes when \(waitsFor) has gone" }
         if entry.code != nil { text += entry.nextTry.map { "; next try at \($0)" } ?? "; tried again when it is changed" }

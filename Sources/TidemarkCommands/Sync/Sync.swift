@@ -84,7 +84,8 @@ struct Sync: AsyncParsableCommand {
             do {
                 try show(result.get())
             } catch is CancellationError {
-                throw ending("interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
+                throw ending(
+                    "interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
             }
         }
     }
@@ -99,7 +100,8 @@ struct Sync: AsyncParsableCommand {
         if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
         try Output.line(text)
         if report.kept > 0 {
-            try Output.line("\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
+            try Output.line(
+                "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
         }
     }
 
@@ -144,14 +146,17 @@ struct Sync: AsyncParsableCommand {
     }
 
     private func preview(_ access: CloudAccess) async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tidemark-\(UUID().uuidString)", isDirectory: true)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "tidemark-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
             of: access.directory, database: access.database, configuration: access.configuration(policy: mergePolicy?.policy),
             in: folder)
         let report = Preview(
-            fetched: preview.fetched.map { .init(type: $0.record.type, record: $0.record.name, kind: "\($0.kind)", fields: $0.fields) },
+            fetched: preview.fetched.map {
+                .init(type: $0.record.type, record: $0.record.name, kind: "\($0.kind)", fields: $0.fields)
+            },
             conflicts: preview.conflicts.map {
                 .init(
                     type: $0.type, record: $0.record, field: $0.field, ancestor: $0.ancestor, local: $0.local, store: $0.store,

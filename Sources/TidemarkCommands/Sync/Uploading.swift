@@ -31,7 +31,9 @@ final class Uploading: Sendable {
             }
         }
         let counted = Counted(continuation)
-        counting = Task { for await event in engine.events where event.kind == .export { counted.note(event.id.hashValue, event.records) } }
+        counting = Task {
+            for await event in engine.events where event.kind == .export { counted.note(event.id.hashValue, event.records) }
+        }
         counts = counted
     }
 

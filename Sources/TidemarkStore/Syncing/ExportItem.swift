@@ -2,7 +2,10 @@ import TidemarkModel
 
 /// A change of one record that is to be sent to the cloud.
 package struct ExportItem: Hashable, Sendable {
-    package enum Kind: Int, Sendable { case save = 1, delete = 3 }
+    package enum Kind: Int, Sendable {
+        case save = 1
+        case delete = 3
+    }
 
     /// Which one it is, as the outbox and the ledger name it.
     package struct Key: Hashable, Sendable {

@@ -69,7 +69,8 @@ struct ExportReading {
         bytes += name.utf8.count
         batch.items.append(
             ExportItem(
-                key: key, type: type.name, name: name, version: change[0], tag: tag, values: [:], cleared: [], edited: EditTimes()))
+                key: key, type: type.name, name: name, version: change[0], tag: tag, values: [:], cleared: [], edited: EditTimes()
+            ))
         return .goOn
     }
 

@@ -18,7 +18,10 @@ struct Outbox {
         case bulk = 1
     }
 
-    enum Kind: Int { case save = 1, delete = 3 }
+    enum Kind: Int {
+        case save = 1
+        case delete = 3
+    }
 
     /// Records that came together are sent behind what persons edit from this number on.
     static let bulkCount = 100
@@ -119,6 +122,8 @@ struct Outbox {
         """
 
     var hasDeletions: Bool {
-        get throws { try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false }
+        get throws {
+            try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false
+        }
     }
 }

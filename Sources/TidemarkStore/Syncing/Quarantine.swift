@@ -206,7 +206,8 @@ extension RecordStore {
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true).copy(blobs.map(\.id)) { _ in }
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try save(
-            edits, schemas: schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save), policy: policy, check: { _ in })
+            edits, schemas: schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save), policy: policy,
+            check: { _ in })
         assets.close()
         return outcome
     }
@@ -269,7 +270,8 @@ extension StoreReader {
                     else { continue }
                     edits.append(
                         RecordEdit(
-                            record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor), values: nil,
+                            record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor),
+                            values: nil,
                             fields: []))
                 }
             }

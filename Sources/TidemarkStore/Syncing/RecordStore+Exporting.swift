@@ -90,7 +90,8 @@ extension RecordStore {
 
     /// A change as it was sent: of a record that was edited since, as it was then.
     private func item(_ stored: StoredRequestItem, _ db: Database) throws -> ExportItem? {
-        guard let type = connection.types.first(where: { $0.id == stored.type }), let kind = ExportItem.Kind(rawValue: stored.kind)
+        guard let type = connection.types.first(where: { $0.id == stored.type }),
+            let kind = ExportItem.Kind(rawValue: stored.kind)
         else { return nil }
         return ExportItem(
             key: .init(typeID: stored.type, row: stored.row, kind: kind), type: type.name, name: stored.name,
@@ -108,11 +109,15 @@ extension RecordStore {
             (state, version) = (pending.state(type), pending.version)
         } else {
             let sql = "SELECT id FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
-            guard let change = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, stored.row]) else { return nil }
+            guard let change = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, stored.row]) else {
+                return nil
+            }
             (state, version) = ([:], change)
         }
         if version != stored.version {
-            guard let then = try RecordChain(db, row: version).values(at: stored.version, from: state, type: type) else { return nil }
+            guard let then = try RecordChain(db, row: version).values(at: stored.version, from: state, type: type) else {
+                return nil
+            }
             state = then
         }
         return state.filter { stored.fields.contains($0.key) }

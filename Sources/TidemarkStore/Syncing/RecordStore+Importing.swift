@@ -73,7 +73,8 @@ extension RecordStore {
     package func forgetCloud(user: String?) throws(StoreError) {
         try connection.locked("forget what the cloud has") { db in
             try connection.refreshSchema(db)
-            try db.execute(sql: "DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_ledger; DELETE FROM tide_seen")
+            try db.execute(
+                sql: "DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_ledger; DELETE FROM tide_seen")
             for type in connection.types {
                 try db.execute(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1")
                 try Outbox(db).addAll(of: type)

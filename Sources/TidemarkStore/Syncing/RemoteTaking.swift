@@ -84,7 +84,9 @@ struct RemoteTaking {
 
     private func see(_ row: Int64, _ type: StoredType) throws {
         guard isRefetching else { return }
-        try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [type.id, row])
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [
+            type.id, row,
+        ])
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
@@ -170,7 +172,8 @@ struct RemoteTaking {
             edited.description, mine.id,
         ])
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        try batch.add(name: record.name, values: type.schema.fields.filter { changed.contains($0.name) }.map { ($0, merged[$0.name]) })
+        try batch.add(
+            name: record.name, values: type.schema.fields.filter { changed.contains($0.name) }.map { ($0, merged[$0.name]) })
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, uniquePolicy: nil)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)

@@ -29,7 +29,8 @@ extension RecordStore {
     package func closeEvents() throws(StoreError) {
         try connection.locked("close events") { db in
             try db.execute(
-                sql: "UPDATE tide_events SET end = ?, code = ?, reason = 'the process ended before it was done' WHERE end IS NULL",
+                sql:
+                    "UPDATE tide_events SET end = ?, code = ?, reason = 'the process ended before it was done' WHERE end IS NULL",
                 arguments: [now(), SyncErrorCode.other])
             return ((), .commit)
         }

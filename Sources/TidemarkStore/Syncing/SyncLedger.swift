@@ -3,7 +3,10 @@ import TidemarkModel
 
 /// Why a change has not reached the cloud.
 public struct LedgerEntry: Hashable, Sendable {
-    public enum Kind: Int, Sendable { case save = 1, delete = 3 }
+    public enum Kind: Int, Sendable {
+        case save = 1
+        case delete = 3
+    }
 
     public let type: String
     public let record: String
@@ -139,7 +142,8 @@ extension StoreReader {
             let types = try StoredType.fetchAll(db)
             var summary = OutboxSummary()
             for type in types {
-                summary.pending += try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _pending IS NOT NULL") ?? 0
+                summary.pending +=
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _pending IS NOT NULL") ?? 0
             }
             let sql = "SELECT count(*) FROM tide_changes c WHERE \(Outbox.isWaitingDeletion)"
             summary.pending += try Int.fetchOne(db, sql: sql) ?? 0

@@ -56,7 +56,9 @@ package struct SyncState: Hashable, Sendable {
 }
 
 extension RecordStore {
-    package func syncState() throws(StoreError) -> SyncState { try connection.read("read the state of the sync") { try SyncState($0) } }
+    package func syncState() throws(StoreError) -> SyncState {
+        try connection.read("read the state of the sync") { try SyncState($0) }
+    }
 
     /// Changes what the store remembers of its cloud.
     @discardableResult

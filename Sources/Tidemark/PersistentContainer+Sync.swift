@@ -1,0 +1,39 @@
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+extension PersistentContainer {
+    /// What synchronises the private store with a cloud. Conflicts are settled by the container's merge policy unless the configuration says
+    /// otherwise.
+    ///
+    /// ```swift
+    /// let engine = try await journal.syncEngine(with: database)
+    /// Task { try await engine.run() }
+    /// for await event in engine.events { show(event) }
+    /// ```
+    ///
+    /// What it fetches is a change like any other process's: observations and ``changes(since:withOwn:)`` tell of it, with the origin
+    /// `cloud`.
+    ///
+    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container; ``StoreError``.
+    public func syncEngine(
+        with database: any CloudDatabase, configuration: SyncConfiguration? = nil
+    ) throws -> SyncEngine {
+        var chosen = configuration ?? SyncConfiguration()
+        if configuration == nil {
+            let policy = mergePolicy
+            chosen.mergePolicy = { _ in policy }
+        }
+        // So that those who look at the store see what comes.
+        try followOthers()
+        return try SyncEngine(container: directory, database: database, configuration: chosen)
+    }
+
+    /// Why records have not reached the cloud; empty for what has.
+    ///
+    /// - Parameter record: One record's name; `nil` for all.
+    public nonisolated func ledger(record: String? = nil, limit: Int = 1000) throws -> [LedgerEntry] {
+        try history().ledger(record: record, limit: limit)
+    }
+}

@@ -1,0 +1,126 @@
+import Testing
+import TidemarkCloud
+import TidemarkModel
+
+@testable import TidemarkSync
+
+/// Goal: what is done next follows from what has happened and the time, by rule. Method: the machine alone, with a clock of the test's.
+@Suite struct SyncMachineTests {
+    private static let second: Int64 = 1_000_000
+
+    private func ready() -> SyncMachine {
+        var machine = SyncMachine()
+        machine.setUpSucceeded()
+        return machine
+    }
+
+    @Test func `nothing comes before setting up, and that is tried again later each time`() {
+        var machine = SyncMachine()
+        #expect(machine.next(at: 0) == .setUp)
+        machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5)
+        #expect(machine.next(at: 0) == .wait(until: 750_000))
+        #expect(machine.next(at: 750_000) == .setUp)
+        machine.setUpFailed(at: Self.second, retryAfter: .seconds(30), random: 0)
+        #expect(machine.next(at: 2 * Self.second) == .wait(until: 31 * Self.second))
+    }
+
+    @Test func `imports and exports go by turns while both have something to do`() {
+        var machine = ready()
+        var steps: [SyncMachine.Step] = []
+        for _ in 0..<4 {
+            let step = machine.next(at: 0)
+            steps.append(step)
+            if step == .importPage { machine.imported(moreComing: true) } else { machine.exported(didWork: true, nextTry: nil) }
+        }
+        #expect(steps == [.importPage, .exportBatch, .importPage, .exportBatch])
+    }
+
+    @Test func `imports go on while exports wait, and exports while imports do`() {
+        var machine = ready()
+        machine.exportFailed(at: 0, retryAfter: .seconds(600), isOutstanding: false, random: 0)
+        for _ in 0..<3 {
+            #expect(machine.next(at: 1) == .importPage)
+            machine.imported(moreComing: true)
+        }
+        machine.imported(moreComing: false)
+        #expect(machine.next(at: 1) == .wait(until: 600 * Self.second))
+        machine.wantImport()
+        #expect(machine.next(at: 2) == .importPage)
+        machine.importFailed(at: 2, retryAfter: .seconds(900), random: 0)
+        #expect(machine.next(at: 600 * Self.second) == .exportBatch)
+    }
+
+    @Test func `a request that may have arrived is asked for again before anything comes in, but not for ever`() {
+        var machine = ready()
+        machine.exportFailed(at: 0, retryAfter: nil, isOutstanding: true, random: 1)
+        #expect(machine.next(at: 1) == .wait(until: Self.second))
+        #expect(machine.next(at: Self.second) == .exportBatch)
+        for _ in 1..<SyncMachine.patience { machine.exportFailed(at: 0, retryAfter: nil, isOutstanding: true, random: 1) }
+        #expect(machine.next(at: 1) == .importPage)
+    }
+
+    @Test func `it waits for what happens when there is nothing to do, and for the time of what was refused`() {
+        var machine = ready()
+        machine.imported(moreComing: false)
+        machine.exported(didWork: false, nextTry: nil)
+        #expect(machine.next(at: 0) == .wait(until: nil))
+        machine.exported(didWork: false, nextTry: 60 * Self.second)
+        #expect(machine.next(at: 0) == .wait(until: 60 * Self.second))
+        #expect(machine.next(at: 60 * Self.second) == .exportBatch)
+        machine.wantExport()
+        #expect(machine.next(at: 1) == .exportBatch)
+    }
+
+    @Test func `what a person has to mend stops everything until it begins anew`() {
+        var machine = ready()
+        let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "nobody is signed in")
+        machine.halt(failure)
+        machine.wantExport()
+        #expect(machine.next(at: .max) == .halt(failure))
+        machine.begin()
+        #expect(machine.next(at: 0) == .setUp)
+    }
+
+    @Test func `waiting grows to five minutes, differs by chance, and is never shorter than the cloud says`() {
+        var backoff = Backoff()
+        var waits: [Int64] = []
+        for _ in 0..<12 {
+            backoff.fail(at: 0, told: nil, random: 0)
+            waits.append(backoff.notBefore)
+        }
+        #expect(waits[0...3] == [500_000, 1_000_000, 2_000_000, 4_000_000])
+        #expect(waits.last == Backoff.longest / 2)
+        var other = Backoff()
+        other.fail(at: 0, told: nil, random: 0.99)
+        #expect(other.notBefore > waits[0])
+        other.fail(at: 0, told: .seconds(7), random: 0)
+        #expect(other.notBefore == 7 * Self.second)
+        other.succeed()
+        #expect(other.allows(0))
+    }
+
+    @Test(arguments: [
+        (CloudError.Code.networkUnavailable, ErrorReaction.retry), (.serviceUnavailable, .retry), (.requestRateLimited, .retry),
+        (.zoneBusy, .retry), (.accountTemporarilyUnavailable, .retry), (.networkFailure, .resend), (.serverRecordChanged, .merge),
+        (.unknownItem, .merge), (.limitExceeded, .halve), (.zoneNotFound, .remakeZone), (.userDeletedZone, .wipe),
+        (.changeTokenExpired, .refetch), (.referenceViolation, .park), (.batchRequestFailed, .innocent),
+        (.assetNotAvailable, .uploadAssets), (.quotaExceeded, .ask), (.notAuthenticated, .ask), (.permissionFailure, .ask),
+        (.invalidArguments, .report), (.internalError, .report), (.init(rawValue: "somethingNew"), .report),
+    ])
+    func `each error of a cloud has its own reaction`(_ code: CloudError.Code, _ reaction: ErrorReaction) {
+        #expect(ErrorReaction(code) == reaction)
+    }
+
+    @Test func `when fields were edited is written and read the same, and rubbish of others is passed over`() {
+        let a = EditTime(microseconds: 1_700_000_000_000_000, device: "A")
+        let b = EditTime(microseconds: 1_700_000_000_000_001, device: "B")
+        let times = EditTimes(otherwise: a, fields: ["caption": b, "rating": a])
+        #expect(times.description == "1700000000000000@A;caption=1700000000000001@B")
+        #expect(EditTimes(times.description)["caption"] == b)
+        #expect(EditTimes(times.description)["rating"] == a)
+        #expect(EditTimes("") == EditTimes())
+        let odd = EditTimes("x@y;=5@A;caption;rating=@;z=7@C")
+        #expect(odd.otherwise == nil)
+        #expect(odd.fields == ["z": EditTime(microseconds: 7, device: "C")])
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkEmbeddedCloud
+
+/// Goal: a program synchronises its container and sees what comes. Method: two containers of typed records over one cloud.
+@Suite struct ContainerSyncTests {
+    @Test func `records with pictures come over, and the container tells of them as changes from the cloud`() async throws {
+        let scratch = try Scratch()
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let account = try await cloud.addAccount("anna@example.org")
+        func journal(_ name: String) throws -> PersistentContainer {
+            try PersistentContainer(
+                directory: ContainerDirectory(openingOrCreatingAt: scratch["\(name).tidemark"]), author: "test")
+        }
+        func database() throws -> EmbeddedDatabase {
+            try cloud.database(.private, of: "iCloud.org.example.journal", account: account.id)
+        }
+        let (a, b) = (try journal("a"), try journal("b"))
+        var senja = Destination("senja", caption: "Senja")
+        senja.image = Asset(data: Picture.png(1))
+        senja.position = Location(latitude: 69.3, longitude: 17.1)
+        senja.tags = ["island", "north"]
+        try await a.save(senja)
+        #expect(try a.ledger(record: "senja").first?.code == nil)
+        #expect(try a.ledger(record: "senja").count == 1)
+        let engine = try await a.syncEngine(with: database())
+        #expect(try await engine.sync().isComplete)
+        #expect(try a.ledger().isEmpty)
+
+        let token = try b.historyToken()
+        var changes = b.changes(since: token).makeAsyncIterator()
+        let other = try await b.syncEngine(with: database())
+        #expect(try await other.sync().imported == 1)
+        let change = try await changes.next()
+        #expect(change?.origin == .cloud)
+        #expect(change?.changes.map(\.record.name) == ["senja"])
+        let found = try await b.fetch(Destination.self, named: "senja")
+        #expect(found?.caption == "Senja")
+        #expect(try found?.image?.data() == Picture.png(1))
+        #expect(found?.position == senja.position)
+        #expect(found?.tags == senja.tags)
+    }
+
+    @Test func `a context's edit meets what came from the cloud, by the container's policy`() async throws {
+        let scratch = try Scratch()
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let account = try await cloud.addAccount("anna@example.org")
+        let a = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"]), author: "test",
+            mergePolicy: .mergeByPropertyStoreTrump)
+        let b = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: scratch["b.tidemark"]), author: "test",
+            mergePolicy: .mergeByPropertyStoreTrump)
+        let engines = try await [a, b].asyncMap { container in
+            try await container.syncEngine(
+                with: cloud.database(.private, of: "iCloud.org.example.journal", account: account.id))
+        }
+        try await a.save(Destination("senja", caption: "Senja"))
+        for engine in engines { _ = try await engine.sync() }
+        var (mine, theirs) = (Destination("senja", caption: "of A"), Destination("senja", caption: "of B"))
+        mine.rating = 1
+        theirs.elevation = 2
+        try await a.save(mine)
+        try await b.save(theirs)
+        for _ in 0..<2 { for engine in engines { _ = try await engine.sync() } }
+        let (one, other) = (
+            try await a.fetch(Destination.self, named: "senja"), try await b.fetch(Destination.self, named: "senja")
+        )
+        #expect(one == other)
+        #expect(one?.caption == "of A")
+        #expect(one?.rating == 1)
+        #expect(one?.elevation == 2)
+        #expect(try b.history().conflicts().map(\.field) == ["caption"])
+    }
+
+    @Test func `a second synchronisation of one engine is cancelled with 134417`() async throws {
+        let scratch = try Scratch()
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let account = try await cloud.addAccount("anna@example.org")
+        let a = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"]), author: "test")
+        let engine = try await a.syncEngine(
+            with: cloud.database(.private, of: "iCloud.org.example.journal", account: account.id))
+        let running = Task { try await engine.run() }
+        for await event in engine.events where event.kind == .setup && event.end != nil { break }
+        await #expect(throws: ContainerEvent.Failure.self) { try await engine.sync() }
+        do {
+            _ = try await engine.sync()
+        } catch let failure as ContainerEvent.Failure {
+            #expect(failure.code == 134417)
+        }
+        running.cancel()
+        _ = await running.result
+        #expect(try await engine.sync().isComplete)
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncMap<Result>(_ transform: (Element) async throws -> Result) async throws -> [Result] {
+        var results: [Result] = []
+        for element in self { results.append(try await transform(element)) }
+        return results
+    }
+}
