@@ -77,6 +77,14 @@ public final class FaultyDatabase: CloudDatabase {
     /// Goes on with another plan; its seed is not used.
     public func change(_ rates: [CloudFault: Double]) { state.withLock { $0.plan.rates = rates } }
 
+    /// From now on nothing goes wrong.
+    public func calm() {
+        state.withLock { state in
+            state.next = []
+            state.plan.rates = [:]
+        }
+    }
+
     /// How often each fault has happened.
     public var counts: [CloudFault: Int] { state.withLock(\.counts) }
 

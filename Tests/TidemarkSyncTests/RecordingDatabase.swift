@@ -11,6 +11,8 @@ final class RecordingDatabase: CloudDatabase {
         var limit = Int.max
         var failure: CloudError.Code?
         var uploads = 0
+        var requests: [[String]] = []
+        var hooks: [Int: @Sendable () async -> Void] = [:]
     }
 
     private let base: any CloudDatabase
@@ -24,6 +26,11 @@ final class RecordingDatabase: CloudDatabase {
     var sizes: [Int] { state.withLock(\.sizes) }
     /// Pieces of assets that went up.
     var uploads: Int { state.withLock(\.uploads) }
+
+    /// Which request had a record, from 1 on.
+    func request(of name: String) -> Int? { state.withLock { $0.requests.firstIndex { $0.contains(name) }.map { $0 + 1 } } }
+    /// Does something before the answer to a request, from 1 on, is told.
+    func afterRequest(_ number: Int, _ hook: @escaping @Sendable () async -> Void) { state.withLock { $0.hooks[number] = hook } }
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
@@ -42,6 +49,11 @@ final class RecordingDatabase: CloudDatabase {
         if let failure { throw CloudError(failure, "as it was told") }
         guard request.operations.count <= limit else { throw CloudError(.limitExceeded, "\(limit) at the most") }
         let outcomes = try await base.modify(request)
+        let hook = state.withLock { state in
+            state.requests.append(request.operations.map(\.record.id.recordName))
+            return state.hooks[state.requests.count]
+        }
+        await hook?()
         state.withLock { state in
             state.sizes.append(request.operations.count)
             for (operation, outcome) in zip(request.operations, outcomes) {

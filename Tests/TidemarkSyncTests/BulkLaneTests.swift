@@ -1,0 +1,53 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+import TidemarkTransfer
+
+/// Goal: much that is sent keeps nobody waiting. Method: a real import, and edits made while its batches are on their way.
+@Suite struct BulkLaneTests {
+    private func importing(_ scratch: Scratch, _ count: Int, into container: URL) async throws {
+        try scratch.write(Picture.png(1), to: "1.png")
+        let lines = (0..<count).map { #"{"id": "r\#($0)", "caption": "\#($0)"\#($0 == 0 ? #", "image": "1.png""# : "")}"# }
+        try scratch.writeLines(lines, to: "records.jsonl")
+        let options = ImportOptions.destination { $0.assetFields = ["image"] }
+        _ = try await BulkImport(source: .file(scratch["records.jsonl"]), into: container, options: options).run()
+    }
+
+    @Test func `a person's edit goes with the next batch, whatever waits in bulk`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, 3000, into: scratch["a.tidemark"])
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        // Of a record that is new, and of one that waits in bulk itself.
+        recording.afterRequest(2) {
+            try? await a.set("mine", ["caption": .string("new")])
+            try? await a.set("r2999", ["caption": .string("edited")])
+        }
+        #expect(try await a.engine.sync().isComplete)
+        let (mine, other) = (recording.request(of: "mine"), recording.request(of: "r2999"))
+        #expect(mine == 3)
+        #expect(other == 3)
+        #expect(recording.sizes.reduce(0, +) == 3001)
+        #expect(recording.sizes.max() == 400)
+    }
+
+    @Test func `before much goes up the account is asked whether it has room`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, 1500, into: scratch["a.tidemark"])
+        var account = cloud.account
+        account.quota = 10
+        try await cloud.cloud.update(account)
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        let report = try await a.engine.sync(patience: .zero)
+        #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
+        #expect(recording.sizes.isEmpty)
+    }
+}
