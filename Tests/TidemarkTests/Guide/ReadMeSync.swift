@@ -1,8 +1,6 @@
 import Foundation
 import Tidemark
-import TidemarkCloud
 import TidemarkEmbeddedCloud
-import TidemarkSync
 
 /// The code of the README's section on synchronisation. Not run: it opens the person's own.
 enum ReadMeSync {
@@ -14,7 +12,7 @@ enum ReadMeSync {
 
         var configuration = SyncConfiguration()
         configuration.mergePolicy = { type in type == "Destination" ? .latestEdit : .mergeByPropertyObjectTrump }
-        let engine = try SyncEngine(container: journal.directory, database: database, configuration: configuration)
+        let engine = try await journal.syncEngine(with: database, configuration: configuration)
 
         // What it does, as it does it.
         Task {
@@ -28,7 +26,7 @@ enum ReadMeSync {
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
 
         // Why something has not gone.
-        for entry in try StoreReader(container: journal.directory).ledger() {
+        for entry in try journal.ledger() {
             print(entry.record, entry.code ?? "queued", entry.reason ?? "")
         }
 
