@@ -47,4 +47,12 @@ extension Guide {
         let by = try await journal.fetchAll(Destination.self, where: .sql("length(details) > ?", 1000))
         return [recent, by]
     }
+
+    static func synchronise(
+        _ journal: PersistentContainer, with database: any CloudDatabase, show: (ContainerEvent) -> Void
+    ) async throws {
+        let engine = try await journal.syncEngine(with: database)
+        Task { try await engine.run() }
+        for await event in engine.events { show(event) }
+    }
 }
