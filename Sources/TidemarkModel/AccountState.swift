@@ -17,6 +17,9 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// Whether the account can be used; as `CKAccountStatus`.
     public var isAvailable: Bool { isSignedIn && appIsOn }
 
+    /// Whether the container can tell whose records it has; as `FileManager.ubiquityIdentityToken`, which is there or absent.
+    public var hasIdentityToken: Bool { isAvailable }
+
     /// Why setting up fails, in the order in which it does; none when it succeeds.
     public var setupFailures: [ContainerEvent.Failure] {
         if isAvailable { return [] }

@@ -185,7 +185,7 @@ struct AccountSignOut: AsyncParsableCommand {
             case .quarantine:
                 let quarantine = try await store.setAside(reason: "\(email) has signed out")
                 let text = quarantine.map {
-                    "; \(Wording.count($0.records, "record")) set aside, \(Wording.count($0.pending)) of them not in the cloud: \($0.id.uuidString.lowercased())"
+                    "; \(Wording.count($0.records, "record")) set aside, with \(Wording.count($0.pending, "change")) that the cloud does not have: \($0.id.uuidString.lowercased())"
                 }
                 try Output.line("signed out\(text ?? "")")
             case .keep:

@@ -39,6 +39,12 @@ struct CloudAccess {
                 code: SyncErrorCode.noAccount,
                 reason: "\(directory.url.path) has no account: sign in with 'tidemark account sign-in'")
         }
+        // A drive that is not there must not become an empty cloud.
+        guard FileManager.default.fileExists(atPath: cloud) else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.noAccount,
+                reason: "the cloud \(cloud) is not there; if it has moved, name its place with 'tidemark account sign-in --cloud'")
+        }
         let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
         var account: EmbeddedAccount?
         if let email = settings.email { account = try await embedded.account(email) }

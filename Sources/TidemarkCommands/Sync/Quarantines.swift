@@ -52,7 +52,7 @@ struct QuarantineList: AsyncParsableCommand {
                             pending: it.pending))
                 } else {
                     try Output.line(
-                        "\(id)  \(time)  \(Wording.count(it.records, "record")), \(Wording.count(it.pending)) not in the cloud: \(it.reason)"
+                        "\(id)  \(time)  \(Wording.count(it.records, "record")), \(Wording.count(it.pending, "change")) not in the cloud: \(it.reason)"
                     )
                 }
             }

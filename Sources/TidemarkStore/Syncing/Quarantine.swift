@@ -130,7 +130,7 @@ extension RecordStore {
             try wipe()
             return nil
         }
-        return try connection.locked("set the records aside") { db in
+        let quarantine: Quarantine = try connection.locked("set the records aside") { db in
             try connection.refreshSchema(db)
             try Outbox(db).takeIn()
             let summary = try OutboxSummary(db, types: connection.types)
@@ -142,6 +142,21 @@ extension RecordStore {
             try copy(quarantine)
             try empty(db)
             return (quarantine, .commit)
+        }
+        try removeUnnamedAssets()
+        return quarantine
+    }
+
+    /// Removes assets that no record names any more, unless somebody takes files in: then they stay until the container is verified.
+    private func removeUnnamedAssets() throws(StoreError) {
+        guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
+        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+        guard try lock.acquireIfFree() else { return }
+        defer { lock.release() }
+        do {
+            try AssetFiles.remove(IntakeRecovery(container: container).strays(), in: container.assets)
+        } catch {
+            throw StoreError(error, doing: "remove the assets of records that are gone")
         }
     }
 
@@ -171,6 +186,7 @@ extension RecordStore {
             try empty(db)
             return ((), .commit)
         }
+        try removeUnnamedAssets()
     }
 
     private func empty(_ db: Database) throws {

@@ -22,7 +22,10 @@ struct RecordChain {
     }
 
     /// Calls `body` for each change after another one, the newest first, until it returns false or history has no more.
-    func forEach(after base: Int64, _ body: (Link) throws -> Bool) throws {
+    ///
+    /// - Returns: Whether it has come to that other change: history may have been purged before.
+    @discardableResult
+    func forEach(after base: Int64, _ body: (Link) throws -> Bool) throws -> Bool {
         var next: Int64? = version
         while let id = next, id > base {
             // The transaction at hand is noted when it ends.
@@ -32,16 +35,17 @@ struct RecordChain {
                 """
             guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
                 let kind = HistoryChange.Kind(rawValue: try row.stored("kind", of: "tide_changes"))
-            else { return }
+            else { return false }
             let origin: String? = row["origin"]
             let link = Link(
                 id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue, time: row["time"],
                 before: try NotedValues(row.stored("before", of: "tide_changes"), change: id).fields)
-            guard try body(link) else { return }
+            guard try body(link) else { return false }
             let previous: Int64? = try row.stored("previous", of: "tide_changes")
             // Numbers rise; a chain that goes up would have no end.
             next = previous.flatMap { $0 < id ? $0 : nil }
         }
+        return next == base
     }
 
     /// The values as they were at an earlier version; `nil` when the record was not there yet, or history has it no more.
@@ -49,31 +53,26 @@ struct RecordChain {
     /// - Parameter values: Those of the version at which the chain begins.
     func values(at base: Int64, from values: [String: FieldValue], type: StoredType) throws -> [String: FieldValue]? {
         guard base > 0 else { return nil }
-        var (values, isThere, reached) = (values, true, version == base)
-        try forEach(after: base) { link in
-            guard link.kind != .insert else {
-                isThere = false
-                return false
-            }
+        var values = values
+        let isReached = try forEach(after: base) { link in
+            guard link.kind != .insert else { return false }
             for (name, before) in link.before {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
                 values[name] = FieldValue(noted: before, type: field.type)
             }
-            reached = true
             return true
         }
-        return isThere && reached ? values : nil
+        return isReached ? values : nil
     }
 
-    /// Names of the fields that were changed after a version; `nil` when all were.
+    /// Names of the fields that were changed after a version; `nil` when all were, or history does not tell.
     func fields(after base: Int64) throws -> Set<String>? {
-        var (fields, isAll): (Set<String>, Bool) = ([], false)
-        try forEach(after: base) { link in
-            if link.kind == .insert { isAll = true }
+        var fields: Set<String> = []
+        let isReached = try forEach(after: base) { link in
             fields.formUnion(link.before.map(\.0))
-            return true
+            return link.kind != .insert
         }
-        return isAll ? nil : fields
+        return isReached ? fields : nil
     }
 
     /// When fields were edited after a version, here; and what was known of the others.
