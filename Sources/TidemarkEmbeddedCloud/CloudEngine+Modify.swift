@@ -68,7 +68,8 @@ extension CloudEngine {
             if let code = item.code {
                 var error = CloudError(.init(rawValue: code), item.reason ?? "")
                 if error.code == .serverRecordChanged, let stored = found[item.name], !stored.isDeleted {
-                    error.serverRecord = try record(stored, in: zoneID, keys: request.desiredKeys)
+                    // Whole, as the first time: it is to be merged with.
+                    error.serverRecord = try record(stored, in: zoneID, keys: nil)
                 }
                 outcomes.append(.failed(error))
             } else if item.isDeletion {
