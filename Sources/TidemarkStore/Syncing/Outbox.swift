@@ -93,7 +93,7 @@ struct Outbox {
             .execute(arguments: [type, row, kind.rawValue])
     }
 
-    /// A deletion of a name that the cloud is yet to hear of, the last one.
+    /// A deletion of a name that the cloud is yet to hear of. One of which it need not hear, because it never had the record, is none.
     struct WaitingDeletion {
         let typeID: Int64
         let row: Int64
@@ -106,7 +106,7 @@ struct Outbox {
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base FROM tide_changes c
             JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row AND o.last_row = c.first_row
-            WHERE c.kind = 3 AND c.key = ? ORDER BY c.id DESC LIMIT 1
+            WHERE c.kind = 3 AND c.key = ? AND c.tag IS NOT NULL ORDER BY c.id DESC LIMIT 1
             """
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]).map {
             WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
