@@ -98,7 +98,13 @@ actor ExportScheduler {
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
-            case .resend where outstanding != nil:
+            case _ where error.code == .storeFailure:
+                // What the store has of the request counts.
+                (outstanding, hasLooked) = (nil, false)
+            case .resend where outstanding != nil, .retry where wasOutstanding, .ask where wasOutstanding && error.code != .quotaExceeded:
+                // That this try has failed says nothing of the one before.
+                outcome.isOutstanding = true
+            case .report where wasOutstanding && error.code == .internalError:
                 outcome.isOutstanding = true
             case .halve where request.items.count > 1:
                 share = max(share / 2, 0.001)
