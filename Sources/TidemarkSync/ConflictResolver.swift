@@ -63,6 +63,23 @@ actor ConflictResolver {
         return try await take(changes, limits: limits, isAgain: true, state: { $0.keptGeneration = generation })
     }
 
+    /// Takes in records as they are now.
+    ///
+    /// - Parameter found: What looking up each of the names has come to.
+    func take(
+        _ names: some Sequence<String>, lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
+    ) async throws -> ImportOutcome {
+        let changes = try zip(names, found).map { name, result -> ZoneChanges.Change in
+            switch result {
+            case .success(let record): return .saved(record)
+            case .failure(let error) where error.code == .unknownItem:
+                return .deleted(.init(id: CloudRecordID(name, in: mapping.zone), type: ""))
+            case .failure(let error): throw error
+            }
+        }
+        return try await take(changes, limits: limits)
+    }
+
     /// Settles conflicts that were left to a person.
     ///
     /// - Parameter record: One of them; `nil` for all.

@@ -218,6 +218,14 @@ extension StoredType {
     }
 }
 
+extension SentRequest {
+    /// Records of requests whose answers have not been noted.
+    static func names(_ db: Database) throws -> Set<String> {
+        let sql = "SELECT i.value ->> 'name' FROM tide_requests r, json_each(r.items) i"
+        return Set(try String?.fetchAll(db.cachedStatement(sql: sql)).compactMap { $0 })
+    }
+}
+
 /// A change on its way, as `tide_requests` has it: enough to make it again.
 private struct StoredRequestItem: Codable {
     let type: Int64

@@ -28,7 +28,7 @@ extension RecordStore {
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain)
+            var taking = try RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain)
             try taking.run(changes)
             let old = try SyncState(db)
             var state = old
@@ -44,6 +44,15 @@ extension RecordStore {
     package func kept(_ reasons: Set<KeptRecord.Reason>) throws(StoreError) -> [KeptRecord] {
         try connection.read("look for records that could not be taken in") { db in
             try KeptRecord.fetchAll(db).filter { reasons.contains($0.reason) }
+        }
+    }
+
+    /// Records of which something came before it was known what had become of the request that sent them, and of that it is known now.
+    package func putOff() throws(StoreError) -> [String] {
+        try connection.read("look for records that were put off") { db in
+            let sent = try SentRequest.names(db)
+            let sql = "SELECT name FROM tide_kept WHERE reason = '\(RemoteTaking.putOffReason)' ORDER BY name"
+            return try String.fetchAll(db.cachedStatement(sql: sql)).filter { !sent.contains($0) }
         }
     }
 

@@ -8,6 +8,9 @@ struct RemoteTaking {
     let policy: (String) -> MergePolicy
     let isAgain: Bool
     private let isRefetching: Bool
+    /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
+    /// another's: it waits for the answer.
+    private let sent: Set<String>
     private(set) var kept = 0
     /// Records that nobody edited here, or that are new, by type; written together.
     private var plain: [Int64: [RemoteRecord]] = [:]
@@ -16,16 +19,18 @@ struct RemoteTaking {
 
     private var db: Database { transaction.db }
 
-    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool) {
+    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool) throws {
         self.transaction = transaction
         self.policy = policy
         self.isAgain = isAgain
-        isRefetching = (try? SyncState(transaction.db).isRefetching) ?? false
+        isRefetching = try SyncState(transaction.db).isRefetching
+        sent = isAgain ? [] : try SentRequest.names(transaction.db)
     }
 
     mutating func run(_ changes: [RemoteChange]) throws {
         for change in changes {
             switch change {
+            case _ where sent.contains(change.name): try putOff(change.name)
             case .saved(let record): try take(record)
             case .deleted(let name): try take(deletionOf: name)
             }
@@ -304,11 +309,16 @@ struct RemoteTaking {
 
     /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
     mutating func deleteUnseen() throws {
+        // Whether these are there is not known before they are looked up.
+        for name in sent.sorted() { try putOff(name) }
         for type in transaction.connection.types {
             let statement = try PendingRow.statement(
                 db, type: type,
                 "_tag IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)")
-            for row in try Row.fetchAll(statement) { try take(deletionOf: PendingRow(row, type: type), type: type) }
+            for row in try Row.fetchAll(statement) {
+                let mine = try PendingRow(row, type: type)
+                if !sent.contains(mine.name) { try take(deletionOf: mine, type: type) }
+            }
         }
         for (typeID, rows) in gone { try delete(rows, typeID: typeID) }
         gone = [:]
@@ -330,6 +340,15 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
             .execute(arguments: [record.name, record.type, record.tag, reason.rawValue, record.whole()])
         kept += 1
+    }
+
+    /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
+    /// could not be taken in, and nobody is told of it.
+    static let putOffReason = "sent"
+
+    private func putOff(_ name: String) throws {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, '', NULL, ?, x'')")
+            .execute(arguments: [name, Self.putOffReason])
     }
 
     private func unkeep(_ name: String) throws {
