@@ -75,8 +75,12 @@ extension CloudEngine {
             } else if item.isDeletion {
                 outcomes.append(.deleted(CloudRecordID(item.name, in: zoneID)))
             } else if let stored = found[item.name] {
-                // Where others have changed it since, the tag is the one of then: so that the next change meets theirs.
-                var saved = try record(stored, in: zoneID, keys: request.desiredKeys)
+                // Where others have changed it since, the tag is the one of then: so that the next change meets theirs. What they have
+                // deleted has no fields any more.
+                var saved =
+                    stored.isDeleted
+                    ? CloudRecord(CloudRecordID(item.name, in: zoneID), type: stored.type)
+                    : try record(stored, in: zoneID, keys: request.desiredKeys)
                 saved.changeTag = item.tag
                 outcomes.append(.saved(saved))
             } else {
