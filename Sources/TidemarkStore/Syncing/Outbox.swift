@@ -50,10 +50,12 @@ struct Outbox {
                 DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id
                 """
         ).execute(arguments: [taken, last])
-        // What was refused as it was is tried as it is now.
+        // What was refused as it was is tried as it is now; or is nothing any more.
         try db.cachedStatement(
             sql: """
-                DELETE FROM tide_ledger WHERE (type_id, row) IN (SELECT c.type_id, c.first_row \(new) AND c.first_row = c.last_row)
+                DELETE FROM tide_ledger WHERE (type_id, row) IN (
+                    SELECT c.type_id, c.first_row FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
+                    WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud' AND c.first_row = c.last_row)
                 """
         ).execute(arguments: [taken, last])
         try note(last)
