@@ -26,10 +26,12 @@ actor ConflictResolver {
     /// Takes in changes from the cloud; see `RecordStore.take`.
     ///
     /// - Parameters:
+    ///   - isPage: They are the next of all changes of the zone.
     ///   - other: Another policy than the one that was given.
     ///   - progress: Called with bytes of assets that have come.
     func take(
-        _ changes: [ZoneChanges.Change], limits: CloudLimits, isAgain: Bool = false, policy other: MergePolicy? = nil,
+        _ changes: [ZoneChanges.Change], limits: CloudLimits, isPage: Bool = false, isAgain: Bool = false,
+        policy other: MergePolicy? = nil,
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
         let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
@@ -46,8 +48,8 @@ actor ConflictResolver {
         let canGrow: Bool
         if isProduction { canGrow = try await store.syncState().isDeploying } else { canGrow = true }
         return try await store.take(
-            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isAgain: isAgain, author: author, policy: policy,
-            state: change)
+            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isPage: isPage, isAgain: isAgain, author: author,
+            policy: policy, state: change)
     }
 
     /// Looks again at what was kept, after the schema has changed.

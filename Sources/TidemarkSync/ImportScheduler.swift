@@ -34,7 +34,7 @@ actor ImportScheduler {
             let page = try await database.zoneChanges(
                 zone, since: token.map { CloudToken(rawValue: $0) }, limit: nil, desiredKeys: nil)
             do {
-                let taken = try await resolver.take(page.changes, limits: limits, progress: progress) { state in
+                let taken = try await resolver.take(page.changes, limits: limits, isPage: true, progress: progress) { state in
                     state.token = page.token.rawValue
                     guard !page.moreComing else { return }
                     state.initialImportIsComplete = true

@@ -11,13 +11,14 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
     ///   - canGrow: Whether the store may make them.
+    ///   - isPage: They are the next of all changes of the zone.
     ///   - isAgain: The records were kept before, and are looked at again whatever the store knows of them.
     ///   - policy: The merge policy of a type.
     ///   - state: What is remembered with it.
     /// - Complexity: O(n log n) in the changes.
     package func take(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isAgain: Bool = false, author: String,
-        policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isPage: Bool = false, isAgain: Bool = false,
+        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
     ) throws -> ImportOutcome {
         let latest = changes.compactMap { if case .saved(let record) = $0 { record.edited?.latest } else { nil } }.max()
         return try transact(
@@ -28,7 +29,7 @@ extension RecordStore {
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = try RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain)
+            var taking = try RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain, isPage: isPage)
             try taking.run(changes)
             let old = try SyncState(db)
             var state = old

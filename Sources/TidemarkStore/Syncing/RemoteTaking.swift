@@ -19,11 +19,12 @@ struct RemoteTaking {
 
     private var db: Database { transaction.db }
 
-    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool) throws {
+    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool, isPage: Bool) throws {
         self.transaction = transaction
         self.policy = policy
         self.isAgain = isAgain
-        isRefetching = try SyncState(transaction.db).isRefetching
+        // What comes otherwise may be deleted before its page comes, and is not seen by that.
+        isRefetching = try isPage && SyncState(transaction.db).isRefetching
         sent = isAgain ? [] : try SentRequest.names(transaction.db)
     }
 
