@@ -5,13 +5,6 @@ import TidemarkModel
 package enum RemoteChange: Sendable {
     case saved(RemoteRecord)
     case deleted(name: String)
-
-    var name: String {
-        switch self {
-        case .saved(let record): record.name
-        case .deleted(let name): name
-        }
-    }
 }
 
 /// A record as the cloud has it.

@@ -31,7 +31,10 @@ struct RemoteTaking {
     mutating func run(_ changes: [RemoteChange]) throws {
         for change in changes {
             switch change {
-            case _ where sent.contains(change.name): try putOff(change.name)
+            case .saved(let record) where sent.contains(record.name):
+                try see(record.name)
+                try putOff(record.name)
+            case .deleted(let name) where sent.contains(name): try putOff(name)
             case .saved(let record): try take(record)
             case .deleted(let name): try take(deletionOf: name)
             }
@@ -93,6 +96,14 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [
             type.id, row,
         ])
+    }
+
+    /// As ``see(_:_:)``, of a record that is not taken in now.
+    private func see(_ name: String) throws {
+        for type in transaction.connection.types where isRefetching {
+            let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
+            if let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: name)]) { try see(row, type) }
+        }
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
