@@ -10,13 +10,18 @@ actor AccountBook {
     private let database: SharedDatabase
 
     init(at url: URL) throws {
-        database = try SharedDatabase(
-            at: url, applicationID: 0x5469_6441, version: 1,
-            tables: """
-                CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, quota INTEGER NOT NULL, status TEXT NOT NULL)
-                STRICT, WITHOUT ROWID;
-                """, prepare: { _ in })
+        database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 1, tables: Self.tables, prepare: { _ in })
     }
+
+    /// Keeps everything in memory.
+    init() throws {
+        database = try SharedDatabase(inMemoryWith: Self.tables, prepare: { _ in })
+    }
+
+    private static let tables = """
+        CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, quota INTEGER NOT NULL, status TEXT NOT NULL)
+        STRICT, WITHOUT ROWID;
+        """
 
     func add(_ email: String, quota: Int64) throws(CloudError) -> EmbeddedAccount {
         guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {

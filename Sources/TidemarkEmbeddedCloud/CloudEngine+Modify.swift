@@ -68,14 +68,19 @@ extension CloudEngine {
             if let code = item.code {
                 var error = CloudError(.init(rawValue: code), item.reason ?? "")
                 if error.code == .serverRecordChanged, let stored = found[item.name], !stored.isDeleted {
-                    error.serverRecord = try record(stored, in: zoneID, keys: request.desiredKeys)
+                    // Whole, as the first time: it is to be merged with.
+                    error.serverRecord = try record(stored, in: zoneID, keys: nil)
                 }
                 outcomes.append(.failed(error))
             } else if item.isDeletion {
                 outcomes.append(.deleted(CloudRecordID(item.name, in: zoneID)))
             } else if let stored = found[item.name] {
-                // Where others have changed it since, the tag is the one of then: so that the next change meets theirs.
-                var saved = try record(stored, in: zoneID, keys: request.desiredKeys)
+                // Where others have changed it since, the tag is the one of then: so that the next change meets theirs. What they have
+                // deleted has no fields any more.
+                var saved =
+                    stored.isDeleted
+                    ? CloudRecord(CloudRecordID(item.name, in: zoneID), type: stored.type)
+                    : try record(stored, in: zoneID, keys: request.desiredKeys)
                 saved.changeTag = item.tag
                 outcomes.append(.saved(saved))
             } else {

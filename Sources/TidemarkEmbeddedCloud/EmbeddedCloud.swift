@@ -15,6 +15,7 @@ import TidemarkStore
 public final class EmbeddedCloud: Sendable {
     public let directory: URL
     private let accounts: AccountBook
+    private let isInMemory: Bool
     private let opened = Mutex<[String: CloudContainer]>([:])
     private let now: @Sendable () -> Int64
 
@@ -34,6 +35,20 @@ public final class EmbeddedCloud: Sendable {
         }
         self.directory = directory
         self.now = now
+        isInMemory = false
+    }
+
+    /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
+    package init(inMemoryBeside directory: URL, now: @escaping @Sendable () -> Int64) throws(CloudError) {
+        do {
+            try Folder.make(directory, mode: 0o700)
+            accounts = try AccountBook()
+        } catch {
+            throw CloudError(storage: error)
+        }
+        self.directory = directory
+        self.now = now
+        isInMemory = true
     }
 
     // Accounts
@@ -104,14 +119,14 @@ public final class EmbeddedCloud: Sendable {
                 .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")
         }
         let key = "\(name)/\(environment.rawValue)"
-        let (directory, now) = (directory, now)
+        let (directory, now, isInMemory) = (directory, now, isInMemory)
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try FileManager.default.createDirectory(
                     at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                let container = try CloudContainer(in: folder, environment: environment, now: now)
+                let container = try CloudContainer(in: folder, isInMemory: isInMemory, environment: environment, now: now)
                 opened[key] = container
                 return container
             }
@@ -136,8 +151,8 @@ final class CloudContainer: Sendable {
     let shelf: AssetShelf
     let bell: CloudBell
 
-    init(in folder: URL, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64) throws {
-        let storage = try SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
+    init(in folder: URL, isInMemory: Bool, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64) throws {
+        let storage = try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
         engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now)
         shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
         bell = try CloudBell(folder)

@@ -26,10 +26,12 @@ actor ConflictResolver {
     /// Takes in changes from the cloud; see `RecordStore.take`.
     ///
     /// - Parameters:
+    ///   - isPage: They are the next of all changes of the zone.
     ///   - other: Another policy than the one that was given.
     ///   - progress: Called with bytes of assets that have come.
     func take(
-        _ changes: [ZoneChanges.Change], limits: CloudLimits, isAgain: Bool = false, policy other: MergePolicy? = nil,
+        _ changes: [ZoneChanges.Change], limits: CloudLimits, isPage: Bool = false, isAgain: Bool = false,
+        policy other: MergePolicy? = nil,
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
         let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
@@ -46,8 +48,8 @@ actor ConflictResolver {
         let canGrow: Bool
         if isProduction { canGrow = try await store.syncState().isDeploying } else { canGrow = true }
         return try await store.take(
-            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isAgain: isAgain, author: author, policy: policy,
-            state: change)
+            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isPage: isPage, isAgain: isAgain, author: author,
+            policy: policy, state: change)
     }
 
     /// Looks again at what was kept, after the schema has changed.
@@ -61,6 +63,23 @@ actor ConflictResolver {
         }
         let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
         return try await take(changes, limits: limits, isAgain: true, state: { $0.keptGeneration = generation })
+    }
+
+    /// Takes in records as they are now.
+    ///
+    /// - Parameter found: What looking up each of the names has come to.
+    func take(
+        _ names: some Sequence<String>, lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
+    ) async throws -> ImportOutcome {
+        let changes = try zip(names, found).map { name, result -> ZoneChanges.Change in
+            switch result {
+            case .success(let record): return .saved(record)
+            case .failure(let error) where error.code == .unknownItem:
+                return .deleted(.init(id: CloudRecordID(name, in: mapping.zone), type: ""))
+            case .failure(let error): throw error
+            }
+        }
+        return try await take(changes, limits: limits)
     }
 
     /// Settles conflicts that were left to a person.

@@ -62,6 +62,12 @@ actor ExportScheduler {
         if let outstanding {
             return try await send(outstanding.request, of: outstanding.batch, limits: limits, progress: progress)
         }
+        var conflicts = 0
+        do throws(CloudError) {
+            conflicts = try await takePutOff(limits: limits)
+        } catch {
+            return Outcome(didWork: true, error: error)
+        }
         func limit(_ count: Int) -> ExportLimits {
             ExportLimits(
                 items: max(1, Int(Double(min(count, limits.operationsPerRequest)) * share)),
@@ -69,9 +75,29 @@ actor ExportScheduler {
                 bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
         }
         let batch = try await store.nextExport(edits: limit(.max), bulk: limit(.max))
-        guard !batch.isEmpty else { return Outcome() }
+        guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
-        return try await send(request, of: batch, limits: limits, progress: progress)
+        var outcome = try await send(request, of: batch, limits: limits, progress: progress)
+        outcome.conflicts += conflicts
+        return outcome
+    }
+
+    /// Looks up records that came while it was not known what had become of what was sent of them.
+    ///
+    /// - Returns: How many conflicts there were.
+    private func takePutOff(limits: CloudLimits) async throws(CloudError) -> Int {
+        do {
+            var (names, conflicts) = (try await store.putOff()[...], 0)
+            while !names.isEmpty {
+                let some = names.prefix(max(1, limits.operationsPerRequest))
+                let found = try await database.lookup(Array(some), in: mapping.zone, desiredKeys: nil)
+                conflicts += try await resolver.take(some, lookedUp: found, limits: limits).conflicts.count
+                names = names.dropFirst(some.count)
+            }
+            return conflicts
+        } catch {
+            throw CloudError(transfer: error)
+        }
     }
 
     private func send(
@@ -98,7 +124,13 @@ actor ExportScheduler {
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
-            case .resend where outstanding != nil:
+            case _ where error.code == .storeFailure:
+                // What the store has of the request counts.
+                (outstanding, hasLooked) = (nil, false)
+            case .resend where outstanding != nil, .retry where wasOutstanding, .ask where wasOutstanding && error.code != .quotaExceeded:
+                // That this try has failed says nothing of the one before.
+                outcome.isOutstanding = true
+            case .report where wasOutstanding && error.code == .internalError:
                 outcome.isOutstanding = true
             case .halve where request.items.count > 1:
                 share = max(share / 2, 0.001)

@@ -26,12 +26,15 @@ actor ImportScheduler {
     /// Fetches one page.
     func step(limits: CloudLimits, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         var outcome = Outcome()
-        let token = try await store.syncState().token
+        let state = try await store.syncState()
+        let token = state.token
+        // Without a token nobody tells of deletions: what was sent before everything has come may be gone again by then.
+        if token == nil, !state.isRefetching { try await store.beginRefetch() }
         do throws(CloudError) {
             let page = try await database.zoneChanges(
                 zone, since: token.map { CloudToken(rawValue: $0) }, limit: nil, desiredKeys: nil)
             do {
-                let taken = try await resolver.take(page.changes, limits: limits, progress: progress) { state in
+                let taken = try await resolver.take(page.changes, limits: limits, isPage: true, progress: progress) { state in
                     state.token = page.token.rawValue
                     guard !page.moreComing else { return }
                     state.initialImportIsComplete = true

@@ -243,9 +243,9 @@ struct PendingRow {
 }
 
 extension ExportItem {
-    /// Names of records that it refers to.
+    /// Names of records that it refers to, always in the same order.
     var references: [String] {
-        values.values.flatMap { value -> [String] in
+        values.sorted { $0.key < $1.key }.flatMap { _, value -> [String] in
             switch value {
             case .reference(let name): [name]
             case .list(let text, of: .reference): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []

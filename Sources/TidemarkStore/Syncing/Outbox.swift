@@ -50,10 +50,12 @@ struct Outbox {
                 DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id
                 """
         ).execute(arguments: [taken, last])
-        // What was refused as it was is tried as it is now.
+        // What was refused as it was is tried as it is now; or is nothing any more.
         try db.cachedStatement(
             sql: """
-                DELETE FROM tide_ledger WHERE (type_id, row) IN (SELECT c.type_id, c.first_row \(new) AND c.first_row = c.last_row)
+                DELETE FROM tide_ledger WHERE (type_id, row) IN (
+                    SELECT c.type_id, c.first_row FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
+                    WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud' AND c.first_row = c.last_row)
                 """
         ).execute(arguments: [taken, last])
         try note(last)
@@ -93,7 +95,7 @@ struct Outbox {
             .execute(arguments: [type, row, kind.rawValue])
     }
 
-    /// A deletion of a name that the cloud is yet to hear of, the last one.
+    /// A deletion of a name that the cloud is yet to hear of. One of which it need not hear, because it never had the record, is none.
     struct WaitingDeletion {
         let typeID: Int64
         let row: Int64
@@ -106,7 +108,7 @@ struct Outbox {
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base FROM tide_changes c
             JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row AND o.last_row = c.first_row
-            WHERE c.kind = 3 AND c.key = ? ORDER BY c.id DESC LIMIT 1
+            WHERE c.kind = 3 AND c.key = ? AND c.tag IS NOT NULL ORDER BY c.id DESC LIMIT 1
             """
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]).map {
             WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])

@@ -140,6 +140,8 @@ extension RecordStore {
                 case (.saved(let tag), _): try noteSaved(item, tag: tag, db)
                 case (.deleted, .delete): try Outbox(db).remove(.delete, type: item.key.typeID, row: item.key.row)
                 case (.deleted, .save): break
+                // What was deleted here meanwhile is nothing to be tried again.
+                case (.refused, .save) where try !isThere(item, db): break
                 case (.refused(let code, let reason, let nextTry), _):
                     if isDone { try keep(item, db) }
                     try LedgerEntry.note(
@@ -153,6 +155,12 @@ extension RecordStore {
             try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
             return ((), .commit)
         }
+    }
+
+    private func isThere(_ item: ExportItem, _ db: Database) throws -> Bool {
+        guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return false }
+        let statement = try db.cachedStatement(sql: "SELECT 1 FROM \"\(type.table)\" WHERE _id = ?")
+        return try Bool.fetchOne(statement, arguments: [item.key.row]) ?? false
     }
 
     /// A change that is still to be sent has a row of the outbox to itself: ranges are gone through once.
@@ -215,6 +223,14 @@ extension StoredType {
             mask[field.ordinal / 8] |= 1 << (field.ordinal % 8)
         }
         return mask.isEmpty ? .null : mask.databaseValue
+    }
+}
+
+extension SentRequest {
+    /// Records of requests whose answers have not been noted.
+    static func names(_ db: Database) throws -> Set<String> {
+        let sql = "SELECT i.value ->> 'name' FROM tide_requests r, json_each(r.items) i"
+        return Set(try String?.fetchAll(db.cachedStatement(sql: sql)).compactMap { $0 })
     }
 }
 

@@ -11,13 +11,14 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
     ///   - canGrow: Whether the store may make them.
+    ///   - isPage: They are the next of all changes of the zone.
     ///   - isAgain: The records were kept before, and are looked at again whatever the store knows of them.
     ///   - policy: The merge policy of a type.
     ///   - state: What is remembered with it.
     /// - Complexity: O(n log n) in the changes.
     package func take(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isAgain: Bool = false, author: String,
-        policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isPage: Bool = false, isAgain: Bool = false,
+        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
     ) throws -> ImportOutcome {
         let latest = changes.compactMap { if case .saved(let record) = $0 { record.edited?.latest } else { nil } }.max()
         return try transact(
@@ -28,7 +29,7 @@ extension RecordStore {
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain)
+            var taking = try RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain, isPage: isPage)
             try taking.run(changes)
             let old = try SyncState(db)
             var state = old
@@ -44,6 +45,15 @@ extension RecordStore {
     package func kept(_ reasons: Set<KeptRecord.Reason>) throws(StoreError) -> [KeptRecord] {
         try connection.read("look for records that could not be taken in") { db in
             try KeptRecord.fetchAll(db).filter { reasons.contains($0.reason) }
+        }
+    }
+
+    /// Records of which something came before it was known what had become of the request that sent them, and of that it is known now.
+    package func putOff() throws(StoreError) -> [String] {
+        try connection.read("look for records that were put off") { db in
+            let sent = try SentRequest.names(db)
+            let sql = "SELECT name FROM tide_kept WHERE reason = '\(RemoteTaking.putOffReason)' ORDER BY name"
+            return try String.fetchAll(db.cachedStatement(sql: sql)).filter { !sent.contains($0) }
         }
     }
 

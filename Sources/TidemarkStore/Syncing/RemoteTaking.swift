@@ -8,6 +8,9 @@ struct RemoteTaking {
     let policy: (String) -> MergePolicy
     let isAgain: Bool
     private let isRefetching: Bool
+    /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
+    /// another's: it waits for the answer.
+    private let sent: Set<String>
     private(set) var kept = 0
     /// Records that nobody edited here, or that are new, by type; written together.
     private var plain: [Int64: [RemoteRecord]] = [:]
@@ -16,16 +19,22 @@ struct RemoteTaking {
 
     private var db: Database { transaction.db }
 
-    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool) {
+    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool, isPage: Bool) throws {
         self.transaction = transaction
         self.policy = policy
         self.isAgain = isAgain
-        isRefetching = (try? SyncState(transaction.db).isRefetching) ?? false
+        // What comes otherwise may be deleted before its page comes, and is not seen by that.
+        isRefetching = try isPage && SyncState(transaction.db).isRefetching
+        sent = isAgain ? [] : try SentRequest.names(transaction.db)
     }
 
     mutating func run(_ changes: [RemoteChange]) throws {
         for change in changes {
             switch change {
+            case .saved(let record) where sent.contains(record.name):
+                try see(record.name)
+                try putOff(record.name)
+            case .deleted(let name) where sent.contains(name): try putOff(name)
             case .saved(let record): try take(record)
             case .deleted(let name): try take(deletionOf: name)
             }
@@ -87,6 +96,14 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [
             type.id, row,
         ])
+    }
+
+    /// As ``see(_:_:)``, of a record that is not taken in now.
+    private func see(_ name: String) throws {
+        for type in transaction.connection.types where isRefetching {
+            let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
+            if let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: name)]) { try see(row, type) }
+        }
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
@@ -304,11 +321,16 @@ struct RemoteTaking {
 
     /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
     mutating func deleteUnseen() throws {
+        // Whether these are there is not known before they are looked up.
+        for name in sent.sorted() { try putOff(name) }
         for type in transaction.connection.types {
             let statement = try PendingRow.statement(
                 db, type: type,
                 "_tag IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)")
-            for row in try Row.fetchAll(statement) { try take(deletionOf: PendingRow(row, type: type), type: type) }
+            for row in try Row.fetchAll(statement) {
+                let mine = try PendingRow(row, type: type)
+                if !sent.contains(mine.name) { try take(deletionOf: mine, type: type) }
+            }
         }
         for (typeID, rows) in gone { try delete(rows, typeID: typeID) }
         gone = [:]
@@ -330,6 +352,15 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
             .execute(arguments: [record.name, record.type, record.tag, reason.rawValue, record.whole()])
         kept += 1
+    }
+
+    /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
+    /// could not be taken in, and nobody is told of it.
+    static let putOffReason = "sent"
+
+    private func putOff(_ name: String) throws {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, '', NULL, ?, x'')")
+            .execute(arguments: [name, Self.putOffReason])
     }
 
     private func unkeep(_ name: String) throws {

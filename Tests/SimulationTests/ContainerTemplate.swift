@@ -1,0 +1,52 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// Empty containers of devices whose identifiers are always the same; copied for each run.
+struct ContainerTemplate: Sendable {
+    private let folder: URL
+
+    /// Where runs have their files: in memory if the system has a folder for that.
+    static let scratch: URL = {
+        let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
+        let isThere = FileManager.default.isWritableFile(atPath: memory.path)
+        return (isThere ? memory : FileManager.default.temporaryDirectory)
+            .appendingPathComponent("tidemark-simulation-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
+    }()
+
+    init(devices: Int) throws {
+        folder = Self.scratch.appendingPathComponent("template-\(UUID().uuidString)", isDirectory: true)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for device in 0..<devices {
+            let container = try ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(device)"))
+            _ = try RecordStore(container: container, scope: .private, doorbell: nil, now: Timestamp.now)
+            let queue = try DatabaseQueue(path: container.store(.private).path)
+            try queue.write { db in
+                for (key, value) in [
+                    ("device", "0000000\(device)-0000-4000-8000-000000000000".databaseValue),
+                    ("history_identity", "1000000\(device)-0000-4000-8000-000000000000".databaseValue),
+                    ("digest_seed", (device + 1).databaseValue),
+                ] {
+                    try db.execute(sql: "UPDATE tide_meta SET value = ? WHERE key = ?", arguments: [value, key])
+                }
+            }
+            try queue.close()
+        }
+    }
+
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    /// Makes the container of a device anew.
+    func make(_ device: Int, at url: URL) throws { try Self.copy(folder.appendingPathComponent("\(device)"), to: url) }
+
+    /// Copies a container as it is on disk, as a power cut would leave it.
+    static func copy(_ source: URL, to target: URL) throws {
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        for name in ["container.json", "private.sqlite", "private.sqlite-wal"] {
+            let from = source.appendingPathComponent(name)
+            guard FileManager.default.fileExists(atPath: from.path) else { continue }
+            try Data(contentsOf: from).write(to: target.appendingPathComponent(name))
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import Synchronization
+
+/// Kills a device at one of the moments that are counted: its container is kept as it is on disk then, and from then on no request of
+/// the old process reaches the cloud.
+///
+/// What the old process still writes goes to files that nobody will open again.
+final class KillSwitch: Sendable {
+    private struct State {
+        /// Moments left; `nil` while nothing is to happen.
+        var countdown: Int?
+        var image: URL?
+        var error: (any Error)?
+    }
+
+    private let folder: URL
+    private let state = Mutex(State())
+    private let makeImage: @Sendable (URL) throws -> URL
+
+    /// - Parameter makeImage: Copies a container as it is now.
+    init(_ folder: URL, makeImage: @escaping @Sendable (URL) throws -> URL) {
+        self.folder = folder
+        self.makeImage = makeImage
+    }
+
+    /// Has it happen after so many more moments.
+    func arm(_ moments: Int) { state.withLock { if $0.image == nil { $0.countdown = moments } } }
+
+    func disarm() { state.withLock { $0.countdown = nil } }
+
+    /// One of the moments.
+    func tick() {
+        state.withLock { state in
+            guard state.image == nil, let left = state.countdown else { return }
+            state.countdown = left - 1
+            if left <= 1 { strike(&state) }
+        }
+    }
+
+    func strike() { state.withLock { if $0.image == nil { strike(&$0) } } }
+
+    private func strike(_ state: inout State) {
+        do {
+            state.image = try makeImage(folder)
+        } catch {
+            state.error = error
+        }
+    }
+
+    var isDead: Bool { state.withLock { $0.image != nil } }
+
+    /// What was on disk when it happened.
+    func image() throws -> URL? {
+        try state.withLock { state in
+            if let error = state.error { throw error }
+            return state.image
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/// Under the policy of the latest edit, and with clocks that are believed: each field has the value that was saved last, whoever knew of
+/// what.
+struct LatestEditChecker {
+    let plan: SimulationPlan
+    let history: EditHistory
+
+    func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
+        guard plan.policy.name == "latestEdit", plan.clocksAreClose else { return [] }
+        return plan.records.flatMap { name -> [String] in
+            let events = history.events.filter { $0.record == name }
+            // A deletion takes times with it.
+            guard let row = rows.first(where: { $0.name == name }), events.allSatisfy({ $0.fields != nil }) else { return [] }
+            return ["a", "b", "c", "s"].compactMap { field in
+                let writes = events.filter { $0.fields![field] != nil }
+                guard let last = writes.max(by: { ($0.time, $0.device) < ($1.time, $1.device) }) else { return nil }
+                // What was cleared before anybody else had heard of it is nothing that others could know of.
+                guard let value = last.fields![field]!, row.values[field] != value else { return nil }
+                return "\(name): \(field) is \(row.values[field] ?? "-"), and e\(last.id) was last and saved \(value)"
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+/// No edit is lost but to one that knew of it or was made beside it, and none comes back that somebody has replaced or deleted.
+///
+/// What an edit knew of, ``EditHistory`` says.
+struct LossChecker {
+    let plan: SimulationPlan
+    let history: EditHistory
+
+    func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
+        plan.records.flatMap { name -> [String] in
+            let record = Record(
+                events: history.events.filter { $0.record == name }, row: rows.first { $0.name == name }, plan: plan)
+            return record.check().map { "\(name): \($0)" }
+        }
+    }
+
+    /// One record with all that was done to it.
+    private struct Record {
+        let saves: [EditHistory.Event]
+        let deletions: [EditHistory.Event]
+        let row: SimulatedDevice.StoredRow?
+        let plan: SimulationPlan
+
+        init(events: [EditHistory.Event], row: SimulatedDevice.StoredRow?, plan: SimulationPlan) {
+            saves = events.filter { $0.fields != nil }
+            deletions = events.filter { $0.fields == nil }
+            (self.row, self.plan) = (row, plan)
+        }
+
+        private var editsWinOverDeletions: Bool {
+            ["mergeByPropertyObjectTrump", "latestEdit", "overwrite"].contains(plan.policy.name)
+        }
+
+        private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.policy.name) }
+
+        func check() -> [String] {
+            guard let row else { return checkAbsence() }
+            var failures: [String] = []
+            if !saves.contains(where: { save in !deletions.contains { $0.known.contains(save.id) } }) {
+                failures.append("it is there, and all that was saved of it was deleted by somebody who knew of it")
+            }
+            return failures + (isByRecord ? checkWhole(row) : ["a", "b", "c", "s"].flatMap { check($0, row.values[$0]) })
+        }
+
+        private func checkAbsence() -> [String] {
+            // An edit that leaves everything as it was is none that could be missed.
+            let canCancelOut = !plan.isStamped && saves.contains { $0.fields!.values.contains(nil) }
+            return saves.compactMap { save in
+                if editsWinOverDeletions {
+                    return canCancelOut || deletions.contains { $0.known.contains(save.id) } || isBeaten(save)
+                        ? nil : "it is gone, and nobody who deleted it knew of e\(save.id)"
+                } else {
+                    return deletions.contains { !save.known.contains($0.id) }
+                        ? nil : "it is gone, and e\(save.id) was made by somebody who knew of all deletions"
+                }
+            }
+        }
+
+        /// Whether others have written all of its fields beside it: the cloud may never have heard of a save whose fields were all older.
+        private func isBeaten(_ save: EditHistory.Event) -> Bool {
+            guard plan.policy.name == "latestEdit" else { return false }
+            return save.fields!.keys.allSatisfy { field in
+                saves.contains {
+                    $0.id != save.id && $0.fields![field] != nil && !save.known.contains($0.id) && $0.time >= save.time
+                }
+            }
+        }
+
+        /// A deletion that knew of a save and has had its way: everybody who saved the record beside it knew of it.
+        private func isGone(_ save: EditHistory.Event) -> EditHistory.Event? {
+            deletions.first { deletion in
+                deletion.known.contains(save.id)
+                    && saves.allSatisfy { deletion.known.contains($0.id) || $0.known.contains(deletion.id) }
+            }
+        }
+
+        /// Whether a save has replaced another one for good. It has not where the record was deleted between the two or since: what was
+        /// made of it beside that may bring it back as it was.
+        private func replaces(_ later: EditHistory.Event, _ save: EditHistory.Event) -> Bool {
+            later.known.contains(save.id)
+                && !deletions.contains { deletion in
+                    deletion.known.contains(later.id)
+                        || deletion.known.contains(save.id) && later.known.contains(deletion.id)
+                }
+        }
+
+        /// One field has a value that nobody has replaced.
+        private func check(_ field: String, _ value: String?) -> [String] {
+            let writes = saves.filter { $0.fields![field] != nil }
+            guard let value else { return checkEmpty(field, writes) }
+            guard let write = writes.first(where: { $0.fields![field] == value }) else {
+                return ["\(field) is \(value), which nobody has saved"]
+            }
+            // Whose clock is not believed may lose to what it knew.
+            if plan.policy.name == "latestEdit", !plan.clocksAreClose { return [] }
+            if let later = writes.first(where: { replaces($0, write) }) {
+                return ["\(field) is \(value), which e\(later.id) has replaced, knowing of it"]
+            }
+            if let deletion = isGone(write) { return ["\(field) is \(value), which e\(deletion.id) has deleted, knowing of it"] }
+            return []
+        }
+
+        private func checkEmpty(_ field: String, _ writes: [EditHistory.Event]) -> [String] {
+            let full = writes.filter { $0.fields![field]! != nil }
+            let isCleared = writes.contains { write in
+                write.fields![field]! == nil && !writes.contains { $0.known.contains(write.id) }
+            }
+            let isDeleted = deletions.contains { deletion in !full.contains { $0.known.contains(deletion.id) } }
+            guard !full.isEmpty, !isCleared, !isDeleted else { return [] }
+            return ["\(field) has no value, and nobody has cleared it last; it was \(full.compactMap { $0.fields![field]! })"]
+        }
+
+        /// The record as a whole is what one save has made of it, which nobody has replaced.
+        private func checkWhole(_ row: SimulatedDevice.StoredRow) -> [String] {
+            guard let save = saves.first(where: { $0.state["s"] == row.values["s"] }) else {
+                return ["it is \(row.values), which nobody has saved"]
+            }
+            var failures: [String] = []
+            if save.state != row.values {
+                failures.append("it is \(row.values), and e\(save.id) has saved \(save.state)")
+            }
+            if let later = saves.first(where: { replaces($0, save) }) {
+                failures.append("it is as e\(save.id) has saved it, and e\(later.id) has replaced that, knowing of it")
+            }
+            if let deletion = isGone(save) {
+                failures.append("it is as e\(save.id) has saved it, which e\(deletion.id) has deleted")
+            }
+            return failures
+        }
+    }
+}

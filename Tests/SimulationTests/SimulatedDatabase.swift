@@ -1,0 +1,79 @@
+import TidemarkCloud
+
+/// The cloud as a device's engine sees it: in front of everything that goes wrong. It tells the simulation of each request and each
+/// answer, where others may come between, and where the device may die.
+struct SimulatedDatabase: ForwardingDatabase {
+    let base: any CloudDatabase
+    let device: Int
+    let kill: KillSwitch
+    let limits: CloudLimits
+    /// Changes that one answer has at the most.
+    let page: Int?
+    unowned let simulation: Simulation
+
+    func limits() async throws(CloudError) -> CloudLimits { limits }
+
+    func admit() throws(CloudError) {
+        kill.tick()
+        guard !kill.isDead else { throw CloudError(.networkUnavailable, "simulated: the process is dead") }
+    }
+
+    func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        try admit()
+        await simulation.willModify(request, by: device)
+        try admit()
+        do throws(CloudError) {
+            if let refusal = await simulation.refusal(of: request) { throw refusal }
+            let outcomes = try await base.modify(request)
+            await simulation.didModify(request, outcomes, by: device)
+            kill.tick()
+            return outcomes
+        } catch {
+            await simulation.note("d\(device) modify failed: \(error.code.rawValue)")
+            throw error
+        }
+    }
+
+    func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        try admit()
+        await simulation.interrupt(device)
+        try admit()
+        do {
+            let changes = try await base.zoneChanges(zone, since: token, limit: page, desiredKeys: desiredKeys)
+            await simulation.didFetch(changes, by: device)
+            kill.tick()
+            return changes
+        } catch {
+            await simulation.note("d\(device) fetch failed: \(error.code.rawValue)")
+            throw error
+        }
+    }
+}
+
+/// The cloud itself, behind everything that goes wrong: tells the simulation what is done there.
+struct ObservedDatabase: ForwardingDatabase {
+    let base: any CloudDatabase
+    let device: Int
+    let kill: KillSwitch
+    unowned let simulation: Simulation
+
+    func admit() throws(CloudError) {}
+
+    func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        let outcomes = try await base.modify(request)
+        await simulation.didCommit(request, outcomes, by: device)
+        // Done there, and not yet known here.
+        kill.tick()
+        return outcomes
+    }
+
+    func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        let changes = try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
+        await simulation.willAnswer(changes, since: token)
+        return changes
+    }
+}

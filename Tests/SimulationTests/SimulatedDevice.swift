@@ -1,0 +1,165 @@
+import Foundation
+import GRDB
+import Logging
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+import TidemarkTesting
+
+/// A device of a run: a container, a program that edits, and an engine; all of it can die and begin again.
+final class SimulatedDevice {
+    let number: Int
+    private let folder: URL
+    private let time: VirtualTime
+    /// How far its clock is ahead.
+    let lead: Int64
+    private let random: RandomSource
+    private let policy: MergePolicy
+    private let faults: FaultPlan
+    private let connect: (KillSwitch, FaultPlan) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+    private var incarnation = 0
+
+    private(set) var kill: KillSwitch
+    private(set) var store: RecordStore
+    private(set) var engine: SyncEngine
+    private(set) var faulty: FaultyDatabase
+    /// The engine is in the middle of a step.
+    var isBusy = false
+
+    init(
+        _ number: Int, in folder: URL, template: ContainerTemplate, time: VirtualTime, lead: Int64, seed: UInt64,
+        policy: MergePolicy,
+        connect: @escaping (KillSwitch, FaultPlan) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+    ) throws {
+        (self.number, self.folder, self.time, self.lead, self.policy, self.connect) = (
+            number, folder, time, lead, policy, connect
+        )
+        random = RandomSource(seed)
+        faults = FaultPlan(seed: seed &+ 1)
+        let url = folder.appendingPathComponent("\(number)-0")
+        try template.make(number, at: url)
+        (kill, store, engine, faulty) = try Self.open(url, time: time, lead: lead, random: random, policy: policy) {
+            connect($0, FaultPlan(seed: seed &+ 1, delayMax: .seconds(2)))
+        }
+    }
+
+    private static func open(
+        _ url: URL, time: VirtualTime, lead: Int64, random: RandomSource, policy: MergePolicy,
+        connect: (KillSwitch) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+    ) throws -> (KillSwitch, RecordStore, SyncEngine, FaultyDatabase) {
+        let container = try ContainerDirectory(openingAt: url)
+        let kill = KillSwitch(url) { url in
+            let image = url.appendingPathExtension("image")
+            try ContainerTemplate.copy(url, to: image)
+            return image
+        }
+        let (database, faulty) = connect(kill)
+        var configuration = SyncConfiguration()
+        configuration.mergePolicy = { _ in policy }
+        // The engine's process may die whenever it looks at the clock: before, between and within its transactions.
+        let environment = SyncEnvironment(
+            now: {
+                kill.tick()
+                return time.now + lead
+            },
+            sleep: { time.advance(by: Int64($0 / .microseconds(1))) }, random: { random.unit() },
+            identifier: { random.identifier() })
+        let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { time.now + lead })
+        let engine = try SyncEngine(
+            container: container, database: database, configuration: configuration, environment: environment,
+            log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
+        return (kill, store, engine, faulty)
+    }
+
+    /// Begins again with what was on disk when it died, or is now.
+    func restart() throws {
+        kill.strike()
+        guard let image = try kill.image() else { return }
+        incarnation += 1
+        let rates = faultRates
+        (kill, store, engine, faulty) = try Self.open(image, time: time, lead: lead, random: random, policy: policy) {
+            connect($0, FaultPlan(seed: faults.seed &+ UInt64(incarnation) &* 1000, delayMax: .seconds(2)))
+        }
+        faultRates = rates
+    }
+
+    /// How many of the requests suffer each fault.
+    var faultRates: [CloudFault: Double] = [:] { didSet { faulty.change(faultRates) } }
+
+    // What its store has
+
+    /// A record's row.
+    struct StoredRow: Equatable {
+        let name: String
+        let type: String
+        let version: Int64
+        let tag: String?
+        let base: Int64?
+        /// When its fields were edited.
+        let edited: String?
+        let isPending: Bool
+        let values: [String: String]
+    }
+
+    /// All rows, by name.
+    func rows() throws -> [StoredRow] {
+        try store.reader.unsafeReentrantRead { db in
+            let types = try db.cachedStatement(sql: "SELECT id, name, table_name FROM tide_types ORDER BY id")
+            return try Row.fetchAll(types).flatMap { type in
+                let fields = try Row.fetchAll(
+                    db.cachedStatement(sql: "SELECT name, column_name FROM tide_fields WHERE type_id = ? ORDER BY ordinal"),
+                    arguments: [type[0]])
+                let table: String = type[2]
+                // Not a cached statement: the columns may have become more.
+                return try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"").map { row in
+                    var values: [String: String] = [:]
+                    for field in fields {
+                        let value: DatabaseValue = row[field[1] as String]
+                        if !value.isNull { values[field[0]] = String.fromDatabaseValue(value) ?? "\(value)" }
+                    }
+                    return StoredRow(
+                        name: row["_key"], type: type[1], version: row["_version"], tag: row["_tag"], base: row["_base"],
+                        edited: row["_edited"], isPending: !(row["_pending"] as DatabaseValue).isNull, values: values)
+                }
+            }.sorted { $0.name < $1.name }
+        }
+    }
+
+    /// The change token up to which it has taken in what the cloud had.
+    func token() throws -> String? {
+        try store.reader.unsafeReentrantRead { db in
+            try String.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'token'"))
+        }
+    }
+
+    /// Records that it has heard of, and looks up when it knows what became of what it has sent of them.
+    func putOff() throws -> Set<String> {
+        try store.reader.unsafeReentrantRead { db in
+            try Set(String.fetchAll(db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason = 'sent'")))
+        }
+    }
+
+    func transactionTime(_ id: Int64) throws -> Int64 {
+        try store.reader.unsafeReentrantRead { db in
+            try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT time FROM tide_transactions WHERE id = ?"), arguments: [id]) ?? 0
+        }
+    }
+
+    /// What it has to do still, in words.
+    func work() throws -> [String] {
+        try store.reader.unsafeReentrantRead { db in
+            try ["tide_outbox", "tide_requests", "tide_ledger", "tide_kept"].flatMap { table in
+                try Row.fetchAll(db, sql: "SELECT * FROM \(table)").map { "\(table) \($0)" }
+            }
+        }
+    }
+
+    /// How many rows some of the sync's tables have.
+    func counts(of tables: [String]) throws -> [String: Int] {
+        try store.reader.unsafeReentrantRead { db in
+            try tables.reduce(into: [:]) { $0[$1] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \($1)") ?? 0 }
+        }
+    }
+}
