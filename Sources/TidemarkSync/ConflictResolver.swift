@@ -52,13 +52,13 @@ actor ConflictResolver {
             policy: policy, state: change)
     }
 
-    /// Looks again at what was kept, after the schema has changed.
+    /// Looks again at what was kept: what lacks an asset each time, the rest after the schema has changed.
     func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
-        guard try await store.syncState().keptGeneration != generation else { return nil }
-        let kept = try await store.kept([.schema, .name])
+        let isNew = try await store.syncState().keptGeneration != generation
+        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.asset])
         guard !kept.isEmpty else {
-            try await store.updateSyncState { $0.keptGeneration = generation }
+            if isNew { try await store.updateSyncState { $0.keptGeneration = generation } }
             return nil
         }
         let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }

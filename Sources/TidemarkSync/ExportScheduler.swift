@@ -215,6 +215,9 @@ actor ExportScheduler {
         _ error: CloudError, _ item: ExportItem, _ changed: inout [ZoneChanges.Change]
     ) -> ExportResult {
         switch ErrorReaction(error.code) {
+        // A record that the cloud never had can't have been deleted there: it lacks something else, as the type in production.
+        case .merge where error.serverRecord == nil && item.key.kind == .save && item.tag == nil && error.code == .unknownItem:
+            return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
         case .merge:
             if let record = error.serverRecord {
                 changed.append(.saved(record))
@@ -233,6 +236,9 @@ actor ExportScheduler {
         case .halve, .report: return .refused(code: error.code.rawValue, reason: error.reason, nextTry: nil)
         }
     }
+
+    /// What was sent to a zone that is no more, or for somebody else, is not asked for again.
+    func forget() { (outstanding, hasLooked) = (nil, false) }
 
     /// The cloud has not done it: it is gathered anew.
     private func abandon(_ request: SentRequest) async throws {

@@ -33,19 +33,21 @@ struct RecordMapping {
     /// - Parameter assets: The store's names of the cloud's assets.
     func remote(_ record: CloudRecord, assets: [String: String]) -> RemoteRecord {
         var values: [String: FieldValue] = [:]
-        var isPartial = false
+        var (isPartial, lacksAssets) = (false, false)
         var edited: EditTimes?
         for (field, value) in record.fields {
             if field == Self.editedField {
                 if case .string(let text) = value { edited = EditTimes(text) }
             } else if let mapped = ValueMapping.storeValue(value, asset: { assets[$0.digest] }) {
                 values[field] = mapped
+            } else if value.type.scalar == .asset {
+                lacksAssets = true
             } else {
                 isPartial = true
             }
         }
         return RemoteRecord(
-            name: record.id.recordName, type: record.type, tag: record.changeTag ?? "", values: values, isPartial: isPartial,
+            name: record.id.recordName, type: record.type, tag: record.changeTag ?? "", values: values, isPartial: isPartial, lacksAssets: lacksAssets,
             edited: edited, whole: { FieldCoding.encode(record.fields) })
     }
 

@@ -9,7 +9,7 @@ import TidemarkStore
 public struct SyncConfiguration: Sendable {
     /// The zone of the private database that its records are in.
     public var zoneName = "TidemarkZone"
-    /// The merge policy of a type.
+    /// The merge policy of a type, by its name. All devices should have the same.
     public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
     /// Whether it may be synchronised at all: see ``AccountState``.
     public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
@@ -25,9 +25,11 @@ public struct SyncConfiguration: Sendable {
 
 /// What a synchronisation has come to.
 public struct SyncReport: Hashable, Sendable {
-    /// Records that were taken in, and sent.
+    /// Changes that were taken in; a merged record counts twice.
     public var imported = 0
+    /// Changes that the cloud has acknowledged.
     public var exported = 0
+    /// Fields, or deletions, that a merge policy has settled.
     public var conflicts = 0
     /// What is still to be sent, and why.
     public var outbox = OutboxSummary()
@@ -38,7 +40,7 @@ public struct SyncReport: Hashable, Sendable {
 
     public init() {}
 
-    /// Whether both sides have all that the other has.
+    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``.
     public var isComplete: Bool { failure == nil && outbox.pending == 0 }
 }
 
@@ -50,7 +52,8 @@ public struct SyncReport: Hashable, Sendable {
 /// try await engine.run()                        // and from then on, as things change
 /// ```
 ///
-/// One process at a time synchronises a store; a second one gets error 134410. What was interrupted goes on the next time.
+/// It holds the container's right to synchronise until it is deallocated: one process at a time has it, and a second one gets error 134410.
+/// What was interrupted goes on the next time.
 public actor SyncEngine {
     private let store: RecordStore
     private let database: any CloudDatabase
@@ -70,6 +73,11 @@ public actor SyncEngine {
     private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
     private var noted: Int64 = .min
     private var isRunning = false
+    /// Why the last of each kind has failed.
+    private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
+    /// Batches in a row of which nothing came.
+    private var barren = 0
+    private var accountSeen: Int64 = .min
     private let stream: AsyncStream<ContainerEvent>
     private let told: AsyncStream<ContainerEvent>.Continuation
     private let wakes: AsyncStream<Wake>
@@ -108,7 +116,7 @@ public actor SyncEngine {
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(10))
     }
 
-    /// What it does, as it does it. For one listener.
+    /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
     public nonisolated var events: AsyncStream<ContainerEvent> { stream }
 
     // Running
@@ -118,12 +126,16 @@ public actor SyncEngine {
     /// - Parameters:
     ///   - patience: How long it waits for a cloud that does not answer.
     ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
+    /// - Returns: What was done, and what is left. That the cloud refuses something, or can't be reached, is no error: see
+    ///   ``SyncReport/failure``.
+    /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
         try claim()
         defer { isRunning = false }
         if isContinued, machine.isSetUp {
             look()
             report = SyncReport()
+            failures = [:]
         } else {
             try await begin()
         }
@@ -140,7 +152,9 @@ public actor SyncEngine {
         }
     }
 
-    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud.
+    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud. What the cloud refuses is told as events.
+    ///
+    /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func run() async throws {
         try claim()
         defer { isRunning = false }
@@ -149,11 +163,16 @@ public actor SyncEngine {
         defer { listener.close() }
         // What came while nobody listened.
         wake.yield(.store)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { [self] in try await listenToCloud() }
-            group.addTask { [self] in try await loop() }
-            defer { group.cancelAll() }
-            try await group.next()
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { [self] in try await listenToCloud() }
+                group.addTask { [self] in try await loop() }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
+        } catch {
+            _ = try? await finish()
+            throw error
         }
         _ = try await finish()
     }
@@ -221,6 +240,7 @@ public actor SyncEngine {
     private func begin() async throws {
         machine.begin()
         report = SyncReport()
+        failures = [:]
         try await store.closeEvents()
     }
 
@@ -228,7 +248,8 @@ public actor SyncEngine {
         try await endEvents()
         await assets.close()
         report.outbox = try await store.outbox()
-        report.kept = try await store.kept([.schema, .name, .conflict, .deletion]).count
+        report.kept = try await store.kept(Set(KeptRecord.Reason.allCases)).count
+        report.failure = failures[.setup] ?? failures[.import] ?? failures[.export]
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
         return report
     }
@@ -278,6 +299,7 @@ public actor SyncEngine {
     /// - Parameters:
     ///   - record: One of them; `nil` for all.
     ///   - policy: Another policy than the one under which they are conflicts.
+    /// - Returns: What was settled. The next synchronisation sends the outcome.
     @discardableResult
     public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
         limits = try await database.limits()
@@ -287,6 +309,7 @@ public actor SyncEngine {
     // Steps
 
     private func perform(_ step: SyncMachine.Step) async throws {
+        if step != .setUp, try await !accountIsOn() { return }
         switch step {
         case .setUp: try await setUp()
         case .importPage: try await importPage()
@@ -295,13 +318,25 @@ public actor SyncEngine {
         }
     }
 
+    /// Whether the account's switches are as they were; if not, it sets up anew, which then says what is wrong.
+    private func accountIsOn() async throws -> Bool {
+        guard environment.now() > accountSeen + 1_000_000 else { return true }
+        accountSeen = environment.now()
+        guard !configuration.accountState().isAvailable else { return true }
+        try await endEvents()
+        machine.begin()
+        return false
+    }
+
     private func setUp() async throws {
         var event = ContainerEvent(
             id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
         tell(event)
         var failures: [ContainerEvent.Failure] = []
+        let user = try await store.syncState().user
         switch try await accounts.look() {
         case .available:
+            if try await store.syncState().user != user { await exports.forget() }
             do {
                 try await prepare()
                 machine.setUpSucceeded()
@@ -320,7 +355,7 @@ public actor SyncEngine {
             failures = all
             machine.halt(all[0])
         }
-        report.failure = failures.first
+        self.failures[.setup] = failures.first
         for failure in failures.dropFirst() {
             var other = ContainerEvent(id: environment.identifier(), store: event.store, kind: .setup, start: event.start)
             other.failure = failures[0]
@@ -350,6 +385,8 @@ public actor SyncEngine {
                 if isNew, !state.initialImportIsComplete { state.isDeploying = true }
             }
         }
+        // What only a person could mend, somebody may have mended.
+        try await store.tryAgain([CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue))
         _ = try await resolver.takeKept(limits: limits)
     }
 
@@ -377,6 +414,7 @@ public actor SyncEngine {
         begin(.export)
         if running[.export]?.totalRecords == nil {
             running[.export]?.totalRecords = try await store.outbox().pending
+            running[.export]?.totalBytes = try await store.pendingBytes()
             if let failure = try await quotaFailure() {
                 machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), isOutstanding: false, random: 0)
                 return try await fail(.export, failure)
@@ -384,6 +422,7 @@ public actor SyncEngine {
         }
         let outcome = try await exports.step(limits: limits) { [weak self] bytes in await self?.add(bytes, to: .export) }
         report.exported += outcome.sent
+        barren = outcome.didWork && outcome.sent == 0 ? barren + 1 : 0
         report.conflicts += outcome.conflicts
         Counter(label: "tidemark_sync_exported_records").increment(by: outcome.sent)
         try await progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
@@ -394,11 +433,20 @@ public actor SyncEngine {
                     at: environment.now(), retryAfter: error.retryAfter, isOutstanding: outcome.isOutstanding,
                     random: environment.random())
             }
+        } else if outcome.didWork, outcome.sent == 0, barren >= Self.barrenLimit {
+            // Whatever it is that keeps it from coming to an end: it does not turn without a pause.
+            machine.exportFailed(
+                at: environment.now(), retryAfter: nil, isOutstanding: outcome.isOutstanding, random: environment.random())
         } else {
-            machine.exported(didWork: outcome.didWork, nextTry: outcome.didWork ? nil : try await store.outbox().nextTry)
+            // What may be tried again and did not go is not asked for without a pause.
+            let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
+            machine.exported(didWork: outcome.didWork, nextTry: next)
             if !outcome.didWork { try await end(.export) }
         }
     }
+
+    private static let barrenLimit = 20
+    private static let pause: Int64 = 1_000_000
 
     /// Before much goes up, whether it has room.
     private func quotaFailure() async throws -> CloudError? {
@@ -417,10 +465,12 @@ public actor SyncEngine {
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")
+            await exports.forget()
             try await store.forgetCloud(user: try await store.syncState().user)
             machine.begin()
         case .wipe:
             log.warning("the zone's data was deleted for good")
+            await exports.forget()
             let user = try await store.syncState().user
             try await store.wipe()
             try await store.updateSyncState { state in
@@ -460,7 +510,7 @@ public actor SyncEngine {
     private func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
-        report.failure = event.failure
+        failures[kind] = event.failure
         event.end = environment.now()
         try await note(event)
     }
@@ -468,7 +518,7 @@ public actor SyncEngine {
     private func end(_ kind: ContainerEvent.Kind) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
-        if report.failure != nil { report.failure = nil }
+        failures[kind] = nil
         // What had nothing to do is no news, but for the first that came to its end.
         if event.hasNews { try await note(event) } else { tell(event) }
     }

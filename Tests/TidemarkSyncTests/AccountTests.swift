@@ -71,6 +71,32 @@ import TidemarkSync
         #expect(try await a.engine.sync().isComplete)
     }
 
+    @Test func `an account that is switched off while it runs stops it, and switched on again lets it go on`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let time = Box(Timestamp.now())
+        var environment = SyncEnvironment.system
+        environment.now = {
+            time.value += 1_000_000
+            return time.value
+        }
+        let box = Box(AccountState(isSignedIn: true))
+        var configuration = SyncConfiguration()
+        configuration.accountState = { box.value }
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(
+            scratch["a.tidemark"], database: recording, configuration: configuration, environment: environment)
+        for index in 0..<1000 { try await a.set("r\(index % 10)", ["caption": .string("\(index)")]) }
+        recording.refusesMore(than: 3)
+        recording.afterRequest(1) { box.value = AccountState(isSignedIn: true, appIsOn: false) }
+        let report = try await a.engine.sync()
+        #expect(report.failure?.code == 134400)
+        #expect(recording.sent.count <= 6)
+        box.value = AccountState(isSignedIn: true)
+        #expect(try await a.engine.sync().isComplete)
+        #expect(Set(recording.sent).count == 10)
+    }
+
     @Test func `what was not synchronised when an account signs out is set aside, and restored when it comes back`() async throws
     {
         let scratch = try Scratch()
@@ -99,6 +125,7 @@ import TidemarkSync
             let report = try await a.engine.sync()
             #expect(report.isComplete)
             // The other account gets nothing, and its store has nothing.
+            #expect(try StoreVerification(of: a.container).run().problems.isEmpty)
             #expect(try a.records().isEmpty)
             let zone = CloudZoneID("TidemarkZone")
             let page = try await theirs.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)

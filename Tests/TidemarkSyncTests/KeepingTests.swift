@@ -55,6 +55,21 @@ import TidemarkSync
         #expect(try b.records() == a.records())
     }
 
+    @Test func `a type that production does not have is refused with the reason, and the synchronisation comes to its end`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
+        try await a.store.declare(
+            [RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])], environment: .development)
+        try await a.set("senja", ["caption": .string("Senja")])
+        let report = try await a.engine.sync()
+        #expect(report.outbox.pending == 1)
+        #expect(try a.reader().ledger(record: "senja").first?.reason?.contains("Destination") == true)
+        try await cloud.cloud.deploySchemaOfEverything(cloud)
+        try await a.set("senja", ["caption": .string("again")])
+        #expect(try await a.engine.sync().isComplete)
+    }
+
     @Test func `under the policy error both versions stay until somebody decides`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

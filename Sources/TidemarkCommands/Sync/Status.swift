@@ -97,6 +97,7 @@ struct Status: AsyncParsableCommand {
     private static func reason(_ reason: KeptRecord.Reason) -> String {
         switch reason {
         case .schema: "the store lacks its type or some of its fields; it is taken in when they are there"
+        case .asset: "a file that it names could not be fetched; the next sync tries again"
         case .name: "a record of another type has its name here; rename or delete that"
         case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
         case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"

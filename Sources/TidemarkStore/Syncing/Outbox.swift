@@ -43,7 +43,7 @@ struct Outbox {
         try db.cachedStatement(
             sql: """
                 INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id)
-                SELECT CASE WHEN t.origin = 'import' OR c.last_row - c.first_row + 1 >= \(Self.bulkCount) THEN 1 ELSE 0 END,
+                SELECT CASE WHEN t.origin = 'import' OR t.inserted + t.updated + t.deleted >= \(Self.bulkCount) THEN 1 ELSE 0 END,
                     c.type_id, CASE c.kind WHEN 3 THEN 3 ELSE 1 END, c.first_row, c.last_row, c.id
                 \(new) ORDER BY c.id
                 ON CONFLICT (type_id, kind, first_row, last_row)

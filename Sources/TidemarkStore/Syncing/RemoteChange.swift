@@ -16,12 +16,14 @@ package struct RemoteRecord: Sendable {
     package let values: [String: FieldValue]
     /// Whether it has fields that no store can hold.
     package let isPartial: Bool
+    /// Whether it names assets that are not there.
+    package let lacksAssets: Bool
     package let edited: EditTimes?
     /// The whole record as it came, to be kept where it can't be taken in; made when it is needed.
     package let whole: @Sendable () -> Data
 
     package init(
-        name: String, type: String, tag: String, values: [String: FieldValue], isPartial: Bool = false, edited: EditTimes?,
+        name: String, type: String, tag: String, values: [String: FieldValue], isPartial: Bool = false, lacksAssets: Bool = false, edited: EditTimes?,
         whole: @escaping @Sendable () -> Data
     ) {
         self.name = name
@@ -29,6 +31,7 @@ package struct RemoteRecord: Sendable {
         self.tag = tag
         self.values = values
         self.isPartial = isPartial
+        self.lacksAssets = lacksAssets
         self.edited = edited
         self.whole = whole
     }
@@ -36,9 +39,11 @@ package struct RemoteRecord: Sendable {
 
 /// A record from the cloud that could not be taken in, or not whole, and waits for a change of the schema or for a person.
 public struct KeptRecord: Hashable, Sendable {
-    public enum Reason: String, Sendable {
+    public enum Reason: String, CaseIterable, Sendable {
         /// The store has no such type, or it lacks fields.
         case schema
+        /// An asset that it names could not be fetched.
+        case asset
         /// A record of another type has the name.
         case name
         /// Both sides changed it, and the merge policy is to ask.

@@ -62,6 +62,8 @@ struct RemoteTaking {
         guard record.isStorable, let type = transaction.type(named: record.type) else { return try keep(record, .schema) }
         if record.isPartial || !record.values.allSatisfy({ name, value in type.schema.field(named: name)?.type == value.type }) {
             try keep(record, .schema)
+        } else if record.lacksAssets {
+            try keep(record, .asset)
         } else {
             try unkeep(record.name)
         }

@@ -179,10 +179,20 @@ extension LedgerEntry {
 }
 
 extension RecordStore {
-    /// Bytes of assets that no cloud is known to have, and of rows that are to be sent; more rather than less.
+    /// Bytes of assets that no cloud was asked about yet.
     package func pendingBytes() throws(StoreError) -> Int64 {
         try connection.read("measure what is to be sent") { db in
             try Int64.fetchOne(db, sql: "SELECT coalesce(sum(size), 0) FROM tide_assets WHERE sha256 IS NULL") ?? 0
+        }
+    }
+}
+
+extension RecordStore {
+    /// Has what was refused for some reasons be tried again at once.
+    package func tryAgain(_ codes: [String]) throws(StoreError) {
+        try connection.locked("try again what was refused") { db in
+            for code in codes { try db.execute(sql: "DELETE FROM tide_ledger WHERE code = ?", arguments: [code]) }
+            return ((), .commit)
         }
     }
 }
