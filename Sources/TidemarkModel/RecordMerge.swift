@@ -75,10 +75,9 @@ public struct RecordMerge: Sendable {
         let before = ancestor?.values ?? [:]
         var merged = store.values
         var conflicts: [FieldConflict] = []
-        for field in Set(local.values.keys).union(store.values.keys).union(before.keys).sorted() {
-            let (mine, theirs) = (local.values[field], store.values[field])
-            guard mine != theirs else { continue }
-            let (isMine, isTheirs) = (mine != before[field], theirs != before[field])
+        for (field, mine, theirs) in Self.differences(local.values, store.values) {
+            let was = before[field]
+            let (isMine, isTheirs) = (mine != was, theirs != was)
             let isConflict =
                 switch policy {
                 case .overwrite: isTheirs
@@ -89,7 +88,7 @@ public struct RecordMerge: Sendable {
             if isConflict {
                 conflicts.append(
                     FieldConflict(
-                        type: type, record: record, field: field, ancestor: before[field], local: mine, store: theirs,
+                        type: type, record: record, field: field, ancestor: was, local: mine, store: theirs,
                         localTime: local.times[field], storeTime: store.times[field]))
             } else if isMine {
                 merged[field] = mine
@@ -116,6 +115,23 @@ public struct RecordMerge: Sendable {
                     winner: value == conflict.local ? .local : value == conflict.store ? .store : .merged, policy: policy.name))
         }
         return (merged, log)
+    }
+
+    /// The fields whose values are not the same, in order. Where both sides agree, nothing is to be settled, whatever there was before.
+    private static func differences(
+        _ local: [String: FieldValue], _ store: [String: FieldValue]
+    ) -> [(field: String, mine: FieldValue?, theirs: FieldValue?)] {
+        var (fields, common): ([(field: String, mine: FieldValue?, theirs: FieldValue?)], Int) = ([], 0)
+        for (field, mine) in local {
+            let theirs = store[field]
+            if theirs != nil { common += 1 }
+            if theirs != mine { fields.append((field, mine, theirs)) }
+        }
+        if common < store.count {
+            for (field, theirs) in store where local[field] == nil { fields.append((field, nil, theirs)) }
+        }
+        if fields.count > 1 { fields.sort { $0.field < $1.field } }
+        return fields
     }
 
     private func settleDeletion(
