@@ -72,7 +72,13 @@ extension CloudValue {
         return [self]
     }
 
-    /// Whether its numbers are numbers.
+    /// Whether its numbers, or those of all its elements, are numbers.
+    package var isWhollyFinite: Bool {
+        if case .list(let elements, _) = self { return elements.allSatisfy(\.isFinite) }
+        return isFinite
+    }
+
+    /// Whether its numbers are numbers; of no list.
     package var isFinite: Bool {
         switch self {
         case .double(let number): number.isFinite

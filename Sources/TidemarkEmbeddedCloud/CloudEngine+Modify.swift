@@ -16,9 +16,7 @@ extension CloudEngine {
             if let token = request.clientToken {
                 let time = now()
                 try rows.forgetAnswers(before: time - Self.answerAge)
-                try rows.keep(
-                    KeptAnswer(zip(request.operations.map(\.record.id.recordName), outcomes).map { ($0, $1) }).data,
-                    to: token, of: caller.user, at: time)
+                try rows.keep(KeptAnswer(to: request, outcomes).data, to: token, of: caller.user, at: time)
             }
             return outcomes
         }
@@ -64,65 +62,33 @@ extension CloudEngine {
         let zoneID = id(of: zone, caller)
         let found = try rows.records(kept.items.map(\.name), in: zone.id)
         var outcomes: [RecordOutcome] = []
-        for item in kept.items {
-            if let code = item.code {
-                var error = CloudError(.init(rawValue: code), item.reason ?? "")
-                if error.code == .serverRecordChanged, let stored = found[item.name], !stored.isDeleted {
+        for (name, item) in kept.items {
+            switch item {
+            case .failed(let code, let reason):
+                var error = CloudError(.init(rawValue: code), reason)
+                if error.code == .serverRecordChanged, let stored = found[name], !stored.isDeleted {
                     // Whole, as the first time: it is to be merged with.
                     error.serverRecord = try record(stored, in: zoneID, keys: nil)
                 }
                 outcomes.append(.failed(error))
-            } else if item.isDeletion {
-                outcomes.append(.deleted(CloudRecordID(item.name, in: zoneID)))
-            } else if let stored = found[item.name] {
+            case .deleted: outcomes.append(.deleted(CloudRecordID(name, in: zoneID)))
+            case .saved(let tag):
+                guard let stored = found[name] else {
+                    outcomes.append(.failed(Self.noRecord))
+                    continue
+                }
                 // Where others have changed it since, the tag is the one of then: so that the next change meets theirs. What they have
                 // deleted has no fields any more.
                 var saved =
                     stored.isDeleted
-                    ? CloudRecord(CloudRecordID(item.name, in: zoneID), type: stored.type)
+                    ? CloudRecord(CloudRecordID(name, in: zoneID), type: stored.type)
                     : try record(stored, in: zoneID, keys: request.desiredKeys)
-                saved.changeTag = item.tag
+                saved.changeTag = tag
                 outcomes.append(.saved(saved))
-            } else {
-                outcomes.append(.failed(Self.noRecord))
             }
         }
         return outcomes
     }
-}
-
-/// What was answered to a request, as far as it can't be looked up again.
-private struct KeptAnswer: Codable {
-    struct Item: Codable {
-        let name: String
-        var tag: String?
-        var isDeletion = false
-        var code: String?
-        var reason: String?
-    }
-
-    var items: [Item]
-
-    init(_ outcomes: [(name: String, outcome: RecordOutcome)]) {
-        items = outcomes.map { name, outcome in
-            switch outcome {
-            case .saved(let record): Item(name: name, tag: record.changeTag)
-            case .deleted: Item(name: name, isDeletion: true)
-            case .failed(let error): Item(name: name, code: error.code.rawValue, reason: error.reason)
-            }
-        }
-    }
-
-    init(_ data: Data) throws(CloudError) {
-        do {
-            self = try JSONDecoder().decode(KeptAnswer.self, from: data)
-        } catch {
-            throw CloudError(.internalError, "an answer that was kept can't be read")
-        }
-    }
-
-    // Texts and flags, which are JSON whatever they hold.
-    var data: Data { try! JSONEncoder().encode(self) }
 }
 
 /// One request on its way.
@@ -133,6 +99,8 @@ private struct ModifyBatch {
     let caller: CloudEngine.Caller
 
     private var outcomes: [RecordOutcome?]
+    /// The types of the fields that records of this request have had, by record type: the schema has them.
+    private var admitted: [String: [String: FieldType]] = [:]
     private var changed: [StoredRecord] = []
     private var bytes: Int64 = 0
 
@@ -153,20 +121,19 @@ private struct ModifyBatch {
         let time = engine.now()
         let stamp = CloudRecord.Stamp(time: time, userRecordName: caller.user)
         let zoneID = engine.id(of: zone, caller)
-        var hasGrown = false
+        let schemaBefore = schema
         var failures: [Int: CloudError] = [:]
+        changed.reserveCapacity(names.count)
         for (index, operation) in request.operations.enumerated() {
             do {
-                var grown = schema
                 let before = known[operation.record.id.recordName].flatMap { $0.isDeleted ? nil : $0 }
-                guard let after = try settle(operation, before, stamp, schema: &grown, known: known, rows, zoneID) else {
+                var grown = schema
+                guard var record = try settle(operation, before, stamp, schema: &grown, known: known, rows, zoneID) else {
                     outcomes[index] = .deleted(CloudRecordID(operation.record.id.recordName, in: zoneID))
                     continue
                 }
-                hasGrown = hasGrown || grown != schema
                 schema = grown
                 change += 1
-                var record = after
                 record.changed = change
                 bytes += Int64(record.fields.count) - Int64(before?.fields.count ?? 0)
                 known[record.name] = record
@@ -188,6 +155,8 @@ private struct ModifyBatch {
                 }
             } catch {
                 failures[index] = error
+                // The schema has not taken in what it brought.
+                admitted = [:]
             }
         }
         if request.isAtomic, !failures.isEmpty {
@@ -199,7 +168,7 @@ private struct ModifyBatch {
             throw CloudError(.quotaExceeded, "the account's storage is full")
         }
         guard change > first else { return outcomes.map { $0! } }
-        if hasGrown { try rows.save(schema) }
+        if schema != schemaBefore { try rows.save(schema) }
         try rows.save(latest(changed))
         try rows.setLastChange(change)
         var touched = zone
@@ -217,7 +186,7 @@ private struct ModifyBatch {
     }
 
     /// What a record is to be; `nil` when what is to be deleted is not there.
-    private func settle(
+    private mutating func settle(
         _ operation: RecordOperation, _ before: StoredRecord?, _ stamp: CloudRecord.Stamp, schema: inout CloudSchema,
         known: [String: StoredRecord], _ rows: any CloudTransaction, _ zoneID: CloudZoneID
     ) throws(CloudError) -> StoredRecord? {
@@ -252,7 +221,7 @@ private struct ModifyBatch {
         return record
     }
 
-    private func made(
+    private mutating func made(
         _ given: CloudRecord, _ stamp: CloudRecord.Stamp, schema: inout CloudSchema,
         known: [String: StoredRecord], _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredRecord {
@@ -288,11 +257,11 @@ private struct ModifyBatch {
     }
 
     /// Gives a record its fields, checked.
-    private func fill(
+    private mutating func fill(
         _ record: inout StoredRecord, _ fields: [String: CloudValue], schema: inout CloudSchema, known: [String: StoredRecord],
         _ rows: any CloudTransaction
     ) throws(CloudError) {
-        _ = try schema.admit(record.type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
+        try admit(fields, of: record.type, into: &schema)
         record.fields = FieldCoding.encode(fields)
         guard record.fields.count <= engine.limits.bytesPerRecord else {
             throw CloudError(
@@ -302,7 +271,7 @@ private struct ModifyBatch {
         }
         record.isDeleted = false
         (record.dependsOn, record.assets) = ([], [])
-        for (name, value) in fields {
+        for (name, value) in fields where value.type.scalar == .asset || value.type.scalar == .reference {
             for scalar in value.scalars {
                 switch scalar {
                 case .asset(let asset): record.assets.insert(asset.digest)
@@ -323,6 +292,19 @@ private struct ModifyBatch {
             }
         }
         record.indexed = schema.indexed(fields, type: record.type)
+    }
+
+    /// Takes into the schema what a record has, or checks it; what records of this request have had before is known.
+    private mutating func admit(
+        _ fields: [String: CloudValue], of type: String, into schema: inout CloudSchema
+    ) throws(CloudError) {
+        if let known = admitted[type], fields.allSatisfy({ known[$0] == $1.type && $1.isWhollyFinite }) { return }
+        _ = try schema.admit(type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
+        for (name, value) in fields {
+            // A list without elements may be of any type.
+            if case .list(let elements, _) = value, elements.isEmpty { continue }
+            admitted[type, default: [:]][name] = value.type
+        }
     }
 
     private func checkPresent(

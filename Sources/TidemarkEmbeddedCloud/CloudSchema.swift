@@ -47,7 +47,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             known = RecordType()
         }
         for (name, value) in values {
-            guard value.scalars.allSatisfy(\.isFinite) else {
+            guard value.isWhollyFinite else {
                 throw CloudError(.invalidArguments, "'\(name)' has a number that is infinite or none")
             }
             let wanted = value.type

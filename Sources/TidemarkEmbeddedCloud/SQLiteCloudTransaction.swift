@@ -72,11 +72,11 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredRecord] {
         try run {
-            let select = try statement("SELECT * FROM records WHERE name = ? AND zone = ?")
+            let select = try statement("SELECT * FROM records WHERE zone = ? AND name = ?")
             var found: [String: StoredRecord] = [:]
             found.reserveCapacity(names.count)
             for name in names {
-                if let row = try Row.fetchOne(select, arguments: [name, zone]) { found[name] = StoredRecord(row) }
+                if let row = try Row.fetchOne(select, arguments: [zone, name]) { found[name] = StoredRecord(row) }
             }
             return found
         }
@@ -84,31 +84,41 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func save(_ records: [StoredRecord]) throws(CloudError) {
         try run {
-            let sql = """
-                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (name, zone) DO UPDATE SET type = excluded.type, fields = excluded.fields, parent = excluded.parent,
-                changed = excluded.changed, created = excluded.created, created_by = excluded.created_by, modified = excluded.modified,
-                modified_by = excluded.modified_by, is_deleted = excluded.is_deleted RETURNING id
+            let insert = try statement(
                 """
-            let upsert = try statement(sql)
+                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (zone, name) DO NOTHING
+                """)
+            let update = try statement(
+                """
+                UPDATE records SET type = ?3, fields = ?4, parent = ?5, changed = ?6, created = ?7, created_by = ?8, modified = ?9,
+                modified_by = ?10, is_deleted = ?11 WHERE zone = ?1 AND name = ?2 RETURNING id
+                """)
             for record in records {
-                let id = try Int64.fetchOne(
-                    upsert,
-                    arguments: [
-                        record.zone, record.name, record.type, record.fields, record.parent, record.changed, record.created.time,
-                        record.created.userRecordName, record.modified.time, record.modified.userRecordName, record.isDeleted,
-                    ])!
-                try link(record, id: id)
+                let values: StatementArguments = [
+                    record.zone, record.name, record.type, record.fields, record.parent, record.changed, record.created.time,
+                    record.created.userRecordName, record.modified.time, record.modified.userRecordName, record.isDeleted,
+                ]
+                try insert.execute(arguments: values)
+                if db.changesCount > 0 {
+                    try link(record, id: db.lastInsertedRowID)
+                } else if let id = try Int64.fetchOne(update, arguments: values) {
+                    try unlink(id)
+                    try link(record, id: id)
+                }
             }
+        }
+    }
+
+    /// Forgets under what a record was found.
+    private func unlink(_ id: Int64) throws {
+        for table in ["dependencies", "found", "named"] {
+            try statement("DELETE FROM \(table) WHERE record = ?").execute(arguments: [id])
         }
     }
 
     /// Notes under what a record is found.
     private func link(_ record: StoredRecord, id: Int64) throws {
-        for table in ["dependencies", "found", "named"] {
-            try statement("DELETE FROM \(table) WHERE record = ?").execute(arguments: [id])
-        }
         for target in record.dependsOn {
             try statement("INSERT INTO dependencies (zone, target, record) VALUES (?, ?, ?)")
                 .execute(arguments: [record.zone, target, id])
@@ -144,10 +154,13 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord] {
         try run {
-            try Row.fetchAll(
+            // A cursor's row is read where it lies; one that is kept is copied first.
+            let rows = try Row.fetchCursor(
                 statement("SELECT * FROM records WHERE zone = ? AND changed > ? ORDER BY changed LIMIT ?"),
-                arguments: [zone, change, limit]
-            ).map(StoredRecord.init)
+                arguments: [zone, change, limit])
+            var records: [StoredRecord] = []
+            while let row = try rows.next() { records.append(StoredRecord(row)) }
+            return records
         }
     }
 
@@ -178,12 +191,18 @@ struct SQLiteCloudTransaction: CloudTransaction {
         _ query: IndexQuery, in zone: Int64, limit: Int
     ) throws(CloudError) -> [(record: StoredRecord, keys: [IndexValue?])] {
         try run {
-            var builder = QueryBuilder()
+            var builder = QueryBuilder(isFrequent: try isFrequent(query.type, in: zone))
             let sql = builder.sql(query, zone: zone, limit: limit)
             return try Row.fetchAll(statement(sql), arguments: builder.arguments).map { row in
                 (StoredRecord(row), query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) })
             }
         }
+    }
+
+    /// Whether a zone has so many records of a type that they are rather met on the way through all names than sorted.
+    private func isFrequent(_ type: String, in zone: Int64) throws -> Bool {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM records WHERE zone = ? AND type = ? AND is_deleted = 0 LIMIT 5000)"
+        return try Int.fetchOne(statement(sql), arguments: [zone, type]) == 5000
     }
 
     // Assets
@@ -320,7 +339,11 @@ extension IndexValue {
 
 /// Makes SQL of a query.
 private struct QueryBuilder {
+    /// Whether there are many records of the type.
+    let isFrequent: Bool
     var arguments = StatementArguments()
+
+    init(isFrequent: Bool) { self.isFrequent = isFrequent }
 
     private mutating func bind(_ value: DatabaseValue) -> String {
         arguments += [value]
@@ -331,7 +354,9 @@ private struct QueryBuilder {
         // In the order in which their arguments stand in the text.
         let keys = query.order.map { expression($0) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
-        var inner = "SELECT r.*\(columns) FROM records r WHERE r.zone = \(bind(zone.databaseValue))"
+        // What is found in the order of the names needs no sorting.
+        let index = isFrequent && query.order.isEmpty && query.conditions.isEmpty ? " INDEXED BY records_by_name" : ""
+        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE r.zone = \(bind(zone.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
         for condition in query.conditions { inner += " AND \(sql(condition))" }
         var outer = "SELECT * FROM (\(inner))"

@@ -14,7 +14,6 @@ package final class SharedDatabase: @unchecked Sendable {
     private let log: GrowingLog
     /// The lock tells processes apart and not threads.
     private let turn = Mutex(())
-    private static let pageSize = 16384
     private static let lockTimeout = Duration.seconds(30)
 
     /// Opens a file, making it with its tables if there is none.
@@ -22,17 +21,20 @@ package final class SharedDatabase: @unchecked Sendable {
     /// - Parameters:
     ///   - applicationID: Tells the file from others.
     ///   - version: The format's; a newer one is refused.
+    ///   - pageSize: Bytes of a page of a file that is made.
+    ///   - cacheSize: Kibibytes of pages that the writing connection keeps.
     ///   - prepare: Is called for each connection.
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `busy`, `io`.
     package init(
-        at url: URL, applicationID: Int32, version: Int32, tables: String, prepare: @escaping @Sendable (Database) throws -> Void
+        at url: URL, applicationID: Int32, version: Int32, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
+        prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
-        let log = GrowingLog(pageSize: Self.pageSize)
+        let log = GrowingLog(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
         configuration.prepareDatabase { db in
             if !db.configuration.readonly {
-                try db.execute(sql: "PRAGMA page_size = \(Self.pageSize); PRAGMA cache_size = -16000")
+                try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA cache_size = -\(cacheSize)")
                 try StoreFormat.useLog(db, path: url.path)
             }
             let handle = try db.handle
@@ -60,7 +62,7 @@ package final class SharedDatabase: @unchecked Sendable {
         writer = queue
         lock = nil
         isShared = false
-        log = GrowingLog(pageSize: Self.pageSize)
+        log = GrowingLog(pageSize: 16384)
     }
 
     private static func configuration(_ prepare: @escaping @Sendable (Database) throws -> Void) -> Configuration {
