@@ -249,6 +249,19 @@ const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *le
     return tide_batch_text(batch, batch->rows[row].key.offset);
 }
 
+tide_status tide_batch_row_from_cloud(
+    tide_batch *batch, uint32_t row, const char *tag, size_t tag_length, const char *edited, size_t edited_length
+) {
+    tide_span tag_span = {0}, edited_span = {0};
+    if (tide_batch_text_add(batch, tag, tag_length, &tag_span)) return TIDE_NO_MEMORY;
+    if (edited && tide_batch_text_add(batch, edited, edited_length, &edited_span)) return TIDE_NO_MEMORY;
+    batch->rows[row].tag = tag_span;
+    batch->rows[row].edited = edited_span;
+    batch->rows[row].has_edited = edited != NULL;
+    batch->rows[row].is_from_cloud = true;
+    return TIDE_OK;
+}
+
 uint64_t tide_batch_row_line(const tide_batch *batch, uint32_t row) { return batch->rows[row].line; }
 tide_span tide_batch_row_source(const tide_batch *batch, uint32_t row) { return batch->rows[row].source; }
 bool tide_batch_row_is_live(const tide_batch *batch, uint32_t row) { return !batch->rows[row].is_rejected; }

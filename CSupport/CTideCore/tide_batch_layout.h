@@ -22,6 +22,10 @@ typedef struct tide_row {
     tide_span source;
     /// The encoded name.
     tide_span key;
+    /// What the cloud says of the record, where it is from there.
+    tide_span tag, edited;
+    bool is_from_cloud;
+    bool has_edited;
     bool key_is_blob;
     bool is_rejected;
 } tide_row;

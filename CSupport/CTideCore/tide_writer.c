@@ -53,6 +53,8 @@ static void table_clear(tide_writer *writer) {
     finalize(&writer->insert);
     finalize(&writer->erase);
     finalize(&writer->note_change);
+    finalize(&writer->settle);
+    finalize(&writer->acknowledge);
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         if (writer->find_in_sibling) finalize(&writer->find_in_sibling[i]);
         free(writer->siblings[i]);
@@ -132,7 +134,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison", &writer->load, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "INSERT INTO \"%s\" (_id, _key, _zone, _version, _pending, _digest", writer->table);
+    tide_text_format(&sql, "INSERT INTO \"%s\" (_id, _key, _zone, _version, _pending, _digest, _tag, _base, _edited", writer->table);
     for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
     tide_text_format(&sql, ") VALUES (?1");
     for (uint32_t i = 2; i < tide_insert_first_field + writer->field_count; i++) tide_text_format(&sql, ", ?%u", i);
@@ -148,6 +150,17 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
         &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base) "
               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the history", &writer->note_change, error);
+
+    tide_text_clear(&sql);
+    tide_text_format(
+        &sql, "UPDATE \"%s\" SET _tag = ?1, _base = _version, _edited = ?2, _pending = NULL WHERE _id = ?3", writer->table);
+    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the note of the cloud's tag", &writer->settle, error);
+
+    tide_text_clear(&sql);
+    tide_text_format(
+        &sql, "UPDATE \"%s\" SET _tag = ?1, _base = ?2, _edited = ?3, _pending = NULL "
+              "WHERE _id = ?4 AND _version = ?2 AND _tag IS ?5", writer->table);
+    if (!status) status = tide_writer_prepare(writer, &sql, "prepare the acknowledgement", &writer->acknowledge, error);
 
     for (uint32_t i = 0; i < writer->sibling_count && !status; i++) {
         tide_text_clear(&sql);

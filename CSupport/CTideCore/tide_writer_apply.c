@@ -220,11 +220,13 @@ static tide_status rows_write(tide_apply *it, tide_ordered_row *rows, uint32_t c
     sort_rows(rows, fresh, it->batch, comes_before_by_row);
     for (uint32_t i = 0; i < fresh && !status; i++) status = tide_row_insert_if_free(it, rows[i].row);
     if (!status) status = found_write(it, room, found, rows);
+    for (uint32_t i = 0; i < found && !status; i++) status = tide_row_settle(it, room[i].row, (int64_t)room[i].rank);
     for (uint32_t i = 1; i <= waiting && !status; i++) {
         tide_ordered_row row = room[count - i];
         int64_t id;
         if ((status = tide_row_find(it, row.row, &id))) break;
         status = id ? tide_row_compare(it, row.row, id) : tide_row_insert_if_free(it, row.row);
+        if (!status && id) status = tide_row_settle(it, row.row, id);
     }
     return status;
 }
@@ -262,6 +264,29 @@ tide_status tide_writer_apply(
     int64_t last = counters->next_row - 1;
     if (status || last < it.first_inserted) return status;
     return tide_change_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last, NULL, NULL);
+}
+
+tide_status tide_writer_acknowledge(
+    tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *error
+) {
+    sqlite3_stmt *statement = writer->acknowledge;
+    for (size_t i = 0; i < count; i++) {
+        tide_acknowledgement *it = &records[i];
+        sqlite3_bind_text(statement, tide_acknowledge_tag, text + it->tag.offset, (int)it->tag.length, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, tide_acknowledge_version, it->version);
+        sqlite3_bind_text(statement, tide_acknowledge_edited, text + it->edited.offset, (int)it->edited.length, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, tide_acknowledge_id, it->row);
+        if (it->has_known_tag) {
+            sqlite3_bind_text(
+                statement, tide_acknowledge_known_tag, text + it->known_tag.offset, (int)it->known_tag.length, SQLITE_STATIC);
+        } else {
+            sqlite3_bind_null(statement, tide_acknowledge_known_tag);
+        }
+        tide_status status = tide_writer_run(writer, statement, "note the cloud's answer", error);
+        if (status) return status;
+        it->is_noted = sqlite3_changes(writer->connection) > 0;
+    }
+    return TIDE_OK;
 }
 
 tide_status tide_writer_delete(

@@ -13,8 +13,10 @@
 // Parameters of the INSERT and of UPDATEs, and columns of the SELECT of a row; the fields follow.
 enum {
     tide_insert_id = 1, tide_insert_key, tide_insert_zone, tide_insert_version, tide_insert_pending, tide_insert_digest,
-    tide_insert_first_field,
+    tide_insert_tag, tide_insert_base, tide_insert_edited, tide_insert_first_field,
 };
+enum { tide_settle_tag = 1, tide_settle_edited, tide_settle_id };
+enum { tide_acknowledge_tag = 1, tide_acknowledge_version, tide_acknowledge_edited, tide_acknowledge_id, tide_acknowledge_known_tag };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
 enum { tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_first_field };
 enum { tide_update_cache_size = 16 };
@@ -54,7 +56,7 @@ struct tide_writer {
     char **siblings;
     uint32_t sibling_count;
 
-    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change;
+    sqlite3_stmt *find, *scan, *load, *insert, *erase, *note_change, *settle, *acknowledge;
     sqlite3_stmt **find_in_sibling;
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
@@ -102,6 +104,8 @@ tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id);
 tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index);
 /// Compares a row with the record, and writes what differs.
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
+/// Notes that a record is what the cloud has, where the row is from there.
+tide_status tide_row_settle(tide_apply *it, uint32_t index, int64_t id);
 /// Deletes a record, if it is there.
 tide_status tide_row_delete(tide_apply *it, int64_t id);
 /// Notes a change of some rows in history.

@@ -32,6 +32,18 @@ static void bind_cell(sqlite3_stmt *statement, int parameter, const tide_batch *
     }
 }
 
+static void bind_span(sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_span span) {
+    sqlite3_bind_text(statement, parameter, batch->text + span.offset, (int)span.length, SQLITE_STATIC);
+}
+
+static void bind_edited(sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
+    if (row->has_edited) {
+        bind_span(statement, parameter, batch, row->edited);
+    } else {
+        sqlite3_bind_null(statement, parameter);
+    }
+}
+
 static tide_cell field_cell(const tide_writer *writer, const tide_batch *batch, uint32_t field, uint32_t row) {
     uint32_t column = writer->column_of_field[field];
     return column ? tide_column_cell(&batch->columns[column - 1], row) : (tide_cell){.kind = TIDE_KIND_ABSENT};
@@ -158,8 +170,17 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
     bind_key(insert, tide_insert_key, it->batch, row);
     sqlite3_bind_int64(insert, tide_insert_zone, it->zone);
     sqlite3_bind_int64(insert, tide_insert_version, it->insert_change);
-    sqlite3_bind_int(insert, tide_insert_pending, -1);
     sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest);
+    if (row->is_from_cloud) {
+        sqlite3_bind_null(insert, tide_insert_pending);
+        bind_span(insert, tide_insert_tag, it->batch, row->tag);
+        sqlite3_bind_int64(insert, tide_insert_base, it->insert_change);
+    } else {
+        sqlite3_bind_int(insert, tide_insert_pending, -1);
+        sqlite3_bind_null(insert, tide_insert_tag);
+        sqlite3_bind_null(insert, tide_insert_base);
+    }
+    bind_edited(insert, tide_insert_edited, it->batch, row);
     tide_status status = tide_writer_run(writer, insert, "insert a record", it->error);
     if (status) return status;
     it->counters->next_row++;
@@ -249,6 +270,16 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     }
     sqlite3_reset(stored);
     return status;
+}
+
+tide_status tide_row_settle(tide_apply *it, uint32_t index, int64_t id) {
+    const tide_row *row = &it->batch->rows[index];
+    if (!row->is_from_cloud || row->is_rejected) return TIDE_OK;
+    sqlite3_stmt *settle = it->writer->settle;
+    bind_span(settle, tide_settle_tag, it->batch, row->tag);
+    bind_edited(settle, tide_settle_edited, it->batch, row);
+    sqlite3_bind_int64(settle, tide_settle_id, id);
+    return tide_writer_run(it->writer, settle, "note the cloud's tag", it->error);
 }
 
 tide_status tide_row_delete(tide_apply *it, int64_t id) {

@@ -1,4 +1,5 @@
 import CTideCore
+import Foundation
 import TidemarkModel
 
 extension RecordBatch {
@@ -17,6 +18,46 @@ extension RecordBatch {
             try invalid { tide_batch_column(pointer, name, name.count - 1, &column, &$0) }
             tide_batch_column_set_type(pointer, column, field.type.code)
             let cell = try cell(value, field: field)
+            try invalid { _ in tide_batch_row_set(pointer, column, cell) }
+        }
+    }
+
+    /// Finds the columns of fields, making those that there are not.
+    func columns(of fields: [StoredType.Field]) throws(StoreError) -> [UInt32] {
+        var columns: [UInt32] = []
+        for field in fields {
+            var column: UInt32 = 0
+            let name = Array(field.name.utf8CString)
+            try invalid { tide_batch_column(pointer, name, name.count - 1, &column, &$0) }
+            tide_batch_column_set_type(pointer, column, field.type.code)
+            columns.append(column)
+        }
+        return columns
+    }
+
+    /// Adds a record as the cloud has it: all fields, those without a value too.
+    ///
+    /// - Parameters:
+    ///   - columns: Those of the fields, from ``columns(of:)``.
+    ///   - edited: When the fields were edited, as text.
+    func add(
+        _ record: RemoteRecord, edited: String?, fields: [StoredType.Field], columns: [UInt32]
+    ) throws(StoreError) {
+        var row: UInt32 = 0
+        try invalid { _ in tide_batch_row_add(pointer, UInt64(rowCount + 1), tide_span(), &row) }
+        try invalid { error in
+            record.name.withCharacters { tide_batch_row_name(pointer, row, $0, $1, &error) }
+        }
+        try invalid { _ in
+            record.tag.withCharacters { tag, tagLength in
+                guard let edited else { return tide_batch_row_from_cloud(pointer, row, tag, tagLength, nil, 0) }
+                return edited.withCharacters { tide_batch_row_from_cloud(pointer, row, tag, tagLength, $0, $1) }
+            }
+        }
+        for (field, column) in zip(fields, columns) {
+            // What is of another type than here is kept aside, and here there is nothing.
+            let value = record.values[field.name].flatMap { $0.type == field.type ? $0 : nil }
+            let cell = try cell(value, field: .init(name: field.name, type: field.type))
             try invalid { _ in tide_batch_row_set(pointer, column, cell) }
         }
     }
@@ -59,7 +100,7 @@ extension RecordBatch {
     private func text(_ string: inout String, field: RecordTypeSchema.Field) throws(StoreError) -> tide_cell {
         var outcome: Result<tide_cell, StoreError>?
         string.withUTF8 { bytes in
-            guard !bytes.contains(0) else {
+            guard bytes.isEmpty || memchr(bytes.baseAddress!, 0, bytes.count) == nil else {
                 outcome = .failure(StoreError(.invalid, "the field '\(field.name)' holds a NUL character, which can't be stored"))
                 return
             }
@@ -83,6 +124,26 @@ extension RecordBatch {
 
     /// Bytes of one value: as much as a row of a manifest may have.
     static let valueLimit = 16 << 20
+}
+
+extension String {
+    /// Calls `body` with its UTF-8 and the length of it, without a zero at the end.
+    fileprivate func withCharacters<Result>(_ body: (UnsafePointer<CChar>, Int) -> Result) -> Result {
+        var copy = self
+        return copy.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { characters in
+                // An empty one may have no address.
+                guard let start = characters.baseAddress else { return withUnsafePointer(to: 0) { body($0, 0) } }
+                return body(start, characters.count)
+            }
+        }
+    }
+
+    /// Whether there is a NUL in it, which a store can't hold.
+    var hasNUL: Bool {
+        var copy = self
+        return copy.withUTF8 { $0.count > 0 && memchr($0.baseAddress!, 0, $0.count) != nil }
+    }
 }
 
 extension tide_cell {

@@ -22,6 +22,7 @@ struct StoredType: Equatable {
 
     var indexName: String { "tide_name_\(table)" }
     var viewName: String { "_\(table)" }
+    var hasReferences: Bool { fields.contains { $0.type.scalar == .reference } }
     var schema: RecordTypeSchema {
         RecordTypeSchema(
             name: name, nameField: nameField, fields: fields.map { .init(name: $0.name, type: $0.type) }, uniqueKeys: uniqueKeys)

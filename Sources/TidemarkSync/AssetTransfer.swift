@@ -31,7 +31,7 @@ actor AssetTransfer {
     func upload(
         _ items: [ExportItem], zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> [String: CloudAsset] {
-        let ids = Set(items.flatMap { $0.values.values.flatMap(ValueMapping.assets) })
+        let ids = Set(items.flatMap { $0.assets })
         guard !ids.isEmpty else { return [:] }
         let known = try await store.digests(of: ids)
         var (assets, new): ([String: CloudAsset], [SyncedAsset]) = ([:], [])

@@ -37,9 +37,10 @@ actor ConflictResolver {
         let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
         let names = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
+        var edited: (text: String, times: EditTimes)?
         let remote = changes.map { change -> RemoteChange in
             switch change {
-            case .saved(let record): .saved(mapping.remote(record, assets: names))
+            case .saved(let record): .saved(mapping.remote(record, assets: names, known: &edited))
             case .deleted(let deletion): .deleted(name: deletion.id.recordName)
             }
         }

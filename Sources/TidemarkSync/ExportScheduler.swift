@@ -17,6 +17,16 @@ actor ExportScheduler {
     private var outstanding: (request: SentRequest, batch: ExportBatch?)?
     /// Requests of an earlier process have been looked for.
     private var hasLooked = false
+    /// What is sent next: noted as sent, and not sent yet.
+    private var next: Prepared?
+
+    /// A request that was gathered while the one before was on its way.
+    private struct Prepared: Sendable {
+        let request: SentRequest
+        let batch: ExportBatch
+        /// `nil` where assets have to go up first.
+        let operations: Operations?
+    }
 
     init(
         store: RecordStore, database: any CloudDatabase, assets: AssetTransfer, resolver: ConflictResolver,
@@ -29,6 +39,14 @@ actor ExportScheduler {
         self.resolver = resolver
         self.mapping = mapping
         self.environment = environment
+    }
+
+    /// The account, or what is known of its cloud, may have changed: what was gathered for it is gathered anew. If it was noted as sent, the
+    /// store tells.
+    func forget() {
+        guard next != nil else { return }
+        next = nil
+        hasLooked = false
     }
 
     /// What one step has come to.
@@ -62,19 +80,17 @@ actor ExportScheduler {
         if let outstanding {
             return try await send(outstanding.request, of: outstanding.batch, limits: limits, progress: progress)
         }
+        if let next {
+            self.next = nil
+            return try await send(next.request, of: next.batch, begun: next, limits: limits, progress: progress)
+        }
         var conflicts = 0
         do throws(CloudError) {
             conflicts = try await takePutOff(limits: limits)
         } catch {
             return Outcome(didWork: true, error: error)
         }
-        func limit(_ count: Int) -> ExportLimits {
-            ExportLimits(
-                items: max(1, Int(Double(min(count, limits.operationsPerRequest)) * share)),
-                // Names of fields, and what tells when they were edited, come on top.
-                bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
-        }
-        let batch = try await store.nextExport(edits: limit(.max), bulk: limit(.max))
+        let batch = try await store.nextExport(edits: size(limits), bulk: size(limits))
         guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
         var outcome = try await send(request, of: batch, limits: limits, progress: progress)
@@ -100,24 +116,50 @@ actor ExportScheduler {
         }
     }
 
+    /// How much goes into a request.
+    private func size(_ limits: CloudLimits) -> ExportLimits {
+        ExportLimits(
+            items: max(1, Int(Double(limits.operationsPerRequest) * share)),
+            // Names of fields, and what tells when they were edited, come on top.
+            bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
+    }
+
+    /// Gathers what comes behind a batch.
+    private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
+        guard environment.looksAhead, let batch, let next = try? await store.nextExport(behind: batch, bulk: size(limits))
+        else { return nil }
+        let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
+        let needsAssets = next.items.contains { !$0.assets.isEmpty }
+        return Prepared(request: request, batch: next, operations: needsAssets ? nil : operations(request, assets: [:]))
+    }
+
+    /// - Parameter begun: The request, if it is noted as sent already.
     private func send(
-        _ request: SentRequest, of batch: ExportBatch?, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
+        _ request: SentRequest, of batch: ExportBatch?, begun: Prepared? = nil, limits: CloudLimits,
+        progress: @Sendable (Int64) async -> Void
     ) async throws -> Outcome {
         let wasOutstanding = outstanding != nil
         var outcome = Outcome(didWork: true)
         do throws(CloudError) {
-            let operations = try await operations(request, limits: limits, progress: progress, wasOutstanding: wasOutstanding)
+            var operations = Operations()
+            if let made = begun?.operations {
+                operations = made
+            } else {
+                operations = try await upload(request, limits: limits, progress: progress)
+            }
             if let refused = operations.refused {
                 try await stored { try await self.store.settle(request, of: batch, results: refused) }
                 return outcome
             }
-            if !wasOutstanding { try await stored { try await self.store.begin(request) } }
+            if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request) } }
             outstanding = (request, batch)
+            // The store is read while the cloud writes.
+            async let ahead = prepare(behind: batch, limits: limits)
             let outcomes = try await database.modify(
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
             outstanding = nil
-            let (settled, conflicts) = try await settle(request, of: batch, outcomes, limits: limits)
+            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: await ahead, limits: limits)
             outcome.sent = settled
             outcome.conflicts = conflicts
             if settled > 0 { share = min(1, share * 2) }
@@ -127,7 +169,8 @@ actor ExportScheduler {
             case _ where error.code == .storeFailure:
                 // What the store has of the request counts.
                 (outstanding, hasLooked) = (nil, false)
-            case .resend where outstanding != nil, .retry where wasOutstanding, .ask where wasOutstanding && error.code != .quotaExceeded:
+            case .resend where outstanding != nil, .retry where wasOutstanding,
+                .ask where wasOutstanding && error.code != .quotaExceeded:
                 // That this try has failed says nothing of the one before.
                 outcome.isOutstanding = true
             case .report where wasOutstanding && error.code == .internalError:
@@ -152,26 +195,33 @@ actor ExportScheduler {
         return outcome
     }
 
-    private struct Operations {
+    private struct Operations: Sendable {
         var all: [RecordOperation] = []
         /// Where some could not be made: what is to be noted, instead of sending.
         var refused: [ExportResult]?
     }
 
-    private func operations(
-        _ request: SentRequest, limits: CloudLimits, progress: @Sendable (Int64) async -> Void, wasOutstanding: Bool
+    /// Sends the assets that a request names, and makes its operations.
+    private func upload(
+        _ request: SentRequest, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws(CloudError) -> Operations {
-        var names: [String: CloudAsset] = [:]
         do {
-            names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
+            let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
+            return operations(request, assets: names)
         } catch {
             throw CloudError(transfer: error)
         }
+    }
+
+    private nonisolated func operations(_ request: SentRequest, assets: [String: CloudAsset]) -> Operations {
         var made = Operations()
         var results: [ExportResult] = []
+        // Records that came together were mostly edited together.
+        var edited: (times: EditTimes, text: String)?
         for item in request.items {
+            if edited?.times != item.edited { edited = (item.edited, item.edited.description) }
             do throws(CloudError) {
-                made.all.append(try mapping.operation(item, assets: names))
+                made.all.append(try mapping.operation(item, assets: assets, edited: edited?.text ?? ""))
                 results.append(.undone)
             } catch {
                 results.append(.refused(code: error.code.rawValue, reason: error.reason, nextTry: nil))
@@ -182,7 +232,7 @@ actor ExportScheduler {
     }
 
     private func settle(
-        _ request: SentRequest, of batch: ExportBatch?, _ outcomes: [RecordOutcome], limits: CloudLimits
+        _ request: SentRequest, of batch: ExportBatch?, _ outcomes: [RecordOutcome], next: Prepared?, limits: CloudLimits
     ) async throws(CloudError) -> (sent: Int, conflicts: Int) {
         var results: [ExportResult] = []
         var changed: [ZoneChanges.Change] = []
@@ -199,7 +249,13 @@ actor ExportScheduler {
                 results.append(result(error, item, &changed))
             }
         }
-        try await stored { try await self.store.settle(request, of: batch, results: results) }
+        do {
+            // What was refused, or has met another's change, changes what can be sent next: others may wait for it.
+            let next = sent == request.items.count ? next : nil
+            if try await store.settle(request, of: batch, results: results, next: next?.request) { self.next = next }
+        } catch {
+            throw CloudError(transfer: error)
+        }
         var conflicts = 0
         if !changed.isEmpty {
             do {

@@ -8,6 +8,8 @@ actor ImportScheduler {
     private let database: any CloudDatabase
     private let resolver: ConflictResolver
     private let zone: CloudZoneID
+    /// The page that comes after the one that was fetched last, on its way.
+    private var ahead: (token: String, page: Task<Result<ZoneChanges, CloudError>, Never>)?
 
     init(store: RecordStore, database: any CloudDatabase, resolver: ConflictResolver, zone: CloudZoneID) {
         self.store = store
@@ -23,16 +25,46 @@ actor ImportScheduler {
         var error: CloudError?
     }
 
+    /// What was fetched ahead is from before something that the cloud has taken since: it is fetched anew.
+    func forget() {
+        ahead?.page.cancel()
+        ahead = nil
+    }
+
+    private func page(since token: String?) async throws(CloudError) -> ZoneChanges {
+        if let ahead, let token, ahead.token == token {
+            self.ahead = nil
+            return try await ahead.page.value.get()
+        }
+        forget()
+        return try await database.zoneChanges(zone, since: token.map { CloudToken(rawValue: $0) }, limit: nil, desiredKeys: nil)
+    }
+
+    private func fetchAhead(since token: CloudToken) {
+        let (database, zone) = (database, zone)
+        let page = Task { () async -> Result<ZoneChanges, CloudError> in
+            do throws(CloudError) {
+                return .success(try await database.zoneChanges(zone, since: token, limit: nil, desiredKeys: nil))
+            } catch {
+                return .failure(error)
+            }
+        }
+        ahead = (token.rawValue, page)
+    }
+
     /// Fetches one page.
-    func step(limits: CloudLimits, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
+    ///
+    /// - Parameter looksAhead: Whether the page after it is fetched while it is taken in. Nothing may be sent before the next step, or
+    ///   ``forget()`` has to be called.
+    func step(limits: CloudLimits, looksAhead: Bool, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         var outcome = Outcome()
         let state = try await store.syncState()
         let token = state.token
         // Without a token nobody tells of deletions: what was sent before everything has come may be gone again by then.
         if token == nil, !state.isRefetching { try await store.beginRefetch() }
         do throws(CloudError) {
-            let page = try await database.zoneChanges(
-                zone, since: token.map { CloudToken(rawValue: $0) }, limit: nil, desiredKeys: nil)
+            let page = try await page(since: token)
+            if looksAhead, page.moreComing { fetchAhead(since: page.token) }
             do {
                 let taken = try await resolver.take(page.changes, limits: limits, isPage: true, progress: progress) { state in
                     state.token = page.token.rawValue

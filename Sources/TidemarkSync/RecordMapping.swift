@@ -12,32 +12,42 @@ struct RecordMapping {
 
     /// What a change is to do in the cloud.
     ///
-    /// - Parameter assets: The cloud's names of the store's assets.
-    func operation(_ item: ExportItem, assets: [String: CloudAsset]) throws(CloudError) -> RecordOperation {
+    /// - Parameters:
+    ///   - assets: The cloud's names of the store's assets.
+    ///   - edited: When its fields were edited, as text.
+    func operation(
+        _ item: ExportItem, assets: [String: CloudAsset], edited: String
+    ) throws(CloudError) -> RecordOperation {
         let id = CloudRecordID(item.name, in: zone)
         guard item.key.kind == .save else { return .delete(id, changeTag: item.tag) }
-        var record = CloudRecord(id, type: item.type, changeTag: item.tag)
+        var fields: [String: CloudValue] = Dictionary(minimumCapacity: item.values.count + 1)
         for (field, value) in item.values {
             guard let mapped = ValueMapping.cloudValue(value, asset: { assets[$0] }) else {
                 throw CloudError(
                     .invalidArguments, "the field '\(field)' of '\(item.name)' holds what a cloud can't: \(value.type)")
             }
-            record.fields[field] = mapped
+            fields[field] = mapped
         }
-        record.fields[Self.editedField] = .string(item.edited.description)
-        return .save(record, clearing: item.cleared)
+        fields[Self.editedField] = .string(edited)
+        return .save(CloudRecord(id, type: item.type, fields: fields, changeTag: item.tag), clearing: item.cleared)
     }
 
     /// A record as a store takes it in.
     ///
-    /// - Parameter assets: The store's names of the cloud's assets.
-    func remote(_ record: CloudRecord, assets: [String: String]) -> RemoteRecord {
-        var values: [String: FieldValue] = [:]
+    /// - Parameters:
+    ///   - assets: The store's names of the cloud's assets.
+    ///   - known: The edit times that were read last, and their text: records that came together have mostly the same.
+    func remote(
+        _ record: CloudRecord, assets: [String: String], known: inout (text: String, times: EditTimes)?
+    ) -> RemoteRecord {
+        var values: [String: FieldValue] = Dictionary(minimumCapacity: record.fields.count)
         var (isPartial, lacksAssets) = (false, false)
         var edited: EditTimes?
         for (field, value) in record.fields {
             if field == Self.editedField {
-                if case .string(let text) = value { edited = EditTimes(text) }
+                guard case .string(let text) = value else { continue }
+                if known?.text != text { known = (text, EditTimes(text)) }
+                edited = known?.times
             } else if let mapped = ValueMapping.storeValue(value, asset: { assets[$0.digest] }) {
                 values[field] = mapped
             } else if value.type.scalar == .asset {
@@ -61,12 +71,13 @@ struct RecordMapping {
     static func schemas(_ records: [CloudRecord]) -> [RecordTypeSchema] {
         var types: [String: [String: FieldType]] = [:]
         for record in records {
-            for (field, value) in record.fields where field != editedField {
+            let known = types[record.type] ?? [:]
+            if types[record.type] == nil { types[record.type] = [:] }
+            for (field, value) in record.fields where known[field] == nil && field != editedField {
                 let type = value.type
                 guard !type.isList || type.scalar != .bytes && type.scalar != .location else { continue }
-                if types[record.type]?[field] == nil { types[record.type, default: [:]][field] = type }
+                types[record.type, default: [:]][field] = type
             }
-            if types[record.type] == nil { types[record.type] = [:] }
         }
         return types.sorted { $0.key < $1.key }.map { name, fields in
             RecordTypeSchema(name: name, fields: fields.sorted { $0.key < $1.key }.map { .init(name: $0.key, type: $0.value) })
@@ -77,7 +88,7 @@ struct RecordMapping {
     static func assets(_ records: [CloudRecord]) -> Set<CloudAsset> {
         var assets: Set<CloudAsset> = []
         for record in records {
-            for value in record.fields.values {
+            for value in record.fields.values where value.type.scalar == .asset {
                 for case .asset(let asset) in value.scalars { assets.insert(asset) }
             }
         }

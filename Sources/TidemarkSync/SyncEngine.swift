@@ -246,6 +246,7 @@ public actor SyncEngine {
 
     private func finish() async throws -> SyncReport {
         try await endEvents()
+        await imports.forget()
         await assets.close()
         report.outbox = try await store.outbox()
         report.kept = try await store.kept(Set(KeptRecord.Reason.allCases)).count
@@ -288,7 +289,7 @@ public actor SyncEngine {
         limits = try await database.limits()
         guard try await database.zones().contains(where: { $0.zoneName == configuration.zoneName }) else { return }
         while true {
-            let outcome = try await imports.step(limits: limits) { _ in }
+            let outcome = try await imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
             if let error = outcome.error { throw error }
             if !outcome.moreComing { return }
         }
@@ -329,6 +330,8 @@ public actor SyncEngine {
     }
 
     private func setUp() async throws {
+        await exports.forget()
+        await imports.forget()
         var event = ContainerEvent(
             id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
         tell(event)
@@ -392,7 +395,11 @@ public actor SyncEngine {
 
     private func importPage() async throws {
         begin(.import)
-        let outcome = try await imports.step(limits: limits) { [weak self] bytes in await self?.add(bytes, to: .import) }
+        // What is sent in between changes what comes.
+        let looksAhead = environment.looksAhead && !machine.exportIsWanted
+        let outcome = try await imports.step(limits: limits, looksAhead: looksAhead) { [weak self] bytes in
+            await self?.add(bytes, to: .import)
+        }
         report.imported += outcome.records
         report.conflicts += outcome.conflicts
         Counter(label: "tidemark_sync_imported_records").increment(by: outcome.records)
@@ -412,6 +419,7 @@ public actor SyncEngine {
 
     private func exportBatch() async throws {
         begin(.export)
+        await imports.forget()
         if running[.export]?.totalRecords == nil {
             running[.export]?.totalRecords = try await store.outbox().pending
             running[.export]?.totalBytes = try await store.pendingBytes()

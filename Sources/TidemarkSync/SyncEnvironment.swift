@@ -10,19 +10,23 @@ public struct SyncEnvironment: Sendable {
     public var random: @Sendable () -> Double
     /// A name that nothing else has.
     public var identifier: @Sendable () -> UUID
+    /// Whether the next page and the next batch are looked for while the one at hand is dealt with. What comes of it is the same; in which
+    /// order stores and clouds are asked is not, so that one who replays a run leaves it off.
+    public var looksAhead: Bool
 
     public init(
         now: @escaping @Sendable () -> Int64, sleep: @escaping @Sendable (Duration) async throws -> Void,
-        random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID
+        random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID, looksAhead: Bool = false
     ) {
         self.now = now
         self.sleep = sleep
         self.random = random
         self.identifier = identifier
+        self.looksAhead = looksAhead
     }
 
     /// The system's.
     public static let system = SyncEnvironment(
         now: Timestamp.now, sleep: { try await Task.sleep(for: $0) }, random: { Double.random(in: 0..<1) },
-        identifier: { UUID() })
+        identifier: { UUID() }, looksAhead: true)
 }

@@ -68,3 +68,12 @@ enum ValueMapping {
         }
     }
 }
+
+extension ExportItem {
+    /// The assets that it names in the store.
+    var assets: [String] {
+        var assets: [String] = []
+        for value in values.values where value.type.scalar == .asset { assets += ValueMapping.assets(in: value) }
+        return assets
+    }
+}

@@ -152,6 +152,10 @@ tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column
 tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *TIDE_NULLABLE error);
 /// The key that stands for the name in the store: `*is_blob` tells a BLOB from a TEXT. Length 0 when the row has no name.
 const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *length, bool *is_blob);
+/// Says that the row is a record as a cloud has it: under which tag, and when its fields were edited (NULL: not known). The writer
+/// stores both with it, and that the cloud has nothing to be told of it. For rows that speak of all fields.
+tide_status tide_batch_row_from_cloud(
+    tide_batch *batch, uint32_t row, const char *tag, size_t tag_length, const char *TIDE_NULLABLE edited, size_t edited_length);
 uint64_t tide_batch_row_line(const tide_batch *batch, uint32_t row);
 tide_span tide_batch_row_source(const tide_batch *batch, uint32_t row);
 bool tide_batch_row_is_live(const tide_batch *batch, uint32_t row);

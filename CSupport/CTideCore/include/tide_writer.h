@@ -61,6 +61,20 @@ typedef struct tide_counts {
     uint64_t inserted, updated, unchanged, deleted;
 } tide_counts;
 
+/// What a cloud says it has: a version of a record. The texts are pieces of one run of bytes.
+typedef struct tide_acknowledgement {
+    int64_t row;
+    /// The one that was sent.
+    int64_t version;
+    /// Its tag from now on, and the one that it had before.
+    tide_span tag, known_tag;
+    /// When its fields were edited.
+    tide_span edited;
+    bool has_known_tag;
+    /// Out: whether the row was still that version, and says now that the cloud has it.
+    bool is_noted;
+} tide_acknowledgement;
+
 typedef struct tide_writer tide_writer;
 
 /// Prepares for one table of one connection. `seed` is the store's digest seed. The caller owns the writer, ends it with
@@ -97,6 +111,13 @@ tide_status tide_writer_apply(
 tide_status tide_writer_delete(
     tide_writer *writer, const int64_t *ids, size_t count, int64_t transaction, tide_counters *counters, tide_counts *counts,
     tide_error *TIDE_NULLABLE error);
+
+/// Notes in the records' rows that the cloud has them, where they still are the version that was sent and nothing else was learned of the
+/// cloud's; `is_noted` tells which. What is not noted is left as it is. `text` is what the spans are pieces of.
+/// Why C: it runs once for each record that is uploaded; a prepared statement and five bindings are all that it takes.
+/// Complexity: O(n) look-ups.
+tide_status tide_writer_acknowledge(
+    tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *TIDE_NULLABLE error);
 
 /// Builds the unique index on a table's names if it is missing.
 tide_status tide_writer_index_build(

@@ -33,6 +33,7 @@ package struct ExportItem: Hashable, Sendable {
 package struct ExportBatch: Sendable {
     /// Parents first.
     package var items: [ExportItem] = []
+    var lane = Outbox.Lane.edits
     /// Ranges of the outbox that have been gone through, and how far.
     var ranges: [RangeProgress] = []
     /// Records that wait for another one, which was refused; by the name of that.

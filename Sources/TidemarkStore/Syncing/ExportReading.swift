@@ -19,11 +19,23 @@ struct ExportReading {
     private var visiting: Set<ExportItem.Key> = []
     private var insertions: [Int64: Int64] = [:]
     private var names: Set<String> = []
+    /// How far rows of the outbox have been gone through by the batch before.
+    private var resume: [Int64: Int64] = [:]
     private let hasDeletions: Bool
     private let hasLedger: Bool
 
-    init(_ db: Database, types: [StoredType], device: String, lane: Outbox.Lane, limits: ExportLimits, now: Int64) throws {
+    /// - Parameter before: A batch that is on its way: what it has is passed over.
+    init(
+        _ db: Database, types: [StoredType], device: String, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
+        behind before: ExportBatch? = nil
+    ) throws {
         (self.db, self.types, self.device, self.lane, self.limits, self.now) = (db, types, device, lane, limits, now)
+        batch.lane = lane
+        if let before {
+            chosen = Set(before.items.map(\.key))
+            names = Set(before.items.map(\.name))
+            resume = Dictionary(before.ranges.map { ($0.outbox, $0.next) }, uniquingKeysWith: max)
+        }
         hasDeletions = try Outbox(db).hasDeletions
         hasLedger = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_ledger)")) ?? false
     }
@@ -34,16 +46,21 @@ struct ExportReading {
         let sql = "SELECT id, type_id, kind, first_row, last_row FROM tide_outbox WHERE lane = ? ORDER BY id"
         let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [lane.rawValue])
         while let entry = try entries.next() {
-            let (id, typeID, kind, first, last): (Int64, Int64, Int, Int64, Int64) = (
-                entry[0], entry[1], entry[2], entry[3], entry[4]
-            )
+            let (id, typeID, kind, last): (Int64, Int64, Int, Int64) = (entry[0], entry[1], entry[2], entry[4])
+            let begin: Int64 = entry[3]
+            var first = begin
+            if let next = resume[id] {
+                guard next <= last else { continue }
+                first = next
+            }
             guard let type = types.first(where: { $0.id == typeID }) else {
                 batch.obsolete.append(id)
                 continue
             }
             let step =
                 kind == Outbox.Kind.delete.rawValue
-                ? try take(deletionOf: first, type: type, outbox: id) : try take(first...max(first, last), type: type, outbox: id)
+                ? try take(deletionOf: first, type: type, outbox: id)
+                : try take(first...max(first, last), isRange: begin < last, type: type, outbox: id)
             if step == .full { break }
         }
         return batch
@@ -76,8 +93,7 @@ struct ExportReading {
 
     // Saves
 
-    private mutating func take(_ rows: ClosedRange<Int64>, type: StoredType, outbox: Int64) throws -> Step {
-        let isRange = rows.count > 1
+    private mutating func take(_ rows: ClosedRange<Int64>, isRange: Bool, type: StoredType, outbox: Int64) throws -> Step {
         var found = false
         let cursor = try Row.fetchCursor(
             PendingRow.statement(db, type: type, "_id BETWEEN ? AND ? AND _pending IS NOT NULL ORDER BY _id"),
@@ -112,7 +128,7 @@ struct ExportReading {
         let item = try pending.item(type: type, key: key, edited: editTimes(pending, type: type))
         visiting.insert(key)
         defer { visiting.remove(key) }
-        for target in item.references where depth < Self.depthLimit {
+        for target in type.hasReferences ? item.references : [] where depth < Self.depthLimit {
             guard let (parent, parentType) = try unsent(target) else { continue }
             let parentKey = ExportItem.Key(typeID: parentType.id, row: parent.id, kind: .save)
             if try isBlocked(parentKey) {
@@ -195,8 +211,7 @@ struct PendingRow {
     let pending: Data?
     let isPending: Bool
     let values: [FieldValue?]
-
-    var name: String { key.name }
+    let name: String
 
     static func statement(_ db: Database, type: StoredType, _ condition: String) throws -> Statement {
         let columns = type.fields.map { ", \"\($0.column)\"" }.joined()
@@ -211,6 +226,7 @@ struct PendingRow {
         }
         id = row[0]
         self.key = key
+        name = key.name
         self.version = version
         tag = row[3]
         base = row[4]

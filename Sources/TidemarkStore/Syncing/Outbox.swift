@@ -123,6 +123,19 @@ struct Outbox {
             AND (SELECT origin FROM tide_transactions WHERE id = c.transaction_id) <> 'cloud')
         """
 
+    /// Whether anything has come that might go before what came in bulk: history that was not looked at yet, what persons edit, or records
+    /// that are to be looked up first.
+    var hasNews: Bool {
+        get throws {
+            let sql = """
+                SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE lane = 0)
+                    OR EXISTS (SELECT 1 FROM tide_kept WHERE reason = '\(RemoteTaking.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
+                    coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
+                """
+            return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? true
+        }
+    }
+
     var hasDeletions: Bool {
         get throws {
             try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false

@@ -58,13 +58,31 @@ extension RecordStore {
         }
     }
 
+    /// What is to be sent after a batch, read while that one is on its way; `nil` where that can't be told before its answer.
+    ///
+    /// - Parameter batch: One whose request has begun.
+    package func nextExport(behind batch: ExportBatch, bulk: ExportLimits) throws(StoreError) -> ExportBatch? {
+        // What persons edit is looked for anew each time.
+        guard batch.lane == .bulk, batch.parked.isEmpty else { return nil }
+        return try connection.read("look for what is to be sent next") { db in
+            var next: ExportBatch?
+            try db.inTransaction(.deferred) {
+                try connection.refreshSchema(db)
+                var reading = try ExportReading(
+                    db, types: connection.types, device: identity.device.uuidString, lane: .bulk, limits: bulk, now: now(),
+                    behind: batch)
+                next = try reading.run()
+                return .commit
+            }
+            guard let next, !next.isEmpty, next.parked.isEmpty, next.obsolete.isEmpty else { return nil }
+            return next
+        }
+    }
+
     /// Notes a request before it is sent: whatever becomes of this process, its answer will be known for what it is.
     package func begin(_ request: SentRequest) throws(StoreError) {
         try connection.locked("note a request") { db in
-            let items = request.items.map { StoredRequestItem($0) }
-            let text = String(decoding: try JSONEncoder().encode(items), as: UTF8.self)
-            try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_requests (token, items) VALUES (?, ?)")
-                .execute(arguments: [request.token, text])
+            try request.store(db)
             return ((), .commit)
         }
     }
@@ -76,7 +94,7 @@ extension RecordStore {
             var requests: [SentRequest] = []
             for row in try Row.fetchAll(db, sql: "SELECT token, items FROM tide_requests ORDER BY token") {
                 let (token, text): (String, String) = (row[0], row[1])
-                let stored = (try? JSONDecoder().decode([StoredRequestItem].self, from: Data(text.utf8))) ?? []
+                let stored = StoredRequest.items(of: text)
                 let items = try stored.compactMap { try self.item($0, db) }
                 if !items.isEmpty, items.count == stored.count {
                     requests.append(SentRequest(token: token, items: items))
@@ -89,18 +107,19 @@ extension RecordStore {
     }
 
     /// A change as it was sent: of a record that was edited since, as it was then.
-    private func item(_ stored: StoredRequestItem, _ db: Database) throws -> ExportItem? {
-        guard let type = connection.types.first(where: { $0.id == stored.type }),
-            let kind = ExportItem.Kind(rawValue: stored.kind)
+    private func item(_ stored: StoredRequest.Item, _ db: Database) throws -> ExportItem? {
+        let shape = stored.shape
+        guard let type = connection.types.first(where: { $0.id == shape.type }),
+            let kind = ExportItem.Kind(rawValue: shape.kind)
         else { return nil }
         return ExportItem(
-            key: .init(typeID: stored.type, row: stored.row, kind: kind), type: type.name, name: stored.name,
-            version: stored.version, tag: stored.tag, values: try values(stored, type, db) ?? [:], cleared: Set(stored.cleared),
-            edited: EditTimes(stored.edited))
+            key: .init(typeID: shape.type, row: stored.row, kind: kind), type: type.name, name: stored.name,
+            version: stored.version, tag: stored.tag, values: try values(stored, type, db) ?? [:], cleared: Set(shape.cleared),
+            edited: EditTimes(shape.edited))
     }
 
-    private func values(_ stored: StoredRequestItem, _ type: StoredType, _ db: Database) throws -> [String: FieldValue]? {
-        guard stored.kind == ExportItem.Kind.save.rawValue else { return [:] }
+    private func values(_ stored: StoredRequest.Item, _ type: StoredType, _ db: Database) throws -> [String: FieldValue]? {
+        guard stored.shape.kind == ExportItem.Kind.save.rawValue else { return [:] }
         var state: [String: FieldValue]
         var version: Int64
         let statement = try PendingRow.statement(db, type: type, "_id = ?")
@@ -120,7 +139,7 @@ extension RecordStore {
             }
             state = then
         }
-        return state.filter { stored.fields.contains($0.key) }
+        return state.filter { stored.shape.fields.contains($0.key) }
     }
 
     /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the ledger.
@@ -128,17 +147,23 @@ extension RecordStore {
     /// - Parameters:
     ///   - batch: What the request was made of; `nil` for one of an earlier process.
     ///   - results: For each of its items.
+    ///   - next: A request that was gathered meanwhile, from ``nextExport(behind:bulk:)``: it begins in the same transaction.
+    /// - Returns: Whether `next` has begun. It has not where anything has come since that might go first.
+    @discardableResult
     package func settle(
-        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult]
-    ) throws(StoreError) {
+        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil
+    ) throws(StoreError) -> Bool {
         try connection.locked("note the cloud's answer") { db in
             try connection.refreshSchema(db)
             let time = now()
             let isDone = !results.contains(.undone)
+            let outbox = Outbox(db)
+            let confirmation = try Confirmation(db, connection: connection)
+            try confirmation.note(zip(request.items, results)) { item, tag in try noteSaved(item, tag: tag, db) }
             for (item, result) in zip(request.items, results) {
                 switch (result, item.key.kind) {
-                case (.saved(let tag), _): try noteSaved(item, tag: tag, db)
-                case (.deleted, .delete): try Outbox(db).remove(.delete, type: item.key.typeID, row: item.key.row)
+                case (.saved, _): break
+                case (.deleted, .delete): try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
                 case (.deleted, .save): break
                 // What was deleted here meanwhile is nothing to be tried again.
                 case (.refused, .save) where try !isThere(item, db): break
@@ -153,7 +178,9 @@ extension RecordStore {
             // What is undone is gathered again, where it was.
             if let batch, isDone { try advance(batch, db) }
             try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-            return ((), .commit)
+            guard let next, isDone, try !outbox.hasNews else { return (false, .commit) }
+            try next.store(db)
+            return (true, .commit)
         }
     }
 
@@ -169,18 +196,10 @@ extension RecordStore {
             item.key.kind == .save ? .save : .delete, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
     }
 
+    /// Notes what the cloud has of a record that has changed since it was sent.
     private func noteSaved(_ item: ExportItem, tag: String, _ db: Database) throws {
         guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return }
         let outbox = Outbox(db)
-        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for = ?").execute(arguments: [item.name])
-        // Only if nobody has learned more of the cloud's record since.
-        let confirm = try db.cachedStatement(
-            sql: """
-                UPDATE "\(type.table)" SET _tag = ?1, _base = ?2, _edited = ?3, _pending = NULL
-                WHERE _id = ?4 AND _version = ?2 AND _tag IS ?5
-                """)
-        try confirm.execute(arguments: [tag, item.version, item.edited.description, item.key.row, item.tag])
-        if db.changesCount > 0 { return try outbox.remove(.save, type: type.id, row: item.key.row) }
         guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [item.key.row]) else {
             // It was deleted here while it was on its way: the cloud is to hear of that, too.
             try outbox.remove(.save, type: type.id, row: item.key.row)
@@ -223,34 +242,5 @@ extension StoredType {
             mask[field.ordinal / 8] |= 1 << (field.ordinal % 8)
         }
         return mask.isEmpty ? .null : mask.databaseValue
-    }
-}
-
-extension SentRequest {
-    /// Records of requests whose answers have not been noted.
-    static func names(_ db: Database) throws -> Set<String> {
-        let sql = "SELECT i.value ->> 'name' FROM tide_requests r, json_each(r.items) i"
-        return Set(try String?.fetchAll(db.cachedStatement(sql: sql)).compactMap { $0 })
-    }
-}
-
-/// A change on its way, as `tide_requests` has it: enough to make it again.
-private struct StoredRequestItem: Codable {
-    let type: Int64
-    let row: Int64
-    let kind: Int
-    let version: Int64
-    let name: String
-    let tag: String?
-    let fields: [String]
-    let cleared: [String]
-    let edited: String
-
-    init(_ item: ExportItem) {
-        (type, row, kind) = (item.key.typeID, item.key.row, item.key.kind.rawValue)
-        (version, name, tag) = (item.version, item.name, item.tag)
-        fields = item.values.keys.sorted()
-        cleared = item.cleared.sorted()
-        edited = item.edited.description
     }
 }

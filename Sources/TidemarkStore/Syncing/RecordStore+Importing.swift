@@ -17,10 +17,11 @@ extension RecordStore {
     ///   - state: What is remembered with it.
     /// - Complexity: O(n log n) in the changes.
     package func take(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isPage: Bool = false, isAgain: Bool = false,
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isPage: Bool = false,
+        isAgain: Bool = false,
         author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
     ) throws -> ImportOutcome {
-        let latest = changes.compactMap { if case .saved(let record) = $0 { record.edited?.latest } else { nil } }.max()
+        let latest = changes.latestEdit
         return try transact(
             "take in changes from the cloud", author: TransactionAuthor(author, origin: .cloud), notBefore: latest
         ) { transaction in

@@ -7,6 +7,20 @@ package enum RemoteChange: Sendable {
     case deleted(name: String)
 }
 
+extension [RemoteChange] {
+    /// When the last edit of all was made; microseconds since 1970 UTC.
+    var latestEdit: Int64? {
+        var (latest, last): (Int64?, EditTimes?) = (nil, nil)
+        for case .saved(let record) in self {
+            // Records that came together were mostly edited together.
+            guard let edited = record.edited, edited != last else { continue }
+            last = edited
+            if let time = edited.latest { latest = Swift.max(latest ?? time, time) }
+        }
+        return latest
+    }
+}
+
 /// A record as the cloud has it.
 package struct RemoteRecord: Sendable {
     package let name: String

@@ -11,6 +11,11 @@ struct RemoteTaking {
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
     /// another's: it waits for the answer.
     private let sent: Set<String>
+    /// Deletions wait to be sent; this transaction makes none before all records are looked at.
+    private let hasDeletions: Bool
+    /// Records are kept that could not be taken in.
+    private var hasKept: Bool
+    private var places: [String: Place] = [:]
     private(set) var kept = 0
     /// Records that nobody edited here, or that are new, by type; written together.
     private var plain: [Int64: [RemoteRecord]] = [:]
@@ -23,9 +28,40 @@ struct RemoteTaking {
         self.transaction = transaction
         self.policy = policy
         self.isAgain = isAgain
+        let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
-        isRefetching = try isPage && SyncState(transaction.db).isRefetching
-        sent = isAgain ? [] : try SentRequest.names(transaction.db)
+        isRefetching = try isPage && SyncState(db).isRefetching
+        sent = isAgain ? [] : try SentRequest.names(db)
+        hasDeletions = try Outbox(db).hasDeletions
+        hasKept = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_kept)")) ?? true
+    }
+
+    /// Where records of a type are taken in.
+    private struct Place {
+        let type: StoredType
+        let fields: [String: FieldType]
+        /// Finds the row of a name: its number, its tag, and whether something of it is to be sent.
+        let find: Statement
+        /// The tables of the other types.
+        let others: [String]
+
+        /// Whether the type can hold all values.
+        func holds(_ record: RemoteRecord) -> Bool { record.values.allSatisfy { fields[$0] == $1.type } }
+    }
+
+    /// `nil` when the store has no such type.
+    private mutating func place(of typeName: String) throws -> Place? {
+        if let known = places[typeName] { return known }
+        guard let type = transaction.type(named: typeName) else { return nil }
+        let sql = """
+            SELECT _id, _tag, _pending IS NOT NULL FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
+            """
+        let place = Place(
+            type: type, fields: Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }),
+            find: try db.cachedStatement(sql: sql),
+            others: transaction.connection.types.filter { $0.id != type.id }.map(\.table))
+        places[typeName] = place
+        return place
     }
 
     mutating func run(_ changes: [RemoteChange]) throws {
@@ -58,39 +94,44 @@ struct RemoteTaking {
     // Records that are there
 
     private mutating func take(_ record: RemoteRecord) throws {
-        let key = RecordKey(name: record.name)
-        guard record.isStorable, let type = transaction.type(named: record.type) else { return try keep(record, .schema) }
-        if record.isPartial || !record.values.allSatisfy({ name, value in type.schema.field(named: name)?.type == value.type }) {
+        guard record.isStorable, let place = try place(of: record.type) else { return try keep(record, .schema) }
+        let (type, key) = (place.type, RecordKey(name: record.name))
+        if record.isPartial || !place.holds(record) {
             try keep(record, .schema)
         } else if record.lacksAssets {
             try keep(record, .asset)
         } else {
             try unkeep(record.name)
         }
-        let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
-        guard let row = try Row.fetchOne(statement, arguments: [key]) else {
-            for other in transaction.connection.types where other.id != type.id {
-                let sql = "SELECT 1 FROM \"\(other.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
+        guard let row = try Row.fetchOne(place.find, arguments: [key]) else {
+            for other in place.others {
+                let sql = "SELECT 1 FROM \"\(other)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
                 if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [key]) ?? false { return try keep(record, .name) }
             }
-            if let deletion = try Outbox(db).deletion(of: key) {
+            if let deletion = try deletion(of: key) {
                 guard try isRestored(record, deletedBy: deletion, type: type) else { return }
             }
             plain[type.id, default: []].append(record)
             return
         }
-        let mine = try PendingRow(row, type: type)
-        try see(mine.id, type)
+        let (id, tag, isPending): (Int64, String?, Bool) = (row[0], row[1], row[2])
+        try see(id, type)
         // It was deleted and made anew: what comes is of the one that was deleted.
-        if mine.tag == nil, let deletion = try Outbox(db).deletion(of: key) {
+        if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
-        guard mine.tag != record.tag || isAgain else { return }
-        if mine.isPending {
-            try rebase(mine, onto: record, type: type)
-        } else {
+        guard tag != record.tag || isAgain else { return }
+        guard isPending else {
             plain[type.id, default: []].append(record)
+            return
         }
+        guard let mine = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [id]) else { return }
+        try rebase(PendingRow(mine, type: type), onto: record, type: type)
+    }
+
+    /// A deletion of that name that the cloud is yet to hear of.
+    private func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
+        hasDeletions ? try Outbox(db).deletion(of: key) : nil
     }
 
     private func see(_ row: Int64, _ type: StoredType) throws {
@@ -104,13 +145,15 @@ struct RemoteTaking {
     private func see(_ name: String) throws {
         for type in transaction.connection.types where isRefetching {
             let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
-            if let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: name)]) { try see(row, type) }
+            if let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: name)]) {
+                try see(row, type)
+            }
         }
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
     private func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
-        record.values.filter { name, value in type.schema.field(named: name)?.type == value.type }
+        record.values.filter { name, value in type.fields.first { $0.name == name }?.type == value.type }
     }
 
     private mutating func writePlain() throws {
@@ -124,21 +167,15 @@ struct RemoteTaking {
     /// Makes records what they are in the cloud.
     private mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        let fields = type.schema.fields
+        let columns = try batch.columns(of: type.fields)
+        // Records that came together were mostly edited together.
+        var last: (times: EditTimes, text: String)?
         for record in records {
-            let values = values(record, type)
-            try batch.add(name: record.name, values: fields.map { ($0, values[$0.name]) })
+            if let edited = record.edited, last?.times != edited { last = (edited, edited.description) }
+            try batch.add(record, edited: record.edited == nil ? nil : last?.text, fields: type.fields, columns: columns)
         }
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, uniquePolicy: nil)
-        let confirm = try db.cachedStatement(
-            sql: """
-                UPDATE "\(type.table)" SET _tag = ?1, _base = _version, _edited = ?2, _pending = NULL
-                WHERE _key = ?3 AND _zone = \(StoreFormat.defaultZone)
-                """)
-        for record in records {
-            try confirm.execute(arguments: [record.tag, record.edited?.description, RecordKey(name: record.name)])
-        }
         guard isRefetching else { return }
         for record in records {
             let sql = """
@@ -266,7 +303,7 @@ struct RemoteTaking {
             return try take(deletionOf: PendingRow(row, type: type), type: type)
         }
         // Both sides have deleted it.
-        if let deletion = try Outbox(db).deletion(of: key) {
+        if let deletion = try deletion(of: key) {
             try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
         }
     }
@@ -296,6 +333,7 @@ struct RemoteTaking {
                 sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, NULL, ?, x'')"
             ).execute(arguments: [mine.name, type.name, KeptRecord.Reason.deletion.rawValue])
             kept += 1
+            hasKept = true
             try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
         }
     }
@@ -354,18 +392,23 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
             .execute(arguments: [record.name, record.type, record.tag, reason.rawValue, record.whole()])
         kept += 1
+        hasKept = true
     }
 
     /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
     /// could not be taken in, and nobody is told of it.
     static let putOffReason = "sent"
 
-    private func putOff(_ name: String) throws {
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, '', NULL, ?, x'')")
-            .execute(arguments: [name, Self.putOffReason])
+    private mutating func putOff(_ name: String) throws {
+        hasKept = true
+        try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, '', NULL, ?, x'')"
+        )
+        .execute(arguments: [name, Self.putOffReason])
     }
 
     private func unkeep(_ name: String) throws {
+        guard hasKept else { return }
         try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?").execute(arguments: [name])
     }
 }
@@ -374,12 +417,12 @@ extension RemoteRecord {
     /// Whether a store can hold the name and the values; what comes from a cloud may be anything.
     fileprivate var isStorable: Bool {
         (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
-            && values.values.allSatisfy { value in
+            && values.allSatisfy { _, value in
                 switch value {
                 case .double(let number): number.isFinite
                 case .bytes(let bytes): bytes.count <= RecordBatch.valueLimit
                 case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-                    text.utf8.count <= RecordBatch.valueLimit && !text.utf8.contains(0)
+                    text.utf8.count <= RecordBatch.valueLimit && !text.hasNUL
                 case .int64, .timestamp: true
                 }
             }
