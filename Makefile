@@ -77,6 +77,10 @@ bench: build ## Runs the benchmarks for RUNS (5) rounds and prints one table of 
 bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notices between processes; RUNS, DATA, STORE (a large container)
 	python3 Benchmarks/store.py --data $(DATA) --runs $(or $(RUNS),5) $(if $(STORE),--store $(STORE))
 
+.PHONY: bench-sync
+bench-sync: build ## Measures the synchronisation beside SQLite alone, edits between processes, merges; RUNS, N, DATA, LARGE (for the memory)
+	python3 Benchmarks/sync.py --tidemark $(CLI) --data $(DATA) --records $(N) --runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
+
 .PHONY: clean
 clean: ## Removes what builds and imports have made
 	rm -rf .build $(JOURNAL)

@@ -9,6 +9,7 @@ let package = Package(
     products: [
         .executable(name: "grdb-peer", targets: ["grdb-peer"]),
         .executable(name: "store-bench", targets: ["store-bench"]),
+        .executable(name: "sync-bench", targets: ["sync-bench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -19,6 +20,9 @@ let package = Package(
             name: "store-bench",
             dependencies: [.product(name: "GRDB", package: "GRDB.swift"), .product(name: "Tidemark", package: "tidemark")],
             path: "Store", swiftSettings: [.swiftLanguageMode(.v6)]),
+        .executableTarget(
+            name: "sync-bench", dependencies: [.product(name: "Tidemark", package: "tidemark")], path: "Sync",
+            swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
             name: "grdb-peer", dependencies: [.product(name: "GRDB", package: "GRDB.swift")], path: "Peers/GRDBPeer")
     ]

@@ -79,6 +79,7 @@ void floor_update_one_field(const floor_options *options);
 void floor_hash(const floor_options *options);
 void floor_intake(const floor_options *options);
 void floor_whole(const floor_options *options);
+void floor_sync(const floor_options *options);
 
 // MARK: - Records in memory
 

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Measures the synchronisation beside what SQLite alone would take, and how soon edits arrive. See README.md."""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+from runner import preparing
+
+BATCH = 400
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tidemark", required=True, type=pathlib.Path, help="the command-line tool, release build")
+    parser.add_argument("--data", required=True, type=pathlib.Path, help="where data, programs and databases go")
+    parser.add_argument("--records", type=int, default=200_000, metavar="N", help="records (200,000)")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="rounds (5)")
+    parser.add_argument("--edits", type=int, default=300, metavar="N", help="edits that travel from one process to another (300)")
+    parser.add_argument("--large", type=int, default=0, metavar="N", help="records of one more upload and fetch, for the memory (none)")
+    parser.add_argument("--program", type=pathlib.Path, metavar="FILE", help="the program sync-bench, if it is built already")
+    parser.add_argument("--only", metavar="NAME,...", default="floor,edits,wait,merge", help="floor, edits, wait, merge")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
+    return parser.parse_args()
+
+
+def build(data):
+    scratch = data / "store-bench"
+    folder = pathlib.Path(__file__).parent
+    subprocess.run(["swift", "build", "-c", "release", "--product", "sync-bench", "--scratch-path", scratch],
+                   cwd=folder, check=True, stdout=sys.stderr)
+    return scratch / "release" / "sync-bench"
+
+
+def quantile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def timed(command):
+    """Runs a command; returns its seconds, its processor seconds and its peak memory in MB."""
+    start = time.monotonic()
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{command} ends with {process.returncode}")
+    return {"seconds": time.monotonic() - start, "processor": usage.ru_utime + usage.ru_stime, "MB": usage.ru_maxrss / 1024}
+
+
+class Bench:
+    def __init__(self, options):
+        self.tidemark = options.tidemark.resolve()
+        self.place = options.data.resolve() / "sync"
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir(parents=True)
+
+    def run(self, *arguments):
+        subprocess.run(list(map(str, [self.tidemark, *arguments])), check=True, stdout=subprocess.DEVNULL)
+
+    def make(self, manifest, name):
+        container = self.place / f"{name}.tidemark"
+        self.run("import", manifest, "--into", container, "--type", "Destination", "--id", "id")
+        return container
+
+    def devices(self, template=None):
+        """Two containers that are signed in with a new cloud, one with the template's records, one empty."""
+        for name in ("A.tidemark", "B.tidemark", "cloud"):
+            shutil.rmtree(self.place / name, ignore_errors=True)
+        one, other, cloud = self.place / "A.tidemark", self.place / "B.tidemark", self.place / "cloud"
+        if template:
+            shutil.copytree(template, one)
+        for container in (one, other):
+            self.run("account", "sign-in", container, "--cloud", cloud, "--email", "anna@example.org")
+        os.sync()
+        return one, other, cloud
+
+    def sync(self, container):
+        return timed([self.tidemark, "sync", container])
+
+    def check(self, container, records):
+        with sqlite3.connect(f"file:{container}/private.sqlite?mode=ro", uri=True) as database:
+            count, = database.execute("SELECT count(*) FROM Destination WHERE _tag IS NOT NULL AND _pending IS NULL").fetchone()
+        if count != records:
+            sys.exit(f"{container} has {count} records that the cloud has as they are, not {records}")
+
+
+def measure_floor(program, place, records):
+    folder = place / "floor"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.sync()
+    lines = subprocess.run([program, "sync", folder, "--records", str(records)], check=True, capture_output=True, text=True).stdout
+    shutil.rmtree(folder)
+    return {line.split()[0]: float(line.split()[1]) for line in lines.splitlines()}
+
+
+def measure_bulk(bench, floor, manifest, options, report):
+    template = bench.make(manifest, "template")
+    for _ in range(options.runs):
+        plain = measure_floor(floor, bench.place, options.records)
+        one, other, _ = bench.devices(template)
+        sent, fetched = bench.sync(one), bench.sync(other)
+        bench.check(one, options.records)
+        bench.check(other, options.records)
+        report["export ÷ floor"].append(sent["seconds"] / plain["export"])
+        report["fetch ÷ floor"].append(fetched["seconds"] / plain["fetch"])
+        report["export"].append(sent)
+        report["fetch"].append(fetched)
+        report["floor"].append(plain)
+
+
+def measure_edits(bench, program, edits):
+    """Milliseconds from the return of a save in one process to its being heard of in another, which synchronises with a third and a
+    fourth between."""
+    one, other, _ = bench.devices()
+    subprocess.run([program, "edit", one, "1", "0"], check=True, capture_output=True)
+    bench.sync(one)
+    bench.sync(other)
+    watching = [subprocess.Popen([bench.tidemark, "sync", container, "--watch"], stdout=subprocess.DEVNULL) for container in (one, other)]
+    listener = subprocess.Popen([program, "hear", other], stdout=subprocess.PIPE, text=True)
+    listener.stdout.readline()
+    time.sleep(1)
+    told = subprocess.run([program, "edit", one, str(edits), "100"], check=True, capture_output=True, text=True).stdout
+    saved = {line.split()[0]: int(line.split()[2]) for line in told.splitlines()}
+    time.sleep(2)
+    for process in (*watching, listener):
+        process.terminate()
+        process.wait()
+    heard = {line.split()[0]: int(line.split()[1]) for line in listener.stdout}
+    return [(heard[name] - saved[name]) / 1e6 for name in saved if name in heard], len(saved) - sum(name in heard for name in saved)
+
+
+def measure_wait(bench, program, manifest_store):
+    """Batches that go up between the return of a save and the one that brings it, while a bulk upload goes on; and the saves' times."""
+    one, _, cloud = bench.devices(manifest_store)
+    records = next(cloud.glob("containers/*/development")) / "records.sqlite"
+    upload = subprocess.Popen([bench.tidemark, "sync", one], stdout=subprocess.DEVNULL)
+    time.sleep(2)
+    editing = subprocess.Popen([program, "edit", one, "1000", "300"], stdout=subprocess.PIPE, text=True)
+    database = sqlite3.connect(f"file:{records}?mode=ro", uri=True, isolation_level=None)
+    edits, times = {}, []
+    while upload.poll() is None:
+        name, start, end = editing.stdout.readline().split()
+        edits[name], = database.execute("SELECT value FROM counters WHERE name = 'change'").fetchone()
+        times.append((int(end) - int(start)) / 1e6)
+    editing.terminate()
+    editing.wait()
+    waits = []
+    for name, change in edits.items():
+        row = database.execute("SELECT changed FROM records WHERE name = ?", (name,)).fetchone()
+        if row:
+            waits.append(math.ceil((row[0] - 1 - change) / BATCH))
+    return waits, times
+
+
+def line(name, values, goal, met, unit=""):
+    median = statistics.median(values)
+    show = lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
+    print(f"{name:<66}{show(median) + unit:>12}  {show(min(values)):>9} – {show(max(values)):<9}  {goal:<14} {'yes' if met(median) else 'NO'}")
+
+
+def main():
+    options = parse_arguments()
+    wanted = options.only.split(",")
+    options.data.mkdir(parents=True, exist_ok=True)
+    binaries = options.data.resolve() / "bin"
+    preparing.build(binaries, ["floor", "generate"])
+    program = options.program.resolve() if options.program else build(options.data.resolve())
+    bench = Bench(options)
+    folder = options.data.resolve() / f"{options.records // 1000}k-bare"
+    preparing.make_data(binaries, folder, options.records, 0, bare=True)
+    manifest = folder / "records-nopictures.jsonl"
+    report = {name: [] for name in ("export ÷ floor", "fetch ÷ floor", "export", "fetch", "floor")}
+    print(f"{'figure':<66}{'median':>12}  {'min – max':>21}  goal")
+    if "floor" in wanted:
+        measure_bulk(bench, binaries / "floor", manifest, options, report)
+        line(f"{options.records:,} records exported ÷ floor", report["export ÷ floor"], "≤ 3", lambda it: it <= 3)
+        line("the same fetched ÷ floor", report["fetch ÷ floor"], "≤ 3", lambda it: it <= 3)
+        for name in ("export", "fetch"):
+            line(f"peak memory, {name}", [it["MB"] for it in report[name]], "≤ 200 MB", lambda it: it <= 200, " MB")
+            line(f"processor time, {name}", [it["processor"] for it in report[name]], "", lambda it: True, " s")
+            line(f"time, {name}", [it["seconds"] for it in report[name]], "", lambda it: True, " s")
+            line(f"time, {name}, floor", [it[name] for it in report["floor"]], "", lambda it: True, " s")
+    if "edits" in wanted:
+        times, lost = measure_edits(bench, program, options.edits)
+        report["edit, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost}
+        line("an edit on A visible on B, two processes, p50", [quantile(times, 0.5)], "", lambda it: True, " ms")
+        line(f"the same, p99; {lost} lost", [quantile(times, 0.99)], "≤ 50 ms", lambda it: it <= 50, " ms")
+    if "wait" in wanted:
+        template = bench.place / "template.tidemark"
+        waits, times = measure_wait(bench, program, template if template.exists() else bench.make(manifest, "template"))
+        report["wait, batches"], report["save meanwhile, ms"] = waits, times
+        line(f"batches that {len(waits)} edits wait during a bulk upload, greatest", [max(waits)], "≤ 2", lambda it: it <= 2)
+        line("the same, median", waits, "≤ 2", lambda it: it <= 2)
+        line("a save meanwhile", times, "", lambda it: True, " ms")
+    if "merge" in wanted:
+        merges = subprocess.run([program, "merge", "9"], check=True, capture_output=True, text=True).stdout
+        report["merges a second"] = [float(it) for it in merges.split()]
+        line("merges of one record in memory, a second", report["merges a second"], "≥ 1,000,000", lambda it: it >= 1e6)
+    if options.large:
+        folder = options.data.resolve() / f"{options.large // 1000}k-bare"
+        preparing.make_data(binaries, folder, options.large, 0, bare=True)
+        shutil.rmtree(bench.place / "template.tidemark", ignore_errors=True)
+        one, other, _ = bench.devices(bench.make(folder / "records-nopictures.jsonl", "large"))
+        for name, container in (("export", one), ("fetch", other)):
+            report[f"large {name}"] = bench.sync(container)
+            line(f"peak memory, {name} of {options.large:,}", [report[f"large {name}"]["MB"]], "≤ 200 MB", lambda it: it <= 200, " MB")
+            line(f"time, {name} of {options.large:,}", [report[f"large {name}"]["seconds"]], "", lambda it: True, " s")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
+    shutil.rmtree(bench.place)
+
+
+if __name__ == "__main__":
+    main()
