@@ -43,7 +43,7 @@ actor ExportScheduler {
 
     /// The account, or what is known of its cloud, may have changed: what was gathered for it is gathered anew. If it was noted as sent, the
     /// store tells.
-    func forget() {
+    func forgetNext() {
         guard next != nil else { return }
         next = nil
         hasLooked = false
@@ -294,7 +294,7 @@ actor ExportScheduler {
     }
 
     /// What was sent to a zone that is no more, or for somebody else, is not asked for again.
-    func forget() { (outstanding, hasLooked) = (nil, false) }
+    func forget() { (outstanding, next, hasLooked) = (nil, nil, false) }
 
     /// The cloud has not done it: it is gathered anew.
     private func abandon(_ request: SentRequest) async throws {

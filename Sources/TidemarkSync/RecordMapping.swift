@@ -57,7 +57,8 @@ struct RecordMapping {
             }
         }
         return RemoteRecord(
-            name: record.id.recordName, type: record.type, tag: record.changeTag ?? "", values: values, isPartial: isPartial, lacksAssets: lacksAssets,
+            name: record.id.recordName, type: record.type, tag: record.changeTag ?? "", values: values, isPartial: isPartial,
+            lacksAssets: lacksAssets,
             edited: edited, whole: { FieldCoding.encode(record.fields) })
     }
 

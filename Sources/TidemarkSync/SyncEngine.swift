@@ -330,7 +330,7 @@ public actor SyncEngine {
     }
 
     private func setUp() async throws {
-        await exports.forget()
+        await exports.forgetNext()
         await imports.forget()
         var event = ContainerEvent(
             id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
