@@ -152,7 +152,8 @@ final class CloudContainer: Sendable {
     let bell: CloudBell
 
     init(in folder: URL, isInMemory: Bool, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64) throws {
-        let storage = try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
+        let storage =
+            try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
         engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now)
         shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
         bell = try CloudBell(folder)

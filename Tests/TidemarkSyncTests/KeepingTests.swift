@@ -55,7 +55,9 @@ import TidemarkSync
         #expect(try b.records() == a.records())
     }
 
-    @Test func `a type that production does not have is refused with the reason, and the synchronisation comes to its end`() async throws {
+    @Test func `a type that production does not have is refused with the reason, and all comes to its end`()
+        async throws
+    {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)

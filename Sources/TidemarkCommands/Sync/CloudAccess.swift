@@ -43,7 +43,8 @@ struct CloudAccess {
         guard FileManager.default.fileExists(atPath: cloud) else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.noAccount,
-                reason: "the cloud \(cloud) is not there; if it has moved, name its place with 'tidemark account sign-in --cloud'")
+                reason: "the cloud \(cloud) is not there; if it has moved, name its place with 'tidemark account sign-in --cloud'"
+            )
         }
         let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
         var account: EmbeddedAccount?

@@ -37,7 +37,8 @@ package struct RemoteRecord: Sendable {
     package let whole: @Sendable () -> Data
 
     package init(
-        name: String, type: String, tag: String, values: [String: FieldValue], isPartial: Bool = false, lacksAssets: Bool = false, edited: EditTimes?,
+        name: String, type: String, tag: String, values: [String: FieldValue], isPartial: Bool = false, lacksAssets: Bool = false,
+        edited: EditTimes?,
         whole: @escaping @Sendable () -> Data
     ) {
         self.name = name
