@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "TidemarkSync",
             dependencies: [
-                "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "Logging", package: "swift-log"),
+                "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: strict),

@@ -16,4 +16,17 @@ public struct CloudLimits: Hashable, Codable, Sendable {
     public var bytesPerAssetPiece = 4_000_000
 
     public init() {}
+
+    /// The same with numbers that can be worked with, whatever a cloud has said.
+    package var bounded: CloudLimits {
+        func bounded<Number: BinaryInteger>(_ number: Number, _ most: Number) -> Number { min(max(1, number), most) }
+        var limits = self
+        limits.operationsPerRequest = bounded(operationsPerRequest, 10_000)
+        limits.bytesPerRequest = bounded(bytesPerRequest, 1 << 30)
+        limits.bytesPerRecord = bounded(bytesPerRecord, 1 << 30)
+        limits.recordsPerAnswer = bounded(recordsPerAnswer, 10_000)
+        limits.bytesPerAsset = bounded(bytesPerAsset, 1 << 40)
+        limits.bytesPerAssetPiece = bounded(bytesPerAssetPiece, 1 << 26)
+        return limits
+    }
 }

@@ -162,7 +162,14 @@ struct Import: AsyncParsableCommand {
             schema: try schema.map(SchemaFile.read) ?? [],
             environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects, resumes: resume)
         let bulkImport = BulkImport(source: source, into: into, options: options)
-        let engine = sync ? try await CloudAccess(ContainerDirectory(openingAt: into)).engine() : nil
+        var engine: SyncEngine?
+        if sync {
+            do {
+                engine = try await CloudAccess(ContainerDirectory(openingAt: into)).engine()
+            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+                Output.error("note: \(failure.reason); that sends the records")
+            }
+        }
         let bar = ProgressBar(progress)
         let running = Task { try await bulkImport.run() }
         let uploading = engine.map { Uploading(with: $0, while: running) }

@@ -17,8 +17,8 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// Whether the account can be used; as `CKAccountStatus`.
     public var isAvailable: Bool { isSignedIn && appIsOn }
 
-    /// Whether the container can tell whose records it has; as `FileManager.ubiquityIdentityToken`, which is there or absent.
-    public var hasIdentityToken: Bool { isAvailable }
+    /// Whether the system tells who is signed in; as `FileManager.ubiquityIdentityToken`, which is absent while the drive is off.
+    public var hasIdentityToken: Bool { isSignedIn && driveIsOn && appIsOn }
 
     /// Why setting up fails, in the order in which it does; none when it succeeds.
     public var setupFailures: [ContainerEvent.Failure] {

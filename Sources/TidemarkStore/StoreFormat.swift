@@ -50,6 +50,7 @@ enum StoreFormat {
             code TEXT NOT NULL, reason TEXT NOT NULL, time INTEGER NOT NULL, next_try INTEGER, waits_for TEXT,
             PRIMARY KEY (type_id, row, kind)
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX tide_ledger_waiting ON tide_ledger (waits_for) WHERE waits_for IS NOT NULL;
         CREATE TABLE tide_kept (
             name TEXT PRIMARY KEY, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL, fields BLOB NOT NULL
         ) STRICT, WITHOUT ROWID;

@@ -101,7 +101,7 @@ struct StoredType: Equatable {
     }
 
     static let bookkeeping = ["_id", "_key", "_zone", "_version", "_tag", "_base", "_edited", "_pending", "_digest"]
-    private static let fieldLimit = Int(TIDE_BATCH_COLUMN_LIMIT)
+    static let fieldLimit = Int(TIDE_BATCH_COLUMN_LIMIT)
 
     /// Whether a table or a column can be that of a name: it is the name itself, or has a number at its end.
     private static func isPlace(_ place: String, of name: String) -> Bool {

@@ -39,7 +39,8 @@ actor AssetTransfer {
             guard let file = store.file(of: id) else { continue }
             if let digest = known[id], let size = Self.size(of: file) {
                 assets[id] = CloudAsset(digest: digest, size: size)
-            } else if let asset = try? Self.digest(of: file) {
+            } else if store.isWhole(id), let asset = try? Self.digest(of: file) {
+                // Only what is what its name says: damage here is not to go anywhere.
                 assets[id] = asset
                 new.append(SyncedAsset(id: id, sha256: asset.digest, size: asset.size))
             }
@@ -52,7 +53,13 @@ actor AssetTransfer {
             let missing = try await database.missingAssets(some, in: zone)
             for asset in some {
                 guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
-                try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
+                do {
+                    try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
+                } catch let error where Self.isOfOneAsset(error) {
+                    // Its records are refused, and the others go.
+                    for (id, other) in assets where other == asset { assets[id] = nil }
+                    try await store.forgetDigest(of: id)
+                }
             }
         }
         return assets
@@ -68,16 +75,33 @@ actor AssetTransfer {
         }
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }
+        guard (0...asset.size).contains(offset) else {
+            throw CloudError(.assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
+        }
         var there = offset
         repeat {
             try handle.seek(toOffset: UInt64(there))
             let piece = try handle.read(upToCount: max(1, limits.bytesPerAssetPiece)) ?? Data()
-            guard !piece.isEmpty || asset.size == 0 else {
+            // All of it may be there, and only not looked at: an empty piece has the cloud do that.
+            guard !piece.isEmpty || there == asset.size else {
                 throw CloudError(.assetNotAvailable, "the asset \(file.lastPathComponent) is shorter than it says")
             }
+            let before = there
             there = try await database.upload(piece, of: asset, at: there, in: zone)
+            guard there == before + Int64(piece.count) else {
+                throw CloudError(.assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")
+            }
             await progress(Int64(piece.count))
         } while there < asset.size
+    }
+
+    /// Whether an error is about one asset, and says nothing of others.
+    private static func isOfOneAsset(_ error: any Error) -> Bool {
+        guard let error = error as? CloudError else { return error is CocoaError }
+        switch error.code {
+        case .assetNotAvailable, .limitExceeded, .invalidArguments, .permissionFailure: return true
+        default: return false
+        }
     }
 
     private static func size(of file: URL) -> Int64? {
@@ -112,7 +136,7 @@ actor AssetTransfer {
         for asset in missing {
             do {
                 fetched.append((asset, try await fetch(asset, zone: zone, limits: limits, progress: progress)))
-            } catch let error as CloudError where error.code == .assetNotAvailable {
+            } catch let error where Self.isOfOneAsset(error) {
                 // The record that names it has changed meanwhile, and comes again; until then it is kept as it is.
                 continue
             }
@@ -127,6 +151,9 @@ actor AssetTransfer {
         guard asset.digest.utf8.count == 64,
             asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
         else { throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        guard (0...limits.bytesPerAsset).contains(asset.size) else {
+            throw CloudError(.assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
+        }
         let file = folder.appendingPathComponent(asset.digest)
         for isAgain in [false, true] {
             let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (isAgain ? O_TRUNC : 0), 0o600)
@@ -138,7 +165,7 @@ actor AssetTransfer {
             while there < asset.size {
                 let piece = try await database.download(
                     asset, in: zone, from: there, count: min(limits.bytesPerAssetPiece, Int(asset.size - there)))
-                guard !piece.isEmpty else {
+                guard !piece.isEmpty, Int64(piece.count) <= asset.size - there else {
                     throw CloudError(.assetNotAvailable, "the asset \(asset.digest) ends before its size")
                 }
                 try handle.write(contentsOf: piece)

@@ -17,8 +17,9 @@ struct Backoff: Hashable, Sendable {
         failures += 1
         // Between half of the step and all of it.
         let own = step / 2 + Int64(Double(step / 2) * random)
-        let asked = told.map { Int64($0 / .microseconds(1)) } ?? 0
-        notBefore = now + max(asked, told == nil ? own : 0)
+        // No cloud makes anybody wait for more than a day.
+        let asked = told.map { Int64(min(max($0, .zero), .seconds(86_400)) / .microseconds(1)) }
+        notBefore = now + (asked ?? own)
     }
 
     mutating func succeed() { self = Backoff() }

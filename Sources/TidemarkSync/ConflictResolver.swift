@@ -26,11 +26,11 @@ actor ConflictResolver {
     /// Takes in changes from the cloud; see `RecordStore.take`.
     ///
     /// - Parameters:
-    ///   - isPage: They are the next of all changes of the zone.
+    ///   - occasion: How they have come.
     ///   - other: Another policy than the one that was given.
     ///   - progress: Called with bytes of assets that have come.
     func take(
-        _ changes: [ZoneChanges.Change], limits: CloudLimits, isPage: Bool = false, isAgain: Bool = false,
+        _ changes: [ZoneChanges.Change], limits: CloudLimits, occasion: ImportOccasion = .answer,
         policy other: MergePolicy? = nil,
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
@@ -49,21 +49,21 @@ actor ConflictResolver {
         let canGrow: Bool
         if isProduction { canGrow = try await store.syncState().isDeploying } else { canGrow = true }
         return try await store.take(
-            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, isPage: isPage, isAgain: isAgain, author: author,
-            policy: policy, state: change)
+            remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, occasion: occasion,
+            author: author, policy: policy, state: change)
     }
 
     /// Looks again at what was kept: what lacks an asset each time, the rest after the schema has changed.
     func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
         let isNew = try await store.syncState().keptGeneration != generation
-        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.asset])
+        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.name, .asset])
         guard !kept.isEmpty else {
             if isNew { try await store.updateSyncState { $0.keptGeneration = generation } }
             return nil
         }
         let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
-        return try await take(changes, limits: limits, isAgain: true, state: { $0.keptGeneration = generation })
+        return try await take(changes, limits: limits, occasion: .kept, state: { $0.keptGeneration = generation })
     }
 
     /// Takes in records as they are now.
@@ -80,7 +80,7 @@ actor ConflictResolver {
             case .failure(let error): throw error
             }
         }
-        return try await take(changes, limits: limits)
+        return try await take(changes, limits: limits, occasion: .lookUp)
     }
 
     /// Settles conflicts that were left to a person.
@@ -95,7 +95,7 @@ actor ConflictResolver {
             }
             return .saved(try mapping.record(kept))
         }
-        if !changes.isEmpty { _ = try await take(changes, limits: limits, isAgain: true, policy: policy) }
+        if !changes.isEmpty { _ = try await take(changes, limits: limits, occasion: .settled, policy: policy) }
         return kept
     }
 }

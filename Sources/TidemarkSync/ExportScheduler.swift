@@ -58,8 +58,6 @@ actor ExportScheduler {
         var conflicts = 0
         /// Why the whole of it did not work.
         var error: CloudError?
-        /// The request may have arrived or not.
-        var isOutstanding = false
     }
 
     /// Bytes of assets that go up before their records do, in one batch: so long a person's edit waits at the most.
@@ -69,10 +67,8 @@ actor ExportScheduler {
     /// And where a person has to do something.
     private static let longPause: Int64 = 600_000_000
 
-    var isOutstanding: Bool { outstanding != nil }
-
     /// Sends a batch, or asks again what became of the last.
-    func step(limits: CloudLimits, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
+    func step(limits: CloudLimits, withBulk: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         if !hasLooked {
             for request in try await store.sentRequests() { outstanding = (request, nil) }
             hasLooked = true
@@ -90,7 +86,7 @@ actor ExportScheduler {
         } catch {
             return Outcome(didWork: true, error: error)
         }
-        let batch = try await store.nextExport(edits: size(limits), bulk: size(limits))
+        let batch = try await store.nextExport(edits: size(limits), bulk: withBulk ? size(limits) : nil)
         guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
         var outcome = try await send(request, of: batch, limits: limits, progress: progress)
@@ -148,6 +144,7 @@ actor ExportScheduler {
                 operations = try await upload(request, limits: limits, progress: progress)
             }
             if let refused = operations.refused {
+                outstanding = nil
                 try await stored { try await self.store.settle(request, of: batch, results: refused) }
                 return outcome
             }
@@ -158,6 +155,9 @@ actor ExportScheduler {
             let outcomes = try await database.modify(
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
+            guard Self.isAnswer(outcomes, to: request) else {
+                throw CloudError(.internalError, "the cloud's answer is none to what it was asked")
+            }
             outstanding = nil
             let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: await ahead, limits: limits)
             outcome.sent = settled
@@ -172,9 +172,10 @@ actor ExportScheduler {
             case .resend where outstanding != nil, .retry where wasOutstanding,
                 .ask where wasOutstanding && error.code != .quotaExceeded:
                 // That this try has failed says nothing of the one before.
-                outcome.isOutstanding = true
-            case .report where wasOutstanding && error.code == .internalError:
-                outcome.isOutstanding = true
+                break
+            case .report where outstanding != nil && error.code == .internalError:
+                // It may have failed after it was done.
+                break
             case .halve where request.items.count > 1:
                 share = max(share / 2, 0.001)
                 try await abandon(request)
@@ -193,6 +194,18 @@ actor ExportScheduler {
             }
         }
         return outcome
+    }
+
+    /// Whether an answer has an outcome of its kind for each item.
+    private static func isAnswer(_ outcomes: [RecordOutcome], to request: SentRequest) -> Bool {
+        outcomes.count == request.items.count
+            && zip(request.items, outcomes).allSatisfy { item, outcome in
+                switch outcome {
+                case .saved: item.key.kind == .save
+                case .deleted: item.key.kind == .delete
+                case .failed: true
+                }
+            }
     }
 
     private struct Operations: Sendable {
@@ -224,7 +237,13 @@ actor ExportScheduler {
                 made.all.append(try mapping.operation(item, assets: assets, edited: edited?.text ?? ""))
                 results.append(.undone)
             } catch {
-                results.append(.refused(code: error.code.rawValue, reason: error.reason, nextTry: nil))
+                // A file may come back.
+                let isOfAssets = item.assets.contains { assets[$0] == nil }
+                results.append(
+                    .refused(
+                        code: isOfAssets ? CloudError.Code.assetNotAvailable.rawValue : error.code.rawValue,
+                        reason: isOfAssets ? "a file that it names is missing or damaged here, or the cloud does not take it" : error.reason,
+                        nextTry: isOfAssets ? environment.now() + Self.pause : nil))
             }
         }
         if made.all.count < request.items.count { made.refused = results }

@@ -64,9 +64,12 @@ actor ImportScheduler {
         if token == nil, !state.isRefetching { try await store.beginRefetch() }
         do throws(CloudError) {
             let page = try await page(since: token)
+            guard !page.moreComing || page.token.rawValue != token else {
+                throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
+            }
             if looksAhead, page.moreComing { fetchAhead(since: page.token) }
             do {
-                let taken = try await resolver.take(page.changes, limits: limits, isPage: true, progress: progress) { state in
+                let taken = try await resolver.take(page.changes, limits: limits, occasion: .page, progress: progress) { state in
                     state.token = page.token.rawValue
                     guard !page.moreComing else { return }
                     state.initialImportIsComplete = true
@@ -80,7 +83,7 @@ actor ImportScheduler {
             }
             outcome.moreComing = page.moreComing
         } catch {
-            if ErrorReaction(error.code) == .refetch {
+            if ErrorReaction(error.code) == .refetch, token != nil {
                 try await store.beginRefetch()
                 outcome.moreComing = true
             } else {

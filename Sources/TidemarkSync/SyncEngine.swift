@@ -78,10 +78,11 @@ public actor SyncEngine {
     /// Batches in a row of which nothing came.
     private var barren = 0
     private var accountSeen: Int64 = .min
+    private var lastSetUpFailure: ContainerEvent.Failure?
+    /// There is no room for what waits in bulk.
+    private var noRoom: CloudError?
     private let stream: AsyncStream<ContainerEvent>
     private let told: AsyncStream<ContainerEvent>.Continuation
-    private let wakes: AsyncStream<Wake>
-    private let wake: AsyncStream<Wake>.Continuation
 
     /// Why it looks again.
     private enum Wake: Sendable { case store, cloud, time }
@@ -113,7 +114,6 @@ public actor SyncEngine {
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
             signOut: configuration.signOut, now: environment.now)
         (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(10))
     }
 
     /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
@@ -159,14 +159,15 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         try await begin()
-        let listener = try DoorbellListener(container: store.container, ignoring: doorbell) { [wake] in wake.yield(.store) }
+        let (wakes, wake) = AsyncStream.makeStream(of: Wake.self, bufferingPolicy: .bufferingNewest(10))
+        let listener = try DoorbellListener(container: store.container, ignoring: doorbell) { wake.yield(.store) }
         defer { listener.close() }
         // What came while nobody listened.
         wake.yield(.store)
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { [self] in try await listenToCloud() }
-                group.addTask { [self] in try await loop() }
+                group.addTask { [self] in try await listenToCloud(wake) }
+                group.addTask { [self] in try await loop(wakes, wake) }
                 defer { group.cancelAll() }
                 try await group.next()
             }
@@ -187,14 +188,14 @@ public actor SyncEngine {
         isRunning = true
     }
 
-    private func loop() async throws {
-        var wakes = wakes.makeAsyncIterator()
+    private func loop(_ stream: AsyncStream<Wake>, _ wake: AsyncStream<Wake>.Continuation) async throws {
+        var wakes = stream.makeAsyncIterator()
         while !Task.isCancelled {
             switch machine.next(at: environment.now()) {
             case .wait(let until):
                 try await endEvents()
                 let timer = until.map { until in
-                    Task { [environment, wake] in
+                    Task { [environment] in
                         try await environment.sleep(.microseconds(max(1, until - environment.now())))
                         wake.yield(.time)
                     }
@@ -205,13 +206,14 @@ public actor SyncEngine {
             case .halt:
                 try await endEvents()
                 // Somebody may do something about it.
-                let timer = Task { [environment, wake] in
+                let timer = Task { [environment] in
                     try await environment.sleep(.seconds(30))
                     wake.yield(.time)
                 }
-                _ = await wakes.next(isolation: self)
+                let woken = await wakes.next(isolation: self)
                 timer.cancel()
-                machine.begin()
+                // Every save would have it look again; only what comes from outside can have mended it.
+                if woken != .store { machine.begin() }
             case let step: try await perform(step)
             }
         }
@@ -225,7 +227,7 @@ public actor SyncEngine {
         }
     }
 
-    private func listenToCloud() async throws {
+    private func listenToCloud(_ wake: AsyncStream<Wake>.Continuation) async throws {
         while !Task.isCancelled {
             do {
                 for await _ in try await database.notifications() { wake.yield(.cloud) }
@@ -286,7 +288,7 @@ public actor SyncEngine {
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
         }
-        limits = try await database.limits()
+        limits = try await database.limits().bounded
         guard try await database.zones().contains(where: { $0.zoneName == configuration.zoneName }) else { return }
         while true {
             let outcome = try await imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
@@ -303,7 +305,9 @@ public actor SyncEngine {
     /// - Returns: What was settled. The next synchronisation sends the outcome.
     @discardableResult
     public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
-        limits = try await database.limits()
+        try claim()
+        defer { isRunning = false }
+        limits = try await database.limits().bounded
         return try await resolver.settle(record: record, policy: policy, limits: limits)
     }
 
@@ -368,12 +372,27 @@ public actor SyncEngine {
         }
         if failures.count == 1 { event.failure = failures[0] }
         event.end = environment.now()
-        try await note(event)
+        // What fails as it did before is no news.
+        if event.failure != nil, event.failure == lastSetUpFailure { tell(event) } else { try await note(event) }
+        lastSetUpFailure = event.failure
+    }
+
+    /// Looks who is signed in, and makes the store that account's: what belongs to another one is set aside.
+    ///
+    /// - Throws: ``ContainerEvent/Failure`` when nobody is signed in, or a person has to decide; `CloudError`; ``StoreError``.
+    public func adoptAccount() async throws {
+        try claim()
+        defer { isRunning = false }
+        switch try await accounts.look() {
+        case .available: await exports.forget()
+        case .unavailable(let failure, _): throw failure
+        case .stopped(let failures): throw failures[0]
+        }
     }
 
     /// Makes the zone, and looks again at what could not be taken in.
     private func prepare() async throws {
-        limits = try await database.limits()
+        limits = try await database.limits().bounded
         var state = try await store.syncState()
         if state.isPurged {
             throw CloudError(
@@ -423,12 +442,16 @@ public actor SyncEngine {
         if running[.export]?.totalRecords == nil {
             running[.export]?.totalRecords = try await store.outbox().pending
             running[.export]?.totalBytes = try await store.pendingBytes()
-            if let failure = try await quotaFailure() {
-                machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), isOutstanding: false, random: 0)
-                return try await fail(.export, failure)
-            }
+            noRoom = try await quotaFailure()
         }
-        let outcome = try await exports.step(limits: limits) { [weak self] bytes in await self?.add(bytes, to: .export) }
+        let outcome = try await exports.step(limits: limits, withBulk: noRoom == nil) { [weak self] bytes in
+            await self?.add(bytes, to: .export)
+        }
+        if let noRoom, !outcome.didWork, outcome.error == nil {
+            // What persons edit and delete has gone, and may have made room.
+            machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), random: 0)
+            return try await fail(.export, noRoom)
+        }
         report.exported += outcome.sent
         barren = outcome.didWork && outcome.sent == 0 ? barren + 1 : 0
         report.conflicts += outcome.conflicts
@@ -438,13 +461,12 @@ public actor SyncEngine {
             try await fail(.export, error)
             try await react(to: error) {
                 machine.exportFailed(
-                    at: environment.now(), retryAfter: error.retryAfter, isOutstanding: outcome.isOutstanding,
-                    random: environment.random())
+                    at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else if outcome.didWork, outcome.sent == 0, barren >= Self.barrenLimit {
             // Whatever it is that keeps it from coming to an end: it does not turn without a pause.
             machine.exportFailed(
-                at: environment.now(), retryAfter: nil, isOutstanding: outcome.isOutstanding, random: environment.random())
+                at: environment.now(), retryAfter: nil, random: environment.random())
         } else {
             // What may be tried again and did not go is not asked for without a pause.
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
@@ -463,7 +485,7 @@ public actor SyncEngine {
         let bytes = try await store.pendingBytes()
         guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
         return CloudError(
-            .quotaExceeded, "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota - used)) left of \(quota)")
+            .quotaExceeded, "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota.subtractingReportingOverflow(used).partialValue)) left of \(quota)")
     }
 
     /// What stands in the way of everything; anything else is tried again.
@@ -475,13 +497,12 @@ public actor SyncEngine {
             log.warning("the zone is gone, and is made anew")
             await exports.forget()
             try await store.forgetCloud(user: try await store.syncState().user)
-            machine.begin()
+            machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:
             log.warning("the zone's data was deleted for good")
             await exports.forget()
             let user = try await store.syncState().user
-            try await store.wipe()
-            try await store.updateSyncState { state in
+            try await store.wipe { state in
                 state.user = user
                 state.isPurged = true
             }
@@ -516,6 +537,8 @@ public actor SyncEngine {
     }
 
     private func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
+        // That it was ended is no failure of anything.
+        try Task.checkCancellation()
         guard var event = running.removeValue(forKey: kind) else { return }
         event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
         failures[kind] = event.failure

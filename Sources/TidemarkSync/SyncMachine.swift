@@ -16,8 +16,6 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var isSetUp = false
     private(set) var importIsWanted = true
     private(set) var exportIsWanted = true
-    /// A request that may have arrived or not.
-    private(set) var isOutstanding = false
     private(set) var halted: ContainerEvent.Failure?
     private(set) var setUpBackoff = Backoff()
     private(set) var importBackoff = Backoff()
@@ -26,17 +24,12 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var nextTry: Int64?
     private var lastWasImport = false
 
-    /// So often an outstanding request is sent again before changes come in without its answer.
-    static let patience = 3
-
     func next(at now: Int64) -> Step {
         if let halted { return .halt(halted) }
         guard isSetUp else { return setUpBackoff.allows(now) ? .setUp : .wait(until: setUpBackoff.notBefore) }
         let isDue = exportIsWanted || nextTry.map { $0 <= now } ?? false
         let canExport = isDue && exportBackoff.allows(now)
-        // What comes in without the answer to what went out may be one's own, unrecognised.
-        let isHeldUp = isOutstanding && exportBackoff.failures < Self.patience
-        let canImport = importIsWanted && importBackoff.allows(now) && !isHeldUp
+        let canImport = importIsWanted && importBackoff.allows(now)
         switch (canImport, canExport) {
         // By turns, so that neither waits for the end of the other.
         case (true, true): return lastWasImport ? .exportBatch : .importPage
@@ -96,14 +89,12 @@ struct SyncMachine: Hashable, Sendable {
     mutating func exported(didWork: Bool, nextTry: Int64?) {
         exportBackoff.succeed()
         exportIsWanted = didWork
-        isOutstanding = false
         self.nextTry = nextTry
         lastWasImport = false
     }
 
-    mutating func exportFailed(at now: Int64, retryAfter: Duration?, isOutstanding: Bool, random: Double) {
+    mutating func exportFailed(at now: Int64, retryAfter: Duration?, random: Double) {
         exportBackoff.fail(at: now, told: retryAfter, random: random)
-        self.isOutstanding = isOutstanding
         lastWasImport = false
     }
 

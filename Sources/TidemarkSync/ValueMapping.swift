@@ -40,6 +40,7 @@ enum ValueMapping {
     /// - Parameter asset: The store's name of an asset.
     /// - Returns: `nil` for what a store can't hold.
     static func storeValue(_ value: CloudValue, asset: (CloudAsset) -> String?) -> FieldValue? {
+        guard value.scalars.allSatisfy(\.isFinite) else { return nil }
         switch value {
         case .string(let text): return .string(text)
         case .int64(let number): return .int64(number)

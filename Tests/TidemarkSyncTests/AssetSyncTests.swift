@@ -81,4 +81,36 @@ import TidemarkTransfer
         #expect(try b.records() == a.records())
         #expect(try StoreVerification(of: b.container).run().problems.isEmpty)
     }
+
+    @Test func `a damaged picture goes nowhere, the other records do, and it goes when it is whole again`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: (0..<3).map { Picture.png($0) })
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        guard case .asset(let id)? = try a.records()["r1"]?["image"], let file = a.store.file(of: id) else { return }
+        let whole = try Data(contentsOf: file)
+        var damaged = whole
+        damaged[20] ^= 1
+        chmod(file.path, 0o600)
+        try damaged.write(to: file)
+        let report = try await a.engine.sync()
+        #expect(report.exported == 2)
+        #expect(try a.reader().ledger(record: "r1").first?.code == "assetNotAvailable")
+        try whole.write(to: file)
+        try await a.set("r1", ["caption": .string("again")])
+        #expect(try await a.engine.sync().isComplete)
+    }
+
+    @Test func `an upload that was interrupted between its last piece and its end is ended`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, into: scratch["a.tidemark"], pictures: [Picture.png(1)])
+        let database = try cloud.database()
+        let a = try Device(scratch["a.tidemark"], database: database)
+        guard case .asset(let id)? = try a.records()["r0"]?["image"], let file = a.store.file(of: id) else { return }
+        let user = try #require(try await database.account().userRecordName)
+        let folder = "cloud/containers/\(TestCloud.container)/development/assets/\(user)/uploads"
+        try scratch.write(Data(contentsOf: file), to: "\(folder)/\(AssetDigest.asset(of: Data(contentsOf: file)).digest)")
+        #expect(try await a.engine.sync().isComplete)
+    }
 }

@@ -23,6 +23,17 @@ struct Device {
         engine = try SyncEngine(container: container, database: database, configuration: configuration, environment: environment)
     }
 
+    /// As soon as the one before has let go of the container.
+    static func opening(_ url: URL, database: any CloudDatabase) async throws -> Device {
+        while true {
+            do {
+                return try Device(url, database: database)
+            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+                await Task.yield()
+            }
+        }
+    }
+
     static let author = TransactionAuthor("test", origin: .save)
 
     /// Sets fields of a record, whatever it is.

@@ -73,7 +73,7 @@ import TidemarkSync
             try await fill(a)
             for _ in 0..<steps { _ = try await a.engine.step() }
         }
-        let a = try Device(scratch["a.tidemark"], database: database)
+        let a = try await Device.opening(scratch["a.tidemark"], database: database)
         try await a.set("r1700", ["caption": .string("edited")])
         #expect(try await a.engine.sync().isComplete)
         // The one that was edited may have gone before.

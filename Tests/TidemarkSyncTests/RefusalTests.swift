@@ -73,6 +73,47 @@ import TidemarkTesting
         #expect(try b.records().count == 2)
     }
 
+    @Test func `children go when the parent that was refused is deleted`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        try await a.set("child", ["of": .reference("parent")], type: "Photo")
+        try await a.set("parent", ["caption": .string(String(repeating: "x", count: 2_000_000))])
+        #expect(try await a.engine.sync().outbox.pending == 2)
+        try await a.delete("parent")
+        #expect(try await a.engine.sync().isComplete)
+    }
+
+    @Test func `a name that the cloud has under another type holds up nothing else, and nobody's record is deleted for it`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        for name in ["x", "clean"] { try await a.set(name, ["caption": .string("old")], type: "Entry") }
+        _ = try await a.engine.sync()
+        _ = try await b.engine.sync()
+        for name in ["x", "clean"] {
+            try await a.delete(name, type: "Entry")
+            try await a.set(name, ["title": .string("new")], type: "Place")
+        }
+        _ = try await a.engine.sync()
+        try await b.set("x", ["caption": .string("edited")], type: "Entry")
+        try await b.set("y", ["caption": .string("innocent")], type: "Entry")
+        let report = try await b.engine.sync()
+        #expect(report.outbox.pending == 1)
+        #expect(try b.reader().ledger(record: "x").first?.code == "conflict")
+        // Where nobody edited the old one, the new one is there in its place.
+        #expect(try b.records("Place").keys.sorted() == ["clean"])
+        #expect(try b.records("Entry").keys.sorted() == ["x", "y"])
+        try await b.delete("x", type: "Entry")
+        #expect(try await b.engine.sync().isComplete)
+        _ = try await b.engine.sync()
+        _ = try await a.engine.sync()
+        #expect(try b.records("Place").keys.sorted() == ["clean", "x"])
+        #expect(try a.records("Place") == b.records("Place"))
+        #expect(try a.records("Entry") == b.records("Entry"))
+    }
+
     @Test func `parents go before children, also where they were made later`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -37,7 +37,7 @@ import TidemarkModel
 
     @Test func `imports go on while exports wait, and exports while imports do`() {
         var machine = ready()
-        machine.exportFailed(at: 0, retryAfter: .seconds(600), isOutstanding: false, random: 0)
+        machine.exportFailed(at: 0, retryAfter: .seconds(600), random: 0)
         for _ in 0..<3 {
             #expect(machine.next(at: 1) == .importPage)
             machine.imported(moreComing: true)
@@ -48,15 +48,6 @@ import TidemarkModel
         #expect(machine.next(at: 2) == .importPage)
         machine.importFailed(at: 2, retryAfter: .seconds(900), random: 0)
         #expect(machine.next(at: 600 * Self.second) == .exportBatch)
-    }
-
-    @Test func `a request that may have arrived is asked for again before anything comes in, but not for ever`() {
-        var machine = ready()
-        machine.exportFailed(at: 0, retryAfter: nil, isOutstanding: true, random: 1)
-        #expect(machine.next(at: 1) == .wait(until: Self.second))
-        #expect(machine.next(at: Self.second) == .exportBatch)
-        for _ in 1..<SyncMachine.patience { machine.exportFailed(at: 0, retryAfter: nil, isOutstanding: true, random: 1) }
-        #expect(machine.next(at: 1) == .importPage)
     }
 
     @Test func `it waits for what happens when there is nothing to do, and for the time of what was refused`() {

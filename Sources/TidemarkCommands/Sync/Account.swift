@@ -43,7 +43,7 @@ struct AccountStatus: AsyncParsableCommand {
     private struct Report: Encodable {
         let status: String
         var cloud, cloudContainer, email, userRecordName, mergePolicy: String?
-        let isSignedIn, driveIsOn, appIsOn, canSynchronize: Bool
+        let isSignedIn, driveIsOn, appIsOn, hasIdentityToken, canSynchronize: Bool
         var failures: [Failure] = []
         var quota, used: Int64?
 
@@ -59,6 +59,7 @@ struct AccountStatus: AsyncParsableCommand {
             } else {
                 try Output.line("account:  \(report.email ?? "nobody is signed in")")
                 if let cloud = report.cloud { try Output.line("cloud:    \(cloud), container \(report.cloudContainer ?? "")") }
+                try Output.line("identity: \(report.hasIdentityToken ? "present" : "absent")")
                 try Output.line("switches: drive \(report.driveIsOn ? "on" : "off"), app \(report.appIsOn ? "on" : "off")")
                 try Output.line("status:   \(report.status)")
                 if let quota = report.quota, let used = report.used {
@@ -90,7 +91,7 @@ struct AccountStatus: AsyncParsableCommand {
             status: status.rawValue, cloud: settings.cloud, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer,
             email: settings.email, userRecordName: account?.userRecordName, mergePolicy: settings.mergePolicy,
             isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn, appIsOn: settings.appIsOn,
-            canSynchronize: failures.isEmpty, failures: failures.map { .init(code: $0.code, reason: $0.reason) },
+            hasIdentityToken: settings.state.hasIdentityToken, canSynchronize: failures.isEmpty, failures: failures.map { .init(code: $0.code, reason: $0.reason) },
             quota: account?.quota, used: account?.used)
     }
 }
@@ -140,6 +141,7 @@ struct AccountSignIn: AsyncParsableCommand {
             // So that a name that can't be is told now.
             _ = try embedded.database(.private, of: name, environment: directory.description.environment, account: account.id)
             let choice = records
+            let lock = try SyncLock(directory)
             try await store.updateAccountSettings { settings in
                 settings.cloud = place
                 settings.cloudContainer = name
@@ -147,7 +149,19 @@ struct AccountSignIn: AsyncParsableCommand {
                 settings.signIn = choice.rawValue
             }
             try await store.updateSyncState { $0.isPurged = false }
+            lock.release()
+            let before = Set(try directory.quarantines())
+            do {
+                try await CloudAccess(directory).engine().adoptAccount()
+            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.notInitialized {
+                Output.error("note: \(failure.reason)")
+            }
             try Output.line("signed in as \(account.email); synchronise with 'tidemark sync \(container)'")
+            for it in try directory.quarantines() where !before.contains(it) {
+                try Output.line(
+                    "\(Wording.count(it.records, "record")) set aside, with \(Wording.count(it.pending, "change")) that no cloud has: \(it.reason)"
+                )
+            }
         }
     }
 }
@@ -180,19 +194,21 @@ struct AccountSignOut: AsyncParsableCommand {
             // A synchronisation that is under way is not to go on with what is set aside.
             let lock = try SyncLock(directory)
             defer { lock.release() }
-            try await store.updateAccountSettings { $0.email = nil }
             switch records {
             case .quarantine:
                 let quarantine = try await store.setAside(reason: "\(email) has signed out")
+                try await store.updateAccountSettings { $0.email = nil }
                 let text = quarantine.map {
                     "; \(Wording.count($0.records, "record")) set aside, with \(Wording.count($0.pending, "change")) that the cloud does not have: \($0.id.uuidString.lowercased())"
                 }
                 try Output.line("signed out\(text ?? "")")
             case .keep:
-                try await store.forgetCloud(user: nil)
+                // What the cloud has of them stays known: the same account goes on where it was, another one gets none of them.
+                try await store.updateAccountSettings { $0.email = nil }
                 try Output.line("signed out; the records stay")
             case .delete:
                 try await store.wipe()
+                try await store.updateAccountSettings { $0.email = nil }
                 try Output.line("signed out; the records are deleted here")
             }
         }

@@ -63,7 +63,13 @@ struct CloudAccess {
         let directory = directory
         let known = settings.state
         // Switched off while it runs, it stops.
-        configuration.accountState = { (try? StoreReader(container: directory).accountSettings().state) ?? known }
+        let opened = settings
+        // Switched off while it runs, or signed in as somebody else, it stops.
+        configuration.accountState = {
+            guard let now = try? StoreReader(container: directory).accountSettings() else { return known }
+            let isSame = now.email == opened.email && now.cloud == opened.cloud && now.cloudContainer == opened.cloudContainer
+            return isSame ? now.state : AccountState(isSignedIn: false)
+        }
         if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
         return configuration
     }

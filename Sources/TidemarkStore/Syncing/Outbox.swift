@@ -58,7 +58,14 @@ struct Outbox {
                     WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud' AND c.first_row = c.last_row)
                 """
         ).execute(arguments: [taken, last])
+        let deleted = "SELECT EXISTS (SELECT 1 FROM tide_changes WHERE id > ? AND id <= ? AND kind = 3)"
+        if try Bool.fetchOne(db.cachedStatement(sql: deleted), arguments: [taken, last]) ?? false { try endWaiting() }
         try note(last)
+    }
+
+    /// Looks anew at what waits for other records.
+    func endWaiting() throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for IS NOT NULL").execute()
     }
 
     /// Everything up to a change is in the outbox.

@@ -108,7 +108,7 @@ extension Quarantine {
 }
 
 extension RecordStore {
-    /// Whether there is any record, or anything that the cloud is yet to hear of.
+    /// Whether there is any record.
     package func hasRecords() throws(StoreError) -> Bool {
         try connection.read("look for records") { db in
             try connection.refreshSchema(db)
@@ -147,8 +147,13 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Removes assets that no record names any more, unless somebody takes files in: then they stay until the container is verified.
+    /// Removes assets that no record names any more, and those that were on their way, unless somebody takes files in: then they stay until
+    /// the container is verified.
     private func removeUnnamedAssets() throws(StoreError) {
+        let downloads = container.url.appendingPathComponent("downloads", isDirectory: true)
+        if let folder = try? Folder(at: downloads) {
+            for entry in try folder.entries() where entry.kind == .file { try folder.remove(entry.name) }
+        }
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         guard try lock.acquireIfFree() else { return }
@@ -180,10 +185,15 @@ extension RecordStore {
     }
 
     /// Deletes all records, their history, and what is known of the cloud. Nobody is told of it but those who observe the store.
-    package func wipe() throws(StoreError) {
+    ///
+    /// - Parameter change: What is remembered of the cloud from then on.
+    package func wipe(_ change: (inout SyncState) -> Void = { _ in }) throws(StoreError) {
         try connection.locked("empty the store") { db in
             try connection.refreshSchema(db)
             try empty(db)
+            var state = SyncState()
+            change(&state)
+            try state.store(db, insteadOf: SyncState())
             return ((), .commit)
         }
         try removeUnnamedAssets()
@@ -198,6 +208,7 @@ extension RecordStore {
         }
         try db.execute(
             sql: """
+                UPDATE tide_events SET reason = NULL;
                 UPDATE tide_types SET forgotten_rows = 0;
                 UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change');
                 UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'

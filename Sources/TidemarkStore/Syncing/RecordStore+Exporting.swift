@@ -5,8 +5,10 @@ import TidemarkModel
 extension RecordStore {
     /// What is to be sent next: what persons edit before what came in bulk.
     ///
-    /// - Parameter edits: How much of what persons edit; the rest goes by `bulk`.
-    package func nextExport(edits: ExportLimits, bulk: ExportLimits) throws(StoreError) -> ExportBatch {
+    /// - Parameters:
+    ///   - edits: How much of what persons edit.
+    ///   - bulk: How much of the rest; `nil` where that is not to go now.
+    package func nextExport(edits: ExportLimits, bulk: ExportLimits?) throws(StoreError) -> ExportBatch {
         try connection.locked("look for what is to be sent") { db in
             try connection.refreshSchema(db)
             let outbox = Outbox(db)
@@ -14,9 +16,10 @@ extension RecordStore {
             var obsolete: [Int64] = []
             var batch = ExportBatch()
             for lane in Outbox.Lane.allCases {
+                guard let limits = lane == .edits ? edits : bulk else { continue }
                 var reading = try ExportReading(
                     db, types: connection.types, device: identity.device.uuidString, lane: lane,
-                    limits: lane == .edits ? edits : bulk, now: now())
+                    limits: limits, now: now())
                 batch = try reading.run()
                 obsolete += batch.obsolete
                 try note(batch, db)

@@ -11,14 +11,12 @@ extension RecordStore {
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
     ///   - canGrow: Whether the store may make them.
-    ///   - isPage: They are the next of all changes of the zone.
-    ///   - isAgain: The records were kept before, and are looked at again whatever the store knows of them.
+    ///   - occasion: How they have come.
     ///   - policy: The merge policy of a type.
     ///   - state: What is remembered with it.
     /// - Complexity: O(n log n) in the changes.
     package func take(
-        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, isPage: Bool = false,
-        isAgain: Bool = false,
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
         author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
     ) throws -> ImportOutcome {
         let latest = changes.latestEdit
@@ -30,7 +28,8 @@ extension RecordStore {
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = try RemoteTaking(transaction: transaction, policy: policy, isAgain: isAgain, isPage: isPage)
+            var taking = try RemoteTaking(
+                transaction: transaction, policy: policy, occasion: occasion)
             try taking.run(changes)
             let old = try SyncState(db)
             var state = old
@@ -123,10 +122,11 @@ extension StoreTransaction {
     fileprivate func grow(_ schema: RecordTypeSchema) throws {
         guard StoredType.isIdentifier(schema.name) else { return }
         let known = type(named: schema.name)
+        // What there is no room for is kept, as what has another type here.
         let new = schema.fields.filter { field in
             StoredType.isIdentifier(field.name) && known?.fields.contains { $0.name == field.name } != true
-        }
+        }.prefix(max(0, StoredType.fieldLimit - (known?.fields.count ?? 0)))
         guard known == nil || !new.isEmpty else { return }
-        try declare(RecordTypeSchema(name: schema.name, fields: new), environment: .development)
+        try declare(RecordTypeSchema(name: schema.name, fields: Array(new)), environment: .development)
     }
 }

@@ -1,3 +1,4 @@
+import CTideCore
 import Foundation
 import GRDB
 
@@ -50,6 +51,22 @@ extension RecordStore {
             var found: [String: String] = [:]
             for digest in digests { found[digest] = try String.fetchOne(select, arguments: [digest]) }
             return found
+        }
+    }
+
+    /// Whether an asset's content is what its name says.
+    ///
+    /// - Complexity: Reads it.
+    package nonisolated func isWhole(_ asset: String) -> Bool {
+        var error = tide_error()
+        return AssetFiles.isIdentifier(asset) && tide_blob_verify(container.assets.path, asset, &error) == TIDE_OK
+    }
+
+    /// Has an asset be looked at anew before it is sent.
+    package func forgetDigest(of asset: String) throws(StoreError) {
+        try connection.locked("forget the digest of an asset") { db in
+            try db.execute(sql: "UPDATE tide_assets SET sha256 = NULL WHERE id = ?", arguments: [asset])
+            return ((), .commit)
         }
     }
 

@@ -84,3 +84,17 @@ package struct ImportOutcome: Sendable {
     package var kept = 0
     package var state = SyncState()
 }
+
+/// How records of the cloud have come.
+package enum ImportOccasion: Hashable, Sendable {
+    /// As the next of all changes.
+    case page
+    /// With the answer to a request.
+    case answer
+    /// They were kept, and are looked at again.
+    case kept
+    /// They were looked up, because more is to be known of them than their tags.
+    case lookUp
+    /// A person has decided.
+    case settled
+}

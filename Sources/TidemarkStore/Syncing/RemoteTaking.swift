@@ -6,7 +6,7 @@ import TidemarkModel
 struct RemoteTaking {
     let transaction: StoreTransaction
     let policy: (String) -> MergePolicy
-    let isAgain: Bool
+    let occasion: ImportOccasion
     private let isRefetching: Bool
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
     /// another's: it waits for the answer.
@@ -24,14 +24,15 @@ struct RemoteTaking {
 
     private var db: Database { transaction.db }
 
-    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, isAgain: Bool, isPage: Bool) throws {
+    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
+    ) throws {
         self.transaction = transaction
         self.policy = policy
-        self.isAgain = isAgain
+        self.occasion = occasion
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
-        isRefetching = try isPage && SyncState(db).isRefetching
-        sent = isAgain ? [] : try SentRequest.names(db)
+        isRefetching = try occasion == .page && SyncState(db).isRefetching
+        sent = occasion == .settled ? [] : try SentRequest.names(db)
         hasDeletions = try Outbox(db).hasDeletions
         hasKept = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_kept)")) ?? true
     }
@@ -42,8 +43,7 @@ struct RemoteTaking {
         let fields: [String: FieldType]
         /// Finds the row of a name: its number, its tag, and whether something of it is to be sent.
         let find: Statement
-        /// The tables of the other types.
-        let others: [String]
+        let others: [StoredType]
 
         /// Whether the type can hold all values.
         func holds(_ record: RemoteRecord) -> Bool { record.values.allSatisfy { fields[$0] == $1.type } }
@@ -59,7 +59,7 @@ struct RemoteTaking {
         let place = Place(
             type: type, fields: Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }),
             find: try db.cachedStatement(sql: sql),
-            others: transaction.connection.types.filter { $0.id != type.id }.map(\.table))
+            others: transaction.connection.types.filter { $0.id != type.id })
         places[typeName] = place
         return place
     }
@@ -75,6 +75,8 @@ struct RemoteTaking {
             case .deleted(let name): try take(deletionOf: name)
             }
         }
+        // Who waits for another record may have waited for one of these.
+        if !changes.isEmpty { try Outbox(db).endWaiting() }
         try writePlain()
         for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
         gone = [:]
@@ -94,7 +96,9 @@ struct RemoteTaking {
     // Records that are there
 
     private mutating func take(_ record: RemoteRecord) throws {
-        guard record.isStorable, let place = try place(of: record.type) else { return try keep(record, .schema) }
+        guard record.isStorable, let place = try place(of: record.type) else {
+            return try block(record, .schema, "the cloud has it as a \(record.type), which this store can't hold")
+        }
         let (type, key) = (place.type, RecordKey(name: record.name))
         if record.isPartial || !place.holds(record) {
             try keep(record, .schema)
@@ -105,8 +109,14 @@ struct RemoteTaking {
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key]) else {
             for other in place.others {
-                let sql = "SELECT 1 FROM \"\(other)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
-                if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [key]) ?? false { return try keep(record, .name) }
+                let statement = try PendingRow.statement(db, type: other, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
+                guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+                let mine = try PendingRow(row, type: other)
+                guard !mine.isPending else {
+                    return try block(record, .name, "the cloud has a \(record.type) of that name")
+                }
+                // What the cloud had under the name was deleted there, and this made.
+                try delete([mine.id], typeID: other.id)
             }
             if let deletion = try deletion(of: key) {
                 guard try isRestored(record, deletedBy: deletion, type: type) else { return }
@@ -120,7 +130,12 @@ struct RemoteTaking {
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
-        guard tag != record.tag || isAgain else { return }
+        switch occasion {
+        case .page, .answer: guard tag != record.tag else { return }
+        // What was kept is not the newest any more: that is looked up.
+        case .kept: guard tag == record.tag else { return try putOff(record.name) }
+        case .lookUp, .settled: break
+        }
         guard isPending else {
             plain[type.id, default: []].append(record)
             return
@@ -198,10 +213,20 @@ struct RemoteTaking {
             device: transaction.connection.identity.device.uuidString, until: transaction.time)
     }
 
+    /// What the cloud was known to have; `nil` where it was known to have nothing. Of what history does not reach any more, the fields that
+    /// were not edited here are known.
+    private func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
+        guard let base = mine.base else { return nil }
+        let current = mine.state(type)
+        if let known = try chain(mine.version).values(at: base, from: current, type: type) { return known }
+        let edited = Set(type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue))
+        return current.filter { !edited.contains($0.key) }
+    }
+
     /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
     private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
         let (current, theirs) = (mine.state(type), values(record, type))
-        let ancestor = try mine.base.flatMap { try chain(mine.version).values(at: $0, from: current, type: type) }
+        let ancestor = try ancestor(of: mine, type)
         let times = try localTimes(mine)
         func clamped(_ times: EditTimes?) -> [String: EditTime] {
             (times ?? EditTimes()).times(of: type.fields.map(\.name)).mapValues { $0.clamped(to: transaction.time) }
@@ -260,10 +285,16 @@ struct RemoteTaking {
     private mutating func isRestored(
         _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
     ) throws -> Bool {
-        guard deletion.tag != record.tag || isAgain else { return false }
+        guard deletion.tag != record.tag || occasion == .settled else { return false }
+        // Of another type: what was deleted here is not what is there now.
+        guard deletion.typeID == type.id else {
+            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        }
         var ancestor: [String: FieldValue]?
-        if let base = deletion.base, deletion.typeID == type.id {
-            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type)
+        if let base = deletion.base {
+            // Where history does not reach, nobody knows that it is as it was.
+            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
         }
         let merge = RecordMerge(
             type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) }, local: nil,
@@ -316,7 +347,7 @@ struct RemoteTaking {
             return
         }
         let current = mine.state(type)
-        let ancestor = try mine.base.flatMap { try chain(mine.version).values(at: $0, from: current, type: type) }
+        let ancestor = try ancestor(of: mine, type)
         let merge = RecordMerge(
             type: type.name, record: mine.name, ancestor: ancestor.map { RecordVersion($0) },
             local: RecordVersion(current, times: try localTimes(mine).times(of: type.fields.map(\.name))), store: nil)
@@ -364,16 +395,14 @@ struct RemoteTaking {
         // Whether these are there is not known before they are looked up.
         for name in sent.sorted() { try putOff(name) }
         for type in transaction.connection.types {
-            let statement = try PendingRow.statement(
-                db, type: type,
-                "_tag IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)")
-            for row in try Row.fetchAll(statement) {
-                let mine = try PendingRow(row, type: type)
-                if !sent.contains(mine.name) { try take(deletionOf: mine, type: type) }
-            }
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL
+                    AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
+                    """)
+            // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
+            for key in try RecordKey.fetchAll(statement) { try putOff(key.name) }
         }
-        for (typeID, rows) in gone { try delete(rows, typeID: typeID) }
-        gone = [:]
         try db.execute(sql: "DELETE FROM tide_seen")
     }
 
@@ -387,6 +416,29 @@ struct RemoteTaking {
     }
 
     // What the store can't hold
+
+    /// Keeps a record that can't be taken in. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
+    private mutating func block(_ record: RemoteRecord, _ reason: KeptRecord.Reason, _ what: String) throws {
+        try keep(record, reason)
+        let key = RecordKey(name: record.name)
+        func note(_ item: ExportItem.Key, version: Int64) throws {
+            try LedgerEntry.note(
+                db, item, version: version, code: "conflict", reason: "\(what). Delete or rename the one that is here",
+                at: transaction.time, nextTry: nil, waitsFor: nil)
+        }
+        for type in transaction.connection.types {
+            let statement = try PendingRow.statement(
+                db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone) AND _pending IS NOT NULL")
+            guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+            let mine = try PendingRow(row, type: type)
+            try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+            try note(.init(typeID: type.id, row: mine.id, kind: .save), version: mine.version)
+        }
+        if let deletion = try deletion(of: key) {
+            // What was deleted here is not what is there now.
+            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+    }
 
     private mutating func keep(_ record: RemoteRecord, _ reason: KeptRecord.Reason) throws {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
