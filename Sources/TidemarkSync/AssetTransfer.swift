@@ -76,7 +76,8 @@ actor AssetTransfer {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }
         guard (0...asset.size).contains(offset) else {
-            throw CloudError(.assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
+            throw CloudError(
+                .assetNotAvailable, "the cloud says that it has \(offset) bytes of the asset, which has \(asset.size)")
         }
         var there = offset
         repeat {
@@ -89,7 +90,8 @@ actor AssetTransfer {
             let before = there
             there = try await database.upload(piece, of: asset, at: there, in: zone)
             guard there == before + Int64(piece.count) else {
-                throw CloudError(.assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")
+                throw CloudError(
+                    .assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")
             }
             await progress(Int64(piece.count))
         } while there < asset.size
@@ -152,7 +154,8 @@ actor AssetTransfer {
             asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
         else { throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
         guard (0...limits.bytesPerAsset).contains(asset.size) else {
-            throw CloudError(.assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
+            throw CloudError(
+                .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")
         }
         let file = folder.appendingPathComponent(asset.digest)
         for isAgain in [false, true] {

@@ -242,7 +242,8 @@ actor ExportScheduler {
                 results.append(
                     .refused(
                         code: isOfAssets ? CloudError.Code.assetNotAvailable.rawValue : error.code.rawValue,
-                        reason: isOfAssets ? "a file that it names is missing or damaged here, or the cloud does not take it" : error.reason,
+                        reason: isOfAssets
+                            ? "a file that it names is missing or damaged here, or the cloud does not take it" : error.reason,
                         nextTry: isOfAssets ? environment.now() + Self.pause : nil))
             }
         }

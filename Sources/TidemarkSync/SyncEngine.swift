@@ -485,7 +485,9 @@ public actor SyncEngine {
         let bytes = try await store.pendingBytes()
         guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
         return CloudError(
-            .quotaExceeded, "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota.subtractingReportingOverflow(used).partialValue)) left of \(quota)")
+            .quotaExceeded,
+            "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota.subtractingReportingOverflow(used).partialValue)) left of \(quota)"
+        )
     }
 
     /// What stands in the way of everything; anything else is tried again.

@@ -84,7 +84,9 @@ import TidemarkTesting
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `a name that the cloud has under another type holds up nothing else, and nobody's record is deleted for it`() async throws {
+    @Test func `a name that the cloud has under another type holds up nothing else, and nobody's record is deleted for it`()
+        async throws
+    {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -96,11 +98,11 @@ import TidemarkTesting
             try await a.delete(name, type: "Entry")
             try await a.set(name, ["title": .string("new")], type: "Place")
         }
-        _ = try await a.engine.sync()
+        #expect(try await a.engine.sync().exported == 4)
         try await b.set("x", ["caption": .string("edited")], type: "Entry")
         try await b.set("y", ["caption": .string("innocent")], type: "Entry")
         let report = try await b.engine.sync()
-        #expect(report.outbox.pending == 1)
+        #expect(report.outbox.pending == 1, "\(report)")
         #expect(try b.reader().ledger(record: "x").first?.code == "conflict")
         // Where nobody edited the old one, the new one is there in its place.
         #expect(try b.records("Place").keys.sorted() == ["clean"])

@@ -91,7 +91,8 @@ struct AccountStatus: AsyncParsableCommand {
             status: status.rawValue, cloud: settings.cloud, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer,
             email: settings.email, userRecordName: account?.userRecordName, mergePolicy: settings.mergePolicy,
             isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn, appIsOn: settings.appIsOn,
-            hasIdentityToken: settings.state.hasIdentityToken, canSynchronize: failures.isEmpty, failures: failures.map { .init(code: $0.code, reason: $0.reason) },
+            hasIdentityToken: settings.state.hasIdentityToken, canSynchronize: failures.isEmpty,
+            failures: failures.map { .init(code: $0.code, reason: $0.reason) },
             quota: account?.quota, used: account?.used)
     }
 }

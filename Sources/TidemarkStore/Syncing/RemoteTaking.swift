@@ -24,7 +24,8 @@ struct RemoteTaking {
 
     private var db: Database { transaction.db }
 
-    init(transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
+    init(
+        transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
     ) throws {
         self.transaction = transaction
         self.policy = policy
@@ -108,6 +109,8 @@ struct RemoteTaking {
             try unkeep(record.name)
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key]) else {
+            // It is the one that was deleted here.
+            if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
             for other in place.others {
                 let statement = try PendingRow.statement(db, type: other, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
                 guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
@@ -461,7 +464,9 @@ struct RemoteTaking {
 
     private func unkeep(_ name: String) throws {
         guard hasKept else { return }
-        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?").execute(arguments: [name])
+        // What was put off waits until it is looked up: a page may say less than that.
+        let isPutOff = occasion == .lookUp ? "" : " AND reason <> '\(Self.putOffReason)'"
+        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?\(isPutOff)").execute(arguments: [name])
     }
 }
 
