@@ -220,7 +220,7 @@ struct AccountSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes the switches of an account, and how conflicts are settled.",
         discussion: """
-            With the app's switch off nothing is synchronised; what is saved waits, and goes out when it is on again.
+            With the app's switch off nothing is synchronised, and the drive's decides which error says so; what is saved waits, and goes out when it is on again.
 
             Examples:
               tidemark account set MyJournal.tidemark --app off
