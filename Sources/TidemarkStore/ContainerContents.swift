@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 
 /// What lies in a container's folder: what is the container's own, and what is not.
-struct ContainerContents {
+package struct ContainerContents {
     /// Names of the container's own files and folders, its description apart.
     private(set) var own: [String] = []
     /// Names of what others have put there. None of it is ours to copy or to remove.
@@ -15,10 +15,12 @@ struct ContainerContents {
     }
 
     static let description = "container.json"
-    private static let folders = ["assets", "staging", "doorbell", "downloads", Quarantine.folder]
+    private static let folders = ["assets", "staging", "doorbell", downloads, Quarantine.folder]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
     /// Held by the process that synchronises.
-    static let syncLock = "sync-lock"
+    package static let syncLock = "sync-lock"
+    /// Assets on their way from the cloud.
+    package static let downloads = "downloads"
 
     private static func isOwn(_ name: String) -> Bool {
         folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || isUnfinished(name)

@@ -19,7 +19,7 @@ actor AssetTransfer {
     init(store: RecordStore, database: any CloudDatabase) {
         self.store = store
         self.database = database
-        folder = store.container.url.appendingPathComponent("downloads", isDirectory: true)
+        folder = store.container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
     }
 
     // Up
@@ -40,7 +40,7 @@ actor AssetTransfer {
             if let digest = known[id], let size = Self.size(of: file) {
                 assets[id] = CloudAsset(digest: digest, size: size)
             } else if store.isWhole(id), let asset = try? Self.digest(of: file) {
-                // Only what is what its name says: damage here is not to go anywhere.
+                // Only what is what its name says: damage here is not to go anywhere. What can't be read has its records refused.
                 assets[id] = asset
                 new.append(SyncedAsset(id: id, sha256: asset.digest, size: asset.size))
             }

@@ -120,7 +120,7 @@ actor ExportScheduler {
             bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
     }
 
-    /// Gathers what comes behind a batch.
+    /// Gathers what comes behind a batch. Where that fails it is gathered when its turn comes, and fails then.
     private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
         guard environment.looksAhead, let batch, let next = try? await store.nextExport(behind: batch, bulk: size(limits))
         else { return nil }

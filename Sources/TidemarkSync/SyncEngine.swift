@@ -172,6 +172,7 @@ public actor SyncEngine {
                 try await group.next()
             }
         } catch {
+            // Why it ends is told, not what fails for that reason.
             _ = try? await finish()
             throw error
         }
@@ -363,14 +364,14 @@ public actor SyncEngine {
             machine.halt(all[0])
         }
         self.failures[.setup] = failures.first
-        for failure in failures.dropFirst() {
+        // The last of them is the event's own.
+        for failure in failures.dropLast() {
             var other = ContainerEvent(id: environment.identifier(), store: event.store, kind: .setup, start: event.start)
-            other.failure = failures[0]
+            other.failure = failure
             other.end = environment.now()
             try await note(other)
-            event.failure = failure
         }
-        if failures.count == 1 { event.failure = failures[0] }
+        event.failure = failures.last
         event.end = environment.now()
         // What fails as it did before is no news.
         if event.failure != nil, event.failure == lastSetUpFailure { tell(event) } else { try await note(event) }
@@ -481,6 +482,7 @@ public actor SyncEngine {
     /// Before much goes up, whether it has room.
     private func quotaFailure() async throws -> CloudError? {
         guard let total = running[.export]?.totalRecords, total >= 1000 else { return nil }
+        // Where the cloud does not say, it is found out when something is sent.
         guard let account = try? await database.account(), let quota = account.quota, let used = account.used else { return nil }
         let bytes = try await store.pendingBytes()
         guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }

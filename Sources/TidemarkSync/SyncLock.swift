@@ -9,7 +9,7 @@ public final class SyncLock: @unchecked Sendable {
 
     /// - Throws: ``ContainerEvent/Failure`` 134410 when another process has it; ``StoreError``.
     public init(_ container: ContainerDirectory) throws {
-        let lock = try StoreLock(at: container.url.appendingPathComponent("sync-lock"))
+        let lock = try StoreLock(at: container.url.appendingPathComponent(ContainerContents.syncLock))
         guard try lock.acquireIfFree() else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.anotherSyncer, reason: "another process synchronises \(container.url.path)")

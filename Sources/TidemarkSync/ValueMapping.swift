@@ -59,22 +59,13 @@ enum ValueMapping {
             return .list(StoredText.list(values), of: scalar)
         }
     }
-
-    /// The assets that a value names in a store.
-    static func assets(in value: FieldValue) -> [String] {
-        switch value {
-        case .asset(let id): [id]
-        case .list(let text, of: .asset): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []
-        default: []
-        }
-    }
 }
 
 extension ExportItem {
     /// The assets that it names in the store.
     var assets: [String] {
         var assets: [String] = []
-        for value in values.values where value.type.scalar == .asset { assets += ValueMapping.assets(in: value) }
+        for value in values.values where value.type.scalar == .asset { assets += value.assetIDs }
         return assets
     }
 }

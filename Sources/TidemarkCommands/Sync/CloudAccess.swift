@@ -30,10 +30,13 @@ struct CloudAccess {
     let directory: ContainerDirectory
     let settings: AccountSettings
     let database: any CloudDatabase
+    /// Of the settings, as they are by then.
+    private let reader: StoreReader
 
     /// - Throws: `ContainerEvent.Failure` when no cloud was ever named.
     init(_ directory: ContainerDirectory) async throws {
-        let settings = try StoreReader(container: directory).accountSettings()
+        let reader = try StoreReader(container: directory)
+        let settings = try reader.accountSettings()
         guard let cloud = settings.cloud else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.noAccount,
@@ -51,6 +54,7 @@ struct CloudAccess {
         if let email = settings.email { account = try await embedded.account(email) }
         self.directory = directory
         self.settings = settings
+        self.reader = reader
         database = try embedded.database(
             .private, of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
     }
@@ -60,15 +64,14 @@ struct CloudAccess {
         var configuration = SyncConfiguration()
         let chosen = policy ?? settings.mergePolicy.flatMap { MergePolicy(name: $0) } ?? .mergeByPropertyObjectTrump
         configuration.mergePolicy = { _ in chosen }
-        let directory = directory
-        let known = settings.state
-        // Switched off while it runs, it stops.
-        let opened = settings
-        // Switched off while it runs, or signed in as somebody else, it stops.
+        let (reader, opened) = (reader, settings)
+        // Switched off while it runs, or signed in as somebody else, it stops. So it does where nobody can tell: the records may be another
+        // account's by now.
         configuration.accountState = {
-            guard let now = try? StoreReader(container: directory).accountSettings() else { return known }
-            let isSame = now.email == opened.email && now.cloud == opened.cloud && now.cloudContainer == opened.cloudContainer
-            return isSame ? now.state : AccountState(isSignedIn: false)
+            guard let now = try? reader.accountSettings(), now.email == opened.email, now.cloud == opened.cloud,
+                now.cloudContainer == opened.cloudContainer
+            else { return AccountState(isSignedIn: false) }
+            return now.state
         }
         if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
         return configuration

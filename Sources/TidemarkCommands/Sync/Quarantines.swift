@@ -45,10 +45,10 @@ struct QuarantineList: AsyncParsableCommand {
                 let id = it.id.uuidString.lowercased()
                 let time = Timestamp.text(microseconds: it.time)
                 if json {
-                    let path = (try? it.container(in: directory))?.url.path ?? ""
                     try Output.json(
                         Line(
-                            identifier: id, time: time, reason: it.reason, path: path, user: it.user, records: it.records,
+                            identifier: id, time: time, reason: it.reason, path: it.url(in: directory).path, user: it.user,
+                            records: it.records,
                             pending: it.pending))
                 } else {
                     try Output.line(

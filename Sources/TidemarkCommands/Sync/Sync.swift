@@ -149,6 +149,7 @@ struct Sync: AsyncParsableCommand {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "tidemark-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // A copy that stays in the temporary folder is no failure of the preview.
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
             of: access.directory, database: access.database, configuration: access.configuration(policy: mergePolicy?.policy),

@@ -278,16 +278,11 @@ extension ExportItem {
             switch value {
             case .string(let text), .location(let text), .reference(let text): bytes += text.utf8.count
             case .bytes(let data): bytes += data.count
-            case .asset(let id):
-                bytes += 64
-                assets += Self.assetSize(id)
-            case .list(let text, let scalar):
-                bytes += text.utf8.count
-                if scalar == .asset {
-                    assets += text.split(separator: "\"").reduce(0) { $0 + Self.assetSize(String($1)) }
-                }
+            case .asset: bytes += 64
+            case .list(let text, _): bytes += text.utf8.count
             case .int64, .double, .timestamp: bytes += 8
             }
+            if value.type.scalar == .asset { assets += value.assetIDs.reduce(0) { $0 + Self.assetSize($1) } }
         }
         return (bytes, assets)
     }

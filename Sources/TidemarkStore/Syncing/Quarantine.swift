@@ -34,9 +34,14 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
         return place
     }
 
+    /// Where the container with the records is.
+    public func url(in container: ContainerDirectory) -> URL {
+        place(in: container).appendingPathComponent(Self.records, isDirectory: true)
+    }
+
     /// The container with the records.
     public func container(in container: ContainerDirectory) throws(StoreError) -> ContainerDirectory {
-        try ContainerDirectory(openingAt: place(in: container).appendingPathComponent(Self.records, isDirectory: true))
+        try ContainerDirectory(openingAt: url(in: container))
     }
 }
 
@@ -150,7 +155,7 @@ extension RecordStore {
     /// Removes assets that no record names any more, and those that were on their way, unless somebody takes files in: then they stay until
     /// the container is verified.
     private func removeUnnamedAssets() throws(StoreError) {
-        let downloads = container.url.appendingPathComponent("downloads", isDirectory: true)
+        let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
         if let folder = try? Folder(at: downloads) {
             for entry in try folder.entries() where entry.kind == .file { try folder.remove(entry.name) }
         }
@@ -241,8 +246,8 @@ extension RecordStore {
 }
 
 extension FieldValue {
-    /// The assets that it names.
-    var assetIDs: [String] {
+    /// The assets that it names; none in a list that is no JSON, which no store of ours has.
+    package var assetIDs: [String] {
         switch self {
         case .asset(let id): [id]
         case .list(let text, of: .asset): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []
