@@ -1,48 +1,8 @@
 import Foundation
 import Logging
-import Metrics
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
-
-/// How a container is synchronised.
-public struct SyncConfiguration: Sendable {
-    /// The zone of the private database that its records are in.
-    public var zoneName = "TidemarkZone"
-    /// The merge policy of a type, by its name. All devices should have the same.
-    public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
-    /// Whether it may be synchronised at all: see ``AccountState``.
-    public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
-    /// What becomes of records that are here when an account comes to them.
-    public var signIn: SignInChoice = .merge
-    /// What becomes of an account's records when another one comes.
-    public var signOut: SignOutChoice = .quarantine
-    /// The name that history gives the transactions.
-    public var author = "cloud"
-
-    public init() {}
-}
-
-/// What a synchronisation has come to.
-public struct SyncReport: Hashable, Sendable {
-    /// Changes that were taken in; a merged record counts twice.
-    public var imported = 0
-    /// Changes that the cloud has acknowledged.
-    public var exported = 0
-    /// Fields, or deletions, that a merge policy has settled.
-    public var conflicts = 0
-    /// What is still to be sent, and why.
-    public var outbox = OutboxSummary()
-    /// Records from the cloud that could not be taken in, or not whole.
-    public var kept = 0
-    /// Why it did not come to its end; `nil` when it did.
-    public var failure: ContainerEvent.Failure?
-
-    public init() {}
-
-    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``.
-    public var isComplete: Bool { failure == nil && outbox.pending == 0 }
-}
 
 /// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.
 ///
@@ -66,23 +26,17 @@ public actor SyncEngine {
     private let exports: ExportScheduler
     private let imports: ImportScheduler
     private let accounts: AccountMonitor
+    private let recorder: EventRecorder
     private let log: Logger
     private var machine = SyncMachine()
     private var limits = CloudLimits()
     private var report = SyncReport()
-    private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
-    private var noted: Int64 = .min
     private var isRunning = false
-    /// Why the last of each kind has failed.
-    private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
     /// Batches in a row of which nothing came.
     private var barren = 0
     private var accountSeen: Int64 = .min
-    private var lastSetUpFailure: ContainerEvent.Failure?
     /// There is no room for what waits in bulk.
     private var noRoom: CloudError?
-    private let stream: AsyncStream<ContainerEvent>
-    private let told: AsyncStream<ContainerEvent>.Continuation
 
     /// Why it looks again.
     private enum Wake: Sendable { case store, cloud, time }
@@ -113,11 +67,11 @@ public actor SyncEngine {
         accounts = AccountMonitor(
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
             signOut: configuration.signOut, now: environment.now)
-        (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
+        recorder = EventRecorder(store: store, environment: environment, log: log)
     }
 
     /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
-    public nonisolated var events: AsyncStream<ContainerEvent> { stream }
+    public nonisolated var events: AsyncStream<ContainerEvent> { recorder.stream }
 
     // Running
 
@@ -135,7 +89,7 @@ public actor SyncEngine {
         if isContinued, machine.isSetUp {
             look()
             report = SyncReport()
-            failures = [:]
+            await recorder.forgetFailures()
         } else {
             try await begin()
         }
@@ -194,7 +148,7 @@ public actor SyncEngine {
         while !Task.isCancelled {
             switch machine.next(at: environment.now()) {
             case .wait(let until):
-                try await endEvents()
+                try await recorder.endAll()
                 let timer = until.map { until in
                     Task { [environment] in
                         try await environment.sleep(.microseconds(max(1, until - environment.now())))
@@ -205,7 +159,7 @@ public actor SyncEngine {
                 timer?.cancel()
                 note(woken)
             case .halt:
-                try await endEvents()
+                try await recorder.endAll()
                 // Somebody may do something about it.
                 let timer = Task { [environment] in
                     try await environment.sleep(.seconds(30))
@@ -243,17 +197,17 @@ public actor SyncEngine {
     private func begin() async throws {
         machine.begin()
         report = SyncReport()
-        failures = [:]
+        await recorder.forgetFailures()
         try await store.closeEvents()
     }
 
     private func finish() async throws -> SyncReport {
-        try await endEvents()
+        try await recorder.endAll()
         await imports.forget()
         await assets.close()
         report.outbox = try await store.outbox()
         report.kept = try await store.kept(Set(KeptRecord.Reason.allCases)).count
-        report.failure = failures[.setup] ?? failures[.import] ?? failures[.export]
+        report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
         return report
     }
@@ -329,7 +283,7 @@ public actor SyncEngine {
         guard environment.now() > accountSeen + 1_000_000 else { return true }
         accountSeen = environment.now()
         guard !configuration.accountState().isAvailable else { return true }
-        try await endEvents()
+        try await recorder.endAll()
         machine.begin()
         return false
     }
@@ -337,9 +291,7 @@ public actor SyncEngine {
     private func setUp() async throws {
         await exports.forgetNext()
         await imports.forget()
-        var event = ContainerEvent(
-            id: environment.identifier(), store: store.identity.history, kind: .setup, start: environment.now())
-        tell(event)
+        await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
         switch try await accounts.look() {
@@ -363,19 +315,7 @@ public actor SyncEngine {
             failures = all
             machine.halt(all[0])
         }
-        self.failures[.setup] = failures.first
-        // The last of them is the event's own.
-        for failure in failures.dropLast() {
-            var other = ContainerEvent(id: environment.identifier(), store: event.store, kind: .setup, start: event.start)
-            other.failure = failure
-            other.end = environment.now()
-            try await note(other)
-        }
-        event.failure = failures.last
-        event.end = environment.now()
-        // What fails as it did before is no news.
-        if event.failure != nil, event.failure == lastSetUpFailure { tell(event) } else { try await note(event) }
-        lastSetUpFailure = event.failure
+        try await recorder.endSetUp(failures)
     }
 
     /// Looks who is signed in, and makes the store that account's: what belongs to another one is set aside.
@@ -414,18 +354,17 @@ public actor SyncEngine {
     }
 
     private func importPage() async throws {
-        begin(.import)
+        await recorder.begin(.import)
         // What is sent in between changes what comes.
         let looksAhead = environment.looksAhead && !machine.exportIsWanted
-        let outcome = try await imports.step(limits: limits, looksAhead: looksAhead) { [weak self] bytes in
-            await self?.add(bytes, to: .import)
+        let outcome = try await imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
+            await recorder.add(bytes, to: .import)
         }
         report.imported += outcome.records
         report.conflicts += outcome.conflicts
-        Counter(label: "tidemark_sync_imported_records").increment(by: outcome.records)
-        try await progress(.import, records: outcome.records, conflicts: outcome.conflicts)
+        try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
         if let error = outcome.error {
-            try await fail(.import, error)
+            try await recorder.fail(.import, error)
             try await react(to: error) {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
@@ -433,33 +372,31 @@ public actor SyncEngine {
             machine.imported(moreComing: outcome.moreComing)
             // A merge may have something to send.
             if outcome.conflicts > 0 { machine.wantExport() }
-            if !outcome.moreComing { try await end(.import) }
+            if !outcome.moreComing { try await recorder.end(.import) }
         }
     }
 
     private func exportBatch() async throws {
-        begin(.export)
         await imports.forget()
-        if running[.export]?.totalRecords == nil {
-            running[.export]?.totalRecords = try await store.outbox().pending
-            running[.export]?.totalBytes = try await store.pendingBytes()
-            noRoom = try await quotaFailure()
+        if await recorder.begin(.export) {
+            let (records, bytes) = (try await store.outbox().pending, try await store.pendingBytes())
+            await recorder.expect(.export, records: records, bytes: bytes)
+            noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
-        let outcome = try await exports.step(limits: limits, withBulk: noRoom == nil) { [weak self] bytes in
-            await self?.add(bytes, to: .export)
+        let outcome = try await exports.step(limits: limits, withBulk: noRoom == nil) { [recorder] bytes in
+            await recorder.add(bytes, to: .export)
         }
         if let noRoom, !outcome.didWork, outcome.error == nil {
             // What persons edit and delete has gone, and may have made room.
             machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), random: 0)
-            return try await fail(.export, noRoom)
+            return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
         barren = outcome.didWork && outcome.sent == 0 ? barren + 1 : 0
         report.conflicts += outcome.conflicts
-        Counter(label: "tidemark_sync_exported_records").increment(by: outcome.sent)
-        try await progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
+        try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
-            try await fail(.export, error)
+            try await recorder.fail(.export, error)
             try await react(to: error) {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
@@ -472,19 +409,20 @@ public actor SyncEngine {
             // What may be tried again and did not go is not asked for without a pause.
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
             machine.exported(didWork: outcome.didWork, nextTry: next)
-            if !outcome.didWork { try await end(.export) }
+            if !outcome.didWork { try await recorder.end(.export) }
         }
     }
 
     private static let barrenLimit = 20
     private static let pause: Int64 = 1_000_000
 
+    /// So many changes are asked room for before they go up.
+    private static let bulk = 1000
+
     /// Before much goes up, whether it has room.
-    private func quotaFailure() async throws -> CloudError? {
-        guard let total = running[.export]?.totalRecords, total >= 1000 else { return nil }
+    private func quotaFailure(_ bytes: Int64) async -> CloudError? {
         // Where the cloud does not say, it is found out when something is sent.
         guard let account = try? await database.account(), let quota = account.quota, let used = account.used else { return nil }
-        let bytes = try await store.pendingBytes()
         guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
         return CloudError(
             .quotaExceeded,
@@ -515,76 +453,6 @@ public actor SyncEngine {
             machine.begin()
             machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
         default: retry()
-        }
-    }
-
-    // Events
-
-    private func begin(_ kind: ContainerEvent.Kind) {
-        guard running[kind] == nil else { return }
-        let event = ContainerEvent(
-            id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
-        running[kind] = event
-    }
-
-    private func add(_ bytes: Int64, to kind: ContainerEvent.Kind) { running[kind]?.bytes += bytes }
-
-    private func progress(_ kind: ContainerEvent.Kind, records: Int, conflicts: Int) async throws {
-        running[kind]?.records += records
-        running[kind]?.conflicts += conflicts
-        guard let event = running[kind] else { return }
-        told.yield(event)
-        // Durable now and then: others look at it, too.
-        guard event.hasNews, environment.now() > noted + 1_000_000 else { return }
-        noted = environment.now()
-        try await store.note(event)
-    }
-
-    private func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
-        // That it was ended is no failure of anything.
-        try Task.checkCancellation()
-        guard var event = running.removeValue(forKey: kind) else { return }
-        event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
-        failures[kind] = event.failure
-        event.end = environment.now()
-        try await note(event)
-    }
-
-    private func end(_ kind: ContainerEvent.Kind) async throws {
-        guard var event = running.removeValue(forKey: kind) else { return }
-        event.end = environment.now()
-        failures[kind] = nil
-        // What had nothing to do is no news, but for the first that came to its end.
-        if event.hasNews { try await note(event) } else { tell(event) }
-    }
-
-    private func endEvents() async throws {
-        for kind in Array(running.keys) { try await end(kind) }
-    }
-
-    private func tell(_ event: ContainerEvent) {
-        told.yield(event)
-        log.debug(
-            "\(event.kind.name)", metadata: ["records": "\(event.records)", "succeeded": "\(event.succeeded)"])
-    }
-
-    private func note(_ event: ContainerEvent) async throws {
-        tell(event)
-        if let failure = event.failure { log.notice("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
-        try await store.note(event)
-    }
-}
-
-extension ContainerEvent {
-    /// Whether anything has come of it, or was to.
-    fileprivate var hasNews: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
-}
-
-extension SyncErrorCode {
-    static func code(_ code: CloudError.Code) -> Int {
-        switch code {
-        case .notAuthenticated, .accountTemporarilyUnavailable: noAccount
-        default: other
         }
     }
 }

@@ -112,6 +112,8 @@ struct Read: AsyncParsableCommand {
     @Argument var path: String
     /// Reads so long, over and over; once without.
     @Option var seconds = 0.0
+    /// Reads, over and over, until it has found so many rows.
+    @Option var until: Int?
     /// Milliseconds from a read to the next.
     @Option var pause = 0
     /// Opens the store anew for each read.
@@ -151,7 +153,7 @@ struct Read: AsyncParsableCommand {
             }
             durations.append(clock.now - began)
             if pause > 0 { try await Task.sleep(for: .milliseconds(pause)) }
-        } while clock.now < end && problems.count < 20
+        } while (clock.now < end || until.map { rows < $0 } == true) && problems.count < 20
         try StoreProbe.print([
             "reads": durations.count, "rows": rows, "problems": problems, "p50": StoreProbe.milliseconds(durations, at: 0.5),
             "slowest": StoreProbe.milliseconds(durations, at: 1),

@@ -96,14 +96,18 @@ import TidemarkModel
             #expect(open() > 0)
         }
         #expect(open() == 0)
+        weak var writer: RecordStore?
         do {
             let store = try RecordStore(container: container)
             try await save(store, 2)
+            writer = store
             let mine = open()
             for _ in 0..<10 { #expect(try StoreReader(container: container).read(numbers) == [2, 2]) }
             // Kept, for their end would release the writer's locks; and used again.
             #expect(open() <= mine + 2)
         }
+        // The thread that saved may keep the store for a moment.
+        #expect(try await eventually { writer == nil })
         // A reader that comes later cleans up.
         #expect(try StoreReader(container: container).read(numbers) == [2, 2])
         #expect(open() == 0)
@@ -271,11 +275,10 @@ import TidemarkModel
         async let writing = probe.run(["write", path, "--count", "1500", "--checkpoints"])
         try await withThrowingTaskGroup(of: Tool.Result.self) { group in
             for number in 0..<3 {
-                group.addTask { try await probe.run(["read", path, "--seconds", "2"] + (number == 0 ? ["--reopens"] : [])) }
+                group.addTask { try await probe.run(["read", path, "--until", "1501"] + (number == 0 ? ["--reopens"] : [])) }
             }
             for try await result in group {
                 #expect(try result.json()["problems"] as? [String] == [], "\(result)")
-                #expect(try result.json()["reads"] as? Int ?? 0 > 10)
             }
         }
         #expect(try await writing.status == 0)

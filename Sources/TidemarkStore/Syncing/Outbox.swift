@@ -136,7 +136,7 @@ struct Outbox {
         get throws {
             let sql = """
                 SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE lane = 0)
-                    OR EXISTS (SELECT 1 FROM tide_kept WHERE reason = '\(RemoteTaking.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
+                    OR EXISTS (SELECT 1 FROM tide_kept WHERE reason = '\(KeptRows.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
                     coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
                 """
             return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? true

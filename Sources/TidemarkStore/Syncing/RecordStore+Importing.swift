@@ -52,7 +52,7 @@ extension RecordStore {
     package func putOff() throws(StoreError) -> [String] {
         try connection.read("look for records that were put off") { db in
             let sent = try SentRequest.names(db)
-            let sql = "SELECT name FROM tide_kept WHERE reason = '\(RemoteTaking.putOffReason)' ORDER BY name"
+            let sql = "SELECT name FROM tide_kept WHERE reason = '\(KeptRows.putOffReason)' ORDER BY name"
             return try String.fetchAll(db.cachedStatement(sql: sql)).filter { !sent.contains($0) }
         }
     }
@@ -64,14 +64,15 @@ extension RecordStore {
         }
     }
 
-    /// Begins to fetch everything anew: what does not come was deleted meanwhile.
+    /// Begins to fetch everything anew: what the cloud is known to have had and does not come was deleted meanwhile.
     package func beginRefetch() throws(StoreError) {
         try connection.locked("begin to fetch everything anew") { db in
-            try db.execute(sql: "DELETE FROM tide_seen")
+            try connection.refreshSchema(db)
+            try SeenRows.forget(db)
             let old = try SyncState(db)
             var state = old
             state.token = nil
-            state.isRefetching = true
+            state.isRefetching = try SeenRows.areNeeded(db, types: connection.types)
             try state.store(db, insteadOf: old)
             return ((), .commit)
         }

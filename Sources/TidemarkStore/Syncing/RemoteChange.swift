@@ -98,3 +98,19 @@ package enum ImportOccasion: Hashable, Sendable {
     /// A person has decided.
     case settled
 }
+
+extension RemoteRecord {
+    /// Whether a store can hold the name and the values; what comes from a cloud may be anything.
+    var isStorable: Bool {
+        (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+            && values.allSatisfy { _, value in
+                switch value {
+                case .double(let number): number.isFinite
+                case .bytes(let bytes): bytes.count <= RecordBatch.valueLimit
+                case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+                    text.utf8.count <= RecordBatch.valueLimit && !text.hasNUL
+                case .int64, .timestamp: true
+                }
+            }
+    }
+}

@@ -7,22 +7,22 @@ struct RemoteTaking {
     let transaction: StoreTransaction
     let policy: (String) -> MergePolicy
     let occasion: ImportOccasion
-    private let isRefetching: Bool
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
     /// another's: it waits for the answer.
     private let sent: Set<String>
     /// Deletions wait to be sent; this transaction makes none before all records are looked at.
     private let hasDeletions: Bool
-    /// Records are kept that could not be taken in.
-    private var hasKept: Bool
+    private var keeping: KeptRows
+    private let seen: SeenRows
     private var places: [String: Place] = [:]
-    private(set) var kept = 0
     /// Records that nobody edited here, or that are new, by type; written together.
     private var plain: [Int64: [RemoteRecord]] = [:]
     /// Rows that the cloud has deleted and nobody edited here, by type.
     private var gone: [Int64: [Int64]] = [:]
 
     private var db: Database { transaction.db }
+    /// Records that could not be taken in, or not whole.
+    var kept: Int { keeping.count }
 
     init(
         transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
@@ -32,10 +32,10 @@ struct RemoteTaking {
         self.occasion = occasion
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
-        isRefetching = try occasion == .page && SyncState(db).isRefetching
+        seen = try SeenRows(db, isRefetching: occasion == .page && SyncState(db).isRefetching)
         sent = occasion == .settled ? [] : try SentRequest.names(db)
         hasDeletions = try Outbox(db).hasDeletions
-        hasKept = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_kept)")) ?? true
+        keeping = try KeptRows(db, endsPutOff: occasion == .lookUp)
     }
 
     /// Where records of a type are taken in.
@@ -69,9 +69,9 @@ struct RemoteTaking {
         for change in changes {
             switch change {
             case .saved(let record) where sent.contains(record.name):
-                try see(record.name)
-                try putOff(record.name)
-            case .deleted(let name) where sent.contains(name): try putOff(name)
+                try seen.add(record.name, transaction.connection.types)
+                try keeping.putOff(record.name)
+            case .deleted(let name) where sent.contains(name): try keeping.putOff(name)
             case .saved(let record): try take(record)
             case .deleted(let name): try take(deletionOf: name)
             }
@@ -102,11 +102,11 @@ struct RemoteTaking {
         }
         let (type, key) = (place.type, RecordKey(name: record.name))
         if record.isPartial || !place.holds(record) {
-            try keep(record, .schema)
+            try keeping.keep(record, .schema)
         } else if record.lacksAssets {
-            try keep(record, .asset)
+            try keeping.keep(record, .asset)
         } else {
-            try unkeep(record.name)
+            try keeping.end(record.name)
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key]) else {
             // It is the one that was deleted here.
@@ -128,7 +128,7 @@ struct RemoteTaking {
             return
         }
         let (id, tag, isPending): (Int64, String?, Bool) = (row[0], row[1], row[2])
-        try see(id, type)
+        try seen.add(id, type)
         // It was deleted and made anew: what comes is of the one that was deleted.
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
@@ -136,7 +136,7 @@ struct RemoteTaking {
         switch occasion {
         case .page, .answer: guard tag != record.tag else { return }
         // What was kept is not the newest any more: that is looked up.
-        case .kept: guard tag == record.tag else { return try putOff(record.name) }
+        case .kept: guard tag == record.tag else { return try keeping.putOff(record.name) }
         case .lookUp, .settled: break
         }
         guard isPending else {
@@ -150,23 +150,6 @@ struct RemoteTaking {
     /// A deletion of that name that the cloud is yet to hear of.
     private func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
         hasDeletions ? try Outbox(db).deletion(of: key) : nil
-    }
-
-    private func see(_ row: Int64, _ type: StoredType) throws {
-        guard isRefetching else { return }
-        try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [
-            type.id, row,
-        ])
-    }
-
-    /// As ``see(_:_:)``, of a record that is not taken in now.
-    private func see(_ name: String) throws {
-        for type in transaction.connection.types where isRefetching {
-            let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)"
-            if let row = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [RecordKey(name: name)]) {
-                try see(row, type)
-            }
-        }
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
@@ -194,14 +177,7 @@ struct RemoteTaking {
         }
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, uniquePolicy: nil)
-        guard isRefetching else { return }
-        for record in records {
-            let sql = """
-                INSERT OR IGNORE INTO tide_seen (type_id, row)
-                SELECT ?, _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
-                """
-            try db.cachedStatement(sql: sql).execute(arguments: [type.id, RecordKey(name: record.name)])
-        }
+        for record in records { try seen.add(record.name, [type]) }
     }
 
     // Records that were edited here
@@ -270,7 +246,7 @@ struct RemoteTaking {
 
     /// Leaves a conflict to a person.
     private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
-        try keep(record, .conflict)
+        try keeping.keep(record, .conflict)
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
@@ -316,7 +292,7 @@ struct RemoteTaking {
             try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = 3")
                 .execute(arguments: [deletion.typeID, deletion.row])
         } catch is RecordMerge.Unresolved {
-            try keep(record, .conflict)
+            try keeping.keep(record, .conflict)
             try LedgerEntry.note(
                 db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
                 reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
@@ -329,7 +305,7 @@ struct RemoteTaking {
 
     private mutating func take(deletionOf name: String) throws {
         let key = RecordKey(name: name)
-        try unkeep(name)
+        try keeping.end(name)
         for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
         for type in transaction.connection.types {
             let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
@@ -363,11 +339,7 @@ struct RemoteTaking {
             }
             try makeAgain(mine, type)
         } catch is RecordMerge.Unresolved {
-            try db.cachedStatement(
-                sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, NULL, ?, x'')"
-            ).execute(arguments: [mine.name, type.name, KeptRecord.Reason.deletion.rawValue])
-            kept += 1
-            hasKept = true
+            try keeping.keep(deletionOf: mine.name, type: type.name)
             try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
         }
     }
@@ -396,17 +368,12 @@ struct RemoteTaking {
     /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
     mutating func deleteUnseen() throws {
         // Whether these are there is not known before they are looked up.
-        for name in sent.sorted() { try putOff(name) }
+        for name in sent.sorted() { try keeping.putOff(name) }
         for type in transaction.connection.types {
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL
-                    AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
-                    """)
             // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
-            for key in try RecordKey.fetchAll(statement) { try putOff(key.name) }
+            for name in try seen.missing(type) { try keeping.putOff(name) }
         }
-        try db.execute(sql: "DELETE FROM tide_seen")
+        try SeenRows.forget(db)
     }
 
     /// What this transaction has changed from a change on is to go to the cloud.
@@ -422,7 +389,7 @@ struct RemoteTaking {
 
     /// Keeps a record that can't be taken in. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
     private mutating func block(_ record: RemoteRecord, _ reason: KeptRecord.Reason, _ what: String) throws {
-        try keep(record, reason)
+        try keeping.keep(record, reason)
         let key = RecordKey(name: record.name)
         func note(_ item: ExportItem.Key, version: Int64) throws {
             try LedgerEntry.note(
@@ -441,47 +408,5 @@ struct RemoteTaking {
             // What was deleted here is not what is there now.
             try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
         }
-    }
-
-    private mutating func keep(_ record: RemoteRecord, _ reason: KeptRecord.Reason) throws {
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
-            .execute(arguments: [record.name, record.type, record.tag, reason.rawValue, record.whole()])
-        kept += 1
-        hasKept = true
-    }
-
-    /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
-    /// could not be taken in, and nobody is told of it.
-    static let putOffReason = "sent"
-
-    private mutating func putOff(_ name: String) throws {
-        hasKept = true
-        try db.cachedStatement(
-            sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, '', NULL, ?, x'')"
-        )
-        .execute(arguments: [name, Self.putOffReason])
-    }
-
-    private func unkeep(_ name: String) throws {
-        guard hasKept else { return }
-        // What was put off waits until it is looked up: a page may say less than that.
-        let isPutOff = occasion == .lookUp ? "" : " AND reason <> '\(Self.putOffReason)'"
-        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?\(isPutOff)").execute(arguments: [name])
-    }
-}
-
-extension RemoteRecord {
-    /// Whether a store can hold the name and the values; what comes from a cloud may be anything.
-    fileprivate var isStorable: Bool {
-        (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
-            && values.allSatisfy { _, value in
-                switch value {
-                case .double(let number): number.isFinite
-                case .bytes(let bytes): bytes.count <= RecordBatch.valueLimit
-                case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-                    text.utf8.count <= RecordBatch.valueLimit && !text.hasNUL
-                case .int64, .timestamp: true
-                }
-            }
     }
 }

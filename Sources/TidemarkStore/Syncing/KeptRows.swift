@@ -1,0 +1,51 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Writes down, within a transaction, what has come from the cloud and could not be taken in.
+struct KeptRows {
+    private let db: Database
+    /// Whether what comes now is what was put off.
+    private let endsPutOff: Bool
+    /// Some are there, from before or from now.
+    private var isAny: Bool
+    /// Records that could not be taken in, or not whole.
+    private(set) var count = 0
+
+    init(_ db: Database, endsPutOff: Bool) throws {
+        self.db = db
+        self.endsPutOff = endsPutOff
+        isAny = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_kept)")) ?? true
+    }
+
+    /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
+    /// could not be taken in, and nobody is told of it.
+    static let putOffReason = "sent"
+
+    private mutating func add(_ name: String, _ type: String, tag: String?, _ reason: String, _ fields: Data) throws {
+        isAny = true
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
+            .execute(arguments: [name, type, tag, reason, fields])
+    }
+
+    mutating func keep(_ record: RemoteRecord, _ reason: KeptRecord.Reason) throws {
+        try add(record.name, record.type, tag: record.tag, reason.rawValue, record.whole())
+        count += 1
+    }
+
+    /// A deletion that meets an edit, and is left to a person.
+    mutating func keep(deletionOf name: String, type: String) throws {
+        try add(name, type, tag: nil, KeptRecord.Reason.deletion.rawValue, Data())
+        count += 1
+    }
+
+    mutating func putOff(_ name: String) throws { try add(name, "", tag: nil, Self.putOffReason, Data()) }
+
+    /// Something newer has come under the name.
+    func end(_ name: String) throws {
+        guard isAny else { return }
+        // What was put off waits until it is looked up: a page may say less than that.
+        let isPutOff = endsPutOff ? "" : " AND reason <> '\(Self.putOffReason)'"
+        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?\(isPutOff)").execute(arguments: [name])
+    }
+}

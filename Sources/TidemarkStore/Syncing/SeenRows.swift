@@ -1,0 +1,53 @@
+import GRDB
+import TidemarkModel
+
+/// The rows that have come since everything began to be fetched anew; what the cloud is known to have had and is not among them is gone
+/// there. Nothing is noted while nothing is fetched anew.
+struct SeenRows {
+    private let db: Database
+    private let isRefetching: Bool
+
+    init(_ db: Database, isRefetching: Bool) throws {
+        self.db = db
+        self.isRefetching = isRefetching
+    }
+
+    /// Whether rows could be missing at the end: where the cloud is known to have had none, and none is on its way, there is nothing to note.
+    static func areNeeded(_ db: Database, types: [StoredType]) throws -> Bool {
+        if try !SentRequest.names(db).isEmpty { return true }
+        return try types.contains { type in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL)") ?? true
+        }
+    }
+
+    static func forget(_ db: Database) throws { try db.execute(sql: "DELETE FROM tide_seen") }
+
+    func add(_ row: Int64, _ type: StoredType) throws {
+        guard isRefetching else { return }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_seen (type_id, row) VALUES (?, ?)").execute(arguments: [
+            type.id, row,
+        ])
+    }
+
+    /// The row of that name, whichever of the types it is of.
+    func add(_ name: String, _ types: [StoredType]) throws {
+        guard isRefetching else { return }
+        for type in types {
+            let sql = """
+                INSERT OR IGNORE INTO tide_seen (type_id, row)
+                SELECT ?, _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
+                """
+            try db.cachedStatement(sql: sql).execute(arguments: [type.id, RecordKey(name: name)])
+        }
+    }
+
+    /// The names of rows of a type that have not come.
+    func missing(_ type: StoredType) throws -> [String] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
+                """)
+        return try RecordKey.fetchAll(statement).map(\.name)
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Logging
+import Metrics
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Tells what a synchronisation does, as it does it, and writes down what is worth knowing later.
+actor EventRecorder {
+    /// For one listener; keeps the last 1,000 for whoever comes late.
+    nonisolated let stream: AsyncStream<ContainerEvent>
+    private let told: AsyncStream<ContainerEvent>.Continuation
+    private let store: RecordStore
+    private let environment: SyncEnvironment
+    private let log: Logger
+    private var running: [ContainerEvent.Kind: ContainerEvent] = [:]
+    /// Why the last of each kind has failed.
+    private var failures: [ContainerEvent.Kind: ContainerEvent.Failure] = [:]
+    private var lastSetUpFailure: ContainerEvent.Failure?
+    /// When a running event was written down last.
+    private var noted: Int64 = .min
+
+    init(store: RecordStore, environment: SyncEnvironment, log: Logger) {
+        self.store = store
+        self.environment = environment
+        self.log = log
+        (stream, told) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
+    }
+
+    /// Why it did not come to its end.
+    var failure: ContainerEvent.Failure? { failures[.setup] ?? failures[.import] ?? failures[.export] }
+
+    func forgetFailures() { failures = [:] }
+
+    private func event(_ kind: ContainerEvent.Kind) -> ContainerEvent {
+        ContainerEvent(id: environment.identifier(), store: store.identity.history, kind: kind, start: environment.now())
+    }
+
+    // Imports and exports
+
+    /// - Returns: Whether it has just begun.
+    @discardableResult
+    func begin(_ kind: ContainerEvent.Kind) -> Bool {
+        guard running[kind] == nil else { return false }
+        running[kind] = event(kind)
+        return true
+    }
+
+    /// How much there is to do.
+    func expect(_ kind: ContainerEvent.Kind, records: Int, bytes: Int64) {
+        running[kind]?.totalRecords = records
+        running[kind]?.totalBytes = bytes
+    }
+
+    func add(_ bytes: Int64, to kind: ContainerEvent.Kind) { running[kind]?.bytes += bytes }
+
+    func progress(_ kind: ContainerEvent.Kind, records: Int, conflicts: Int) async throws {
+        Counter(label: "tidemark_sync_\(kind.name)ed_records").increment(by: records)
+        running[kind]?.records += records
+        running[kind]?.conflicts += conflicts
+        guard let event = running[kind] else { return }
+        told.yield(event)
+        // Durable now and then: others look at it, too.
+        guard event.hasNews, environment.now() > noted + 1_000_000 else { return }
+        noted = environment.now()
+        try await store.note(event)
+    }
+
+    func fail(_ kind: ContainerEvent.Kind, _ error: CloudError) async throws {
+        // That it was ended is no failure of anything.
+        try Task.checkCancellation()
+        guard var event = running.removeValue(forKey: kind) else { return }
+        event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
+        failures[kind] = event.failure
+        event.end = environment.now()
+        try await note(event)
+    }
+
+    func end(_ kind: ContainerEvent.Kind) async throws {
+        guard var event = running.removeValue(forKey: kind) else { return }
+        event.end = environment.now()
+        failures[kind] = nil
+        // What had nothing to do is no news, but for the first that came to its end.
+        if event.hasNews { try await note(event) } else { tell(event) }
+    }
+
+    func endAll() async throws {
+        for kind in [ContainerEvent.Kind.import, .export] { try await end(kind) }
+    }
+
+    // Setting up
+
+    func beginSetUp() {
+        let event = event(.setup)
+        running[.setup] = event
+        tell(event)
+    }
+
+    /// - Parameter all: Why it has failed; each is an event of its own, and the last of them the one that was begun.
+    func endSetUp(_ all: [ContainerEvent.Failure]) async throws {
+        guard var event = running.removeValue(forKey: .setup) else { return }
+        failures[.setup] = all.first
+        for failure in all.dropLast() {
+            var other = self.event(.setup)
+            other.failure = failure
+            other.end = environment.now()
+            try await note(other)
+        }
+        event.failure = all.last
+        event.end = environment.now()
+        // What fails as it did before is no news.
+        if event.failure != nil, event.failure == lastSetUpFailure { tell(event) } else { try await note(event) }
+        lastSetUpFailure = event.failure
+    }
+
+    private func tell(_ event: ContainerEvent) {
+        told.yield(event)
+        log.debug("\(event.kind.name)", metadata: ["records": "\(event.records)", "succeeded": "\(event.succeeded)"])
+    }
+
+    private func note(_ event: ContainerEvent) async throws {
+        tell(event)
+        if let failure = event.failure { log.notice("\(event.kind.name) failed", metadata: ["reason": "\(failure.reason)"]) }
+        try await store.note(event)
+    }
+}
+
+extension ContainerEvent {
+    /// Whether anything has come of it, or was to.
+    fileprivate var hasNews: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
+}
+
+extension SyncErrorCode {
+    static func code(_ code: CloudError.Code) -> Int {
+        switch code {
+        case .notAuthenticated, .accountTemporarilyUnavailable: noAccount
+        default: other
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import TidemarkModel
+import TidemarkStore
+
+/// How a container is synchronised.
+public struct SyncConfiguration: Sendable {
+    /// The zone of the private database that its records are in.
+    public var zoneName = "TidemarkZone"
+    /// The merge policy of a type, by its name. All devices should have the same.
+    public var mergePolicy: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
+    /// Whether it may be synchronised at all: see ``AccountState``.
+    public var accountState: @Sendable () -> AccountState = { AccountState(isSignedIn: true) }
+    /// What becomes of records that are here when an account comes to them.
+    public var signIn: SignInChoice = .merge
+    /// What becomes of an account's records when another one comes.
+    public var signOut: SignOutChoice = .quarantine
+    /// The name that history gives the transactions.
+    public var author = "cloud"
+
+    public init() {}
+}
+
+/// What a synchronisation has come to.
+public struct SyncReport: Hashable, Sendable {
+    /// Changes that were taken in; a merged record counts twice.
+    public var imported = 0
+    /// Changes that the cloud has acknowledged.
+    public var exported = 0
+    /// Fields, or deletions, that a merge policy has settled.
+    public var conflicts = 0
+    /// What is still to be sent, and why.
+    public var outbox = OutboxSummary()
+    /// Records from the cloud that could not be taken in, or not whole.
+    public var kept = 0
+    /// Why it did not come to its end; `nil` when it did.
+    public var failure: ContainerEvent.Failure?
+
+    public init() {}
+
+    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``.
+    public var isComplete: Bool { failure == nil && outbox.pending == 0 }
+}
