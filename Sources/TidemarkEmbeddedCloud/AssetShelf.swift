@@ -10,12 +10,12 @@ import TidemarkStore
 actor AssetShelf {
     private nonisolated let executor = StoreExecutor(label: "tidemark.shelf")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-    private let folder: URL
+    private nonisolated let folder: URL
 
     init(_ folder: URL) { self.folder = folder }
 
     /// - Throws: `CloudError` `invalidArguments` for what is no digest.
-    private func place(_ asset: CloudAsset, owner: String) throws(CloudError) -> (whole: URL, part: URL) {
+    private nonisolated func place(_ asset: CloudAsset, owner: String) throws(CloudError) -> (whole: URL, part: URL) {
         guard asset.digest.utf8.count == 64,
             asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
             asset.size >= 0
@@ -88,6 +88,17 @@ actor AssetShelf {
         } catch {
             throw CloudError(storage: error)
         }
+    }
+
+    /// Whether a file is there.
+    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool {
+        guard let whole = try? place(asset, owner: owner).whole else { return false }
+        return access(whole.path, F_OK) == 0
+    }
+
+    nonisolated func remove(_ asset: CloudAsset, owner: String) {
+        guard let whole = try? place(asset, owner: owner).whole else { return }
+        unlink(whole.path)
     }
 
     private func synchronize(_ url: URL) throws {

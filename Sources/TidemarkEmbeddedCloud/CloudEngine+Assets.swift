@@ -38,10 +38,24 @@ extension CloudEngine {
         guard isWhole else { return received }
         try await storage.write { rows throws(CloudError) in
             guard try rows.assets([asset.digest], owner: owner).isEmpty else { return }
+            // Somebody may just have removed it as one that nobody names.
+            guard shelf.has(asset, owner: owner) else {
+                throw CloudError(.serviceUnavailable, "the asset was removed while it came; upload it again", retryAfter: .zero)
+            }
             try rows.addAsset(asset, owner: owner)
             try rows.addUsed(asset.size, by: owner)
         }
         return received
+    }
+
+    /// Takes files off the shelf unless they were uploaded anew meanwhile.
+    func remove(_ released: ReleasedAssets, _ shelf: AssetShelf) async {
+        guard !released.assets.isEmpty else { return }
+        // A file that stays takes room and does no harm: it is replaced when the same comes again.
+        try? await storage.write { rows throws(CloudError) in
+            let there = try rows.assets(Set(released.assets.map(\.digest)), owner: released.owner)
+            for asset in released.assets where there[asset.digest] == nil { shelf.remove(asset, owner: released.owner) }
+        }
     }
 
     func download(
@@ -55,5 +69,26 @@ extension CloudEngine {
             return zone.place.owner
         }
         return try await shelf.piece(of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
+    }
+}
+
+/// Assets of an owner that no record names any more.
+struct ReleasedAssets {
+    private(set) var owner = ""
+    private(set) var assets: [CloudAsset] = []
+
+    init() {}
+
+    /// Those of some assets that no record names any more. They count no longer, and their files may go when the transaction has ended.
+    init(_ digests: Set<String>, of owner: String, _ rows: any CloudTransaction) throws(CloudError) {
+        self.owner = owner
+        guard !digests.isEmpty else { return }
+        assets = try rows.removeUnnamedAssets(digests, owner: owner)
+        try rows.addUsed(-assets.reduce(0) { $0 + $1.size }, by: owner)
+    }
+
+    mutating func add(_ other: ReleasedAssets) {
+        owner = other.owner
+        assets += other.assets
     }
 }

@@ -4,11 +4,13 @@ import TidemarkModel
 
 extension CloudEngine {
     /// Changes records; see `CloudDatabase`.
-    func modify(_ request: ModifyRecordsRequest, _ caller: Caller) async throws(CloudError) -> [RecordOutcome] {
+    func modify(
+        _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> [RecordOutcome] {
         try check(request)
-        return try await storage.write { rows throws(CloudError) in
+        let (outcomes, released) = try await storage.write { rows throws(CloudError) in
             if let token = request.clientToken, let answer = try rows.answer(to: token, of: caller.user) {
-                return try repeated(answer, request, caller, rows)
+                return (try repeated(answer, request, caller, rows), ReleasedAssets())
             }
             let zone = try zoneToWrite(request.zone, caller, rows)
             var batch = ModifyBatch(engine: self, request: request, zone: zone, caller: caller)
@@ -18,8 +20,10 @@ extension CloudEngine {
                 try rows.forgetAnswers(before: time - Self.answerAge)
                 try rows.keep(KeptAnswer(to: request, outcomes).data, to: token, of: caller.user, at: time)
             }
-            return outcomes
+            return (outcomes, batch.released)
         }
+        await remove(released, shelf)
+        return outcomes
     }
 
     /// What can be told without looking anything up.
@@ -102,7 +106,11 @@ private struct ModifyBatch {
     /// The types of the fields that records of this request have had, by record type: the schema has them.
     private var admitted: [String: [String: FieldType]] = [:]
     private var changed: [StoredRecord] = []
+    /// Names of records that were there before.
+    private var replaced: Set<String> = []
     private var bytes: Int64 = 0
+    /// Assets that no record names any more.
+    private(set) var released = ReleasedAssets()
 
     init(engine: CloudEngine, request: ModifyRecordsRequest, zone: StoredZone, caller: CloudEngine.Caller) {
         self.engine = engine
@@ -136,6 +144,7 @@ private struct ModifyBatch {
                 change += 1
                 record.changed = change
                 bytes += Int64(record.fields.count) - Int64(before?.fields.count ?? 0)
+                if before != nil { replaced.insert(record.name) }
                 known[record.name] = record
                 changed.append(record)
                 if record.isDeleted {
@@ -146,6 +155,7 @@ private struct ModifyBatch {
                         gone.changed = change
                         gone.modified = stamp
                         bytes -= Int64(dependent.fields.count)
+                        replaced.insert(dependent.name)
                         gone.clear()
                         known[gone.name] = gone
                         changed.append(gone)
@@ -169,7 +179,9 @@ private struct ModifyBatch {
         }
         guard change > first else { return outcomes.map { $0! } }
         if schema != schemaBefore { try rows.save(schema) }
+        let named = try rows.assetsNamed(by: replaced.sorted(), in: zone.id)
         try rows.save(latest(changed))
+        released = try ReleasedAssets(named, of: zone.place.owner, rows)
         try rows.setLastChange(change)
         var touched = zone
         touched.changed = change

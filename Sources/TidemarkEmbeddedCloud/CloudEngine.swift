@@ -89,12 +89,13 @@ struct CloudEngine: Sendable {
     func owner(_ caller: Caller) -> String { caller.scope == .public ? "" : caller.user }
 
     func modifyZones(
-        saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ caller: Caller
+        saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) {
         guard caller.scope == .private else {
             throw CloudError(.permissionFailure, "zones can be made and deleted in the private database only")
         }
-        try await storage.write { rows throws(CloudError) in
+        let released = try await storage.write { rows throws(CloudError) in
+            var released = ReleasedAssets()
             var count = try rows.zones(.private, owner: caller.user, after: -1, limit: .max).count { $0.state == .present }
             for id in saving {
                 let place = try place(id, caller)
@@ -115,12 +116,16 @@ struct CloudEngine: Sendable {
                 guard !id.isDefault else { throw CloudError(.invalidArguments, "the default zone can't be deleted") }
                 guard var stored = try rows.zone(try place(id, caller)), stored.state == .present else { continue }
                 try rows.addUsed(-(try bytes(in: stored, rows)), by: caller.user)
+                let named = try rows.assetsNamed(by: nil, in: stored.id)
                 try rows.removeRecords(in: stored.id)
+                released.add(try ReleasedAssets(named, of: caller.user, rows))
                 stored.state = purging ? .purged : .deleted
                 stored.changed = try nextChange(rows)
                 _ = try rows.save(stored)
             }
+            return released
         }
+        await remove(released, shelf)
     }
 
     private func bytes(in zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) -> Int64 {

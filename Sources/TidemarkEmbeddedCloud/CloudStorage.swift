@@ -53,6 +53,10 @@ public protocol CloudTransaction {
     /// Which of the digests an owner has, with their sizes.
     func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64]
     func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError)
+    /// Digests that records of a zone name: those of some names, or all.
+    func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String>
+    /// Removes those of an owner's assets that none of their records names; returns these, with their sizes.
+    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset]
     /// Whether a record of a zone names it.
     func isNamed(_ digest: String, in zone: Int64) throws(CloudError) -> Bool
 

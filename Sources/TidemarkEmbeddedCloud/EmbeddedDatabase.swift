@@ -45,18 +45,18 @@ public struct EmbeddedDatabase: CloudDatabase {
     public func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(reader()) }
 
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
-        try await container.engine.modifyZones(saving: saving, deleting: deleting, caller())
+        try await container.engine.modifyZones(saving: saving, deleting: deleting, container.shelf, caller())
         container.bell.ring()
     }
 
     /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
     public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
-        try await container.engine.modifyZones(saving: [], deleting: [zone], purging: true, caller())
+        try await container.engine.modifyZones(saving: [], deleting: [zone], purging: true, container.shelf, caller())
         container.bell.ring()
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let outcomes = try await container.engine.modify(request, caller())
+        let outcomes = try await container.engine.modify(request, container.shelf, caller())
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
         if isChanged { container.bell.ring() }
         return outcomes

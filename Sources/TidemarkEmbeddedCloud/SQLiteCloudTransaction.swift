@@ -216,6 +216,30 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
+    func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String> {
+        try run {
+            guard let records else {
+                return try String.fetchSet(statement("SELECT digest FROM named WHERE zone = ?"), arguments: [zone])
+            }
+            let sql = "SELECT n.digest FROM records r JOIN named n ON n.record = r.id WHERE r.zone = ? AND r.name = ?"
+            return try records.reduce(into: []) { found, name in
+                try found.formUnion(String.fetchSet(statement(sql), arguments: [zone, name]))
+            }
+        }
+    }
+
+    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset] {
+        try run {
+            let sql = """
+                DELETE FROM assets WHERE owner = ?1 AND digest = ?2 AND NOT EXISTS (
+                    SELECT 1 FROM named n JOIN zones z ON z.id = n.zone WHERE n.digest = ?2 AND z.owner = ?1) RETURNING size
+                """
+            return try digests.compactMap { digest in
+                try Int64.fetchOne(statement(sql), arguments: [owner, digest]).map { CloudAsset(digest: digest, size: $0) }
+            }
+        }
+    }
+
     func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError) {
         try run {
             try statement("INSERT OR IGNORE INTO assets (owner, digest, size) VALUES (?, ?, ?)")

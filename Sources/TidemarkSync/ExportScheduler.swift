@@ -17,6 +17,7 @@ actor ExportScheduler {
     private var outstanding: (request: SentRequest, batch: ExportBatch?)?
     /// Requests of an earlier process have been looked for.
     private var hasLooked = false
+    private var hasRoom = true
     /// What is sent next: noted as sent, and not sent yet.
     private var next: Prepared?
 
@@ -68,7 +69,10 @@ actor ExportScheduler {
     private static let longPause: Int64 = 600_000_000
 
     /// Sends a batch, or asks again what became of the last.
-    func step(limits: CloudLimits, withBulk: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
+    ///
+    /// - Parameter hasRoom: Whether the cloud has room for what waits in bulk; if not, only deletions go of that.
+    func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
+        self.hasRoom = hasRoom
         if !hasLooked {
             for request in try await store.sentRequests() { outstanding = (request, nil) }
             hasLooked = true
@@ -86,7 +90,7 @@ actor ExportScheduler {
         } catch {
             return Outcome(didWork: true, error: error)
         }
-        let batch = try await store.nextExport(edits: size(limits), bulk: withBulk ? size(limits) : nil)
+        let batch = try await store.nextExport(edits: size(limits), bulk: size(limits), deletesOnly: !hasRoom)
         guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
         var outcome = try await send(request, of: batch, limits: limits, progress: progress)
@@ -122,7 +126,8 @@ actor ExportScheduler {
 
     /// Gathers what comes behind a batch. Where that fails it is gathered when its turn comes, and fails then.
     private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
-        guard environment.looksAhead, let batch, let next = try? await store.nextExport(behind: batch, bulk: size(limits))
+        guard environment.looksAhead, hasRoom, let batch,
+            let next = try? await store.nextExport(behind: batch, bulk: size(limits))
         else { return nil }
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
         let needsAssets = next.items.contains { !$0.assets.isEmpty }

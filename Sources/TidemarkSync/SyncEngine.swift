@@ -383,7 +383,7 @@ public actor SyncEngine {
             await recorder.expect(.export, records: records, bytes: bytes)
             noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
-        let outcome = try await exports.step(limits: limits, withBulk: noRoom == nil) { [recorder] bytes in
+        let outcome = try await exports.step(limits: limits, hasRoom: noRoom == nil) { [recorder] bytes in
             await recorder.add(bytes, to: .export)
         }
         if let noRoom, !outcome.didWork, outcome.error == nil {

@@ -73,6 +73,24 @@ extension CloudContract {
             _ = try await one(.delete(CloudRecordID("a", in: zone)), to: database)
             try await refused(.assetNotAvailable) { try await database.download(asset, in: zone, from: 0, count: 10) }
         },
+        Check("an asset goes, and counts no more, with the last record that names it") { subject in
+            let database = try await journal(subject)
+            let asset = AssetDigest.asset(of: content(5000, seed: 4))
+            _ = try await database.upload(content(5000, seed: 4), of: asset, at: 0, in: zone)
+            for name in ["a", "b"] { try await save(record(name, ["image": .asset(asset)]), .create, to: database) }
+            _ = try await one(.delete(CloudRecordID("a", in: zone)), to: database)
+            try equal(try await downloaded(asset, from: database, piece: 5000).count, 5000)
+            try equal(try await database.missingAssets([asset], in: zone), [:])
+            try await save(record("b", ["caption": .string("no picture")]), .forceReplace, to: database)
+            try equal(try await database.missingAssets([asset], in: zone), [asset: 0])
+            try expect(try await database.account().used ?? 0 < 5000, "what nobody names counts")
+            // It comes again as if it had never been there; and goes with its zone.
+            _ = try await database.upload(content(5000, seed: 4), of: asset, at: 0, in: zone)
+            try await save(record("c", ["image": .asset(asset)]), .create, to: database)
+            try equal(try await downloaded(asset, from: database, piece: 5000), content(5000, seed: 4))
+            try await database.modifyZones(saving: [], deleting: [zone])
+            try equal(try await database.account().used, 0)
+        },
         Check("what is more than an asset may have, or a piece, is refused") { subject in
             let database = try await journal(subject)
             let limits = try await database.limits()

@@ -10,8 +10,8 @@ import TidemarkTransfer
 
 /// Goal: much that is sent keeps nobody waiting. Method: a real import, and edits made while its batches are on their way.
 @Suite struct BulkLaneTests {
-    private func importing(_ scratch: Scratch, _ count: Int, into container: URL) async throws {
-        try scratch.write(Picture.png(1), to: "1.png")
+    private func importing(_ scratch: Scratch, _ count: Int, picture: Int = 1, into container: URL) async throws {
+        try scratch.write(Picture.png(picture), to: "1.png")
         let lines = (0..<count).map { #"{"id": "r\#($0)", "caption": "\#($0)"\#($0 == 0 ? #", "image": "1.png""# : "")}"# }
         try scratch.writeLines(lines, to: "records.jsonl")
         let options = ImportOptions.destination { $0.assetFields = ["image"] }
@@ -49,5 +49,28 @@ import TidemarkTransfer
         let report = try await a.engine.sync(patience: .zero)
         #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
         #expect(recording.sizes.isEmpty)
+    }
+
+    @Test func `what is deleted in bulk goes although there is no room, and makes some`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        try await importing(scratch, 1000, into: scratch["a.tidemark"])
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        #expect(try await a.engine.sync().isComplete)
+        var account = cloud.account
+        account.quota = try #require(await cloud.database().account().used)
+        try await cloud.cloud.update(account)
+        let before = recording.sizes.reduce(0, +)
+
+        #expect(
+            try await a.store.delete(matching: RecordQuery(type: "Destination"), author: .init("test", origin: .save)).count
+                == 1000)
+        try await importing(scratch, 1000, picture: 2, into: scratch["a.tidemark"])
+        let report = try await a.engine.sync(patience: .zero)
+        #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
+        #expect(recording.sizes.reduce(0, +) == before + 1000)
+        #expect(report.outbox.pending == 1000)
+        #expect(try await a.engine.sync().isComplete)
     }
 }

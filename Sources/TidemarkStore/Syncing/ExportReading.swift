@@ -23,13 +23,15 @@ struct ExportReading {
     private var resume: [Int64: Int64] = [:]
     private let hasDeletions: Bool
     private let hasLedger: Bool
+    private let deletesOnly: Bool
 
     /// - Parameter before: A batch that is on its way: what it has is passed over.
     init(
         _ db: Database, types: [StoredType], device: String, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
-        behind before: ExportBatch? = nil
+        deletesOnly: Bool = false, behind before: ExportBatch? = nil
     ) throws {
         (self.db, self.types, self.device, self.lane, self.limits, self.now) = (db, types, device, lane, limits, now)
+        self.deletesOnly = deletesOnly
         batch.lane = lane
         if let before {
             chosen = Set(before.items.map(\.key))
@@ -47,6 +49,7 @@ struct ExportReading {
         let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [lane.rawValue])
         while let entry = try entries.next() {
             let (id, typeID, kind, last): (Int64, Int64, Int, Int64) = (entry[0], entry[1], entry[2], entry[4])
+            if deletesOnly, kind != Outbox.Kind.delete.rawValue { continue }
             let begin: Int64 = entry[3]
             var first = begin
             if let next = resume[id] {

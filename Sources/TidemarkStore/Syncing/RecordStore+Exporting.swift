@@ -7,8 +7,11 @@ extension RecordStore {
     ///
     /// - Parameters:
     ///   - edits: How much of what persons edit.
-    ///   - bulk: How much of the rest; `nil` where that is not to go now.
-    package func nextExport(edits: ExportLimits, bulk: ExportLimits?) throws(StoreError) -> ExportBatch {
+    ///   - bulk: How much of the rest.
+    ///   - deletesOnly: Of the rest, only deletions are to go now: they need no room, and may make some.
+    package func nextExport(
+        edits: ExportLimits, bulk: ExportLimits, deletesOnly: Bool = false
+    ) throws(StoreError) -> ExportBatch {
         try connection.locked("look for what is to be sent") { db in
             try connection.refreshSchema(db)
             let outbox = Outbox(db)
@@ -16,10 +19,9 @@ extension RecordStore {
             var obsolete: [Int64] = []
             var batch = ExportBatch()
             for lane in Outbox.Lane.allCases {
-                guard let limits = lane == .edits ? edits : bulk else { continue }
                 var reading = try ExportReading(
                     db, types: connection.types, device: identity.device.uuidString, lane: lane,
-                    limits: limits, now: now())
+                    limits: lane == .edits ? edits : bulk, now: now(), deletesOnly: lane == .bulk && deletesOnly)
                 batch = try reading.run()
                 obsolete += batch.obsolete
                 try note(batch, db)
