@@ -1,0 +1,52 @@
+import TidemarkModel
+
+/// What a database of a cloud does for sharing, beside ``CloudDatabase``.
+///
+/// Whatever a caller claims, the cloud decides by ``SharePolicy``. What somebody may not see does not exist for them: `zoneNotFound` for
+/// zones, `unknownItem` for records, shares and links. What they see and may not do is `permissionFailure`, with the decision.
+public protocol SharingDatabase: CloudDatabase {
+    /// Shares of a zone, as the account may see them.
+    func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare]
+
+    /// Shares a zone, or a record with its hierarchy. Private database only, and no default zone.
+    ///
+    /// - Throws: `alreadyShared` where something of it is in a share; `unknownItem` where the root is not there; `limitExceeded`.
+    func createShare(
+        in zone: CloudZoneID, coverage: CloudShare.Coverage, title: String?, publicPermission: ShareParticipant.Permission
+    ) async throws(CloudError) -> CloudShare
+
+    /// Changes a share, all or nothing.
+    ///
+    /// - Throws: `permissionFailure`, `unknownItem`, `limitExceeded` with too many participants, `invalidArguments`.
+    func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare
+
+    /// Ends a share: of the owner's, for everybody; of somebody else's, for oneself. The owner's records stay where they are.
+    func deleteShare(_ share: CloudRecordID) async throws(CloudError)
+
+    // Links
+
+    /// - Parameter participant: To whom it is limited; else everybody may use it who is invited, or all if the share is open to all.
+    func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink
+
+    func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError)
+
+    /// What a link leads to.
+    ///
+    /// - Throws: `unknownItem` for a link that is none, is revoked, or is somebody else's.
+    func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata
+
+    /// Takes part. Who does already is told the same again.
+    func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata
+
+    func declineLink(_ token: String) async throws(CloudError)
+
+    // People
+
+    /// Those of the persons who have an account here and can be found; others are left out.
+    func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity]
+
+    // Looking back
+
+    /// What was done to the shares of a zone, from the oldest on. The owner's and administrators' alone.
+    func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry]
+}

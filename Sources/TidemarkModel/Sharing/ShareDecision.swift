@@ -1,0 +1,108 @@
+/// Whether somebody may do something, by which rule, and what would change that.
+public struct ShareDecision: Hashable, Sendable {
+    public let operation: SharePolicy.Operation
+    public let rule: SharePolicy.Rule
+
+    public var isAllowed: Bool { rule.allows }
+
+    /// What would allow it; `nil` where it is allowed, or nothing would.
+    public var remedy: Remedy? { rule.remedy(for: operation) }
+
+    /// What a person is told.
+    public var reason: String { rule.reason }
+
+    /// What has to happen.
+    public enum Remedy: String, Codable, CaseIterable, Sendable {
+        case signIn
+        /// The owner, or an administrator, has to invite.
+        case askForInvitation
+        case acceptInvitation
+        case askForReadWrite
+        /// It is left to the owner.
+        case askOwner
+        /// It is left to the owner, and to administrators.
+        case askAdministrator
+        /// To take the record out of the share that it is in.
+        case stopSharing
+        /// To leave, rather than to end it for all.
+        case leave
+
+        public var text: String {
+            switch self {
+            case .signIn: "sign in"
+            case .askForInvitation: "ask the owner for an invitation"
+            case .acceptInvitation: "accept the invitation"
+            case .askForReadWrite: "ask the owner for the permission Read-Write"
+            case .askOwner: "ask the owner to do it"
+            case .askAdministrator: "ask the owner or an administrator to do it"
+            case .stopSharing: "stop the sharing that it takes part in first"
+            case .leave: "leave the share instead"
+            }
+        }
+    }
+}
+
+extension SharePolicy.Rule {
+    /// Whether it is a rule that allows what it is about.
+    public var allows: Bool {
+        switch self {
+        case .ownRecords, .unsavedRecord, .publicIsReadable, .ownPublicRecord, .owner, .readWrite, .readOnlyReads, .administrator,
+            .ownParticipation, .invited, .openLink, .newPublicRecord:
+            true
+        case .notSignedIn, .stranger, .notAccepted, .removed, .noPermission, .readOnly, .unknownParticipation, .publicRecordOfAnother,
+            .rootIsTheOwners, .zonesAreTheOwners, .sharingIsTheOwners, .membersAreManaged, .administratorsAreTheOwners, .ownerStays,
+            .notShared, .alreadyShared, .publicIsNotShared:
+            false
+        }
+    }
+
+    fileprivate func remedy(for operation: SharePolicy.Operation) -> ShareDecision.Remedy? {
+        switch self {
+        case .notSignedIn: .signIn
+        case .stranger, .removed: .askForInvitation
+        case .notAccepted: .acceptInvitation
+        case .noPermission: operation.reads ? .askForInvitation : .askForReadWrite
+        case .readOnly: .askForReadWrite
+        case .rootIsTheOwners: operation == .delete ? .askOwner : nil
+        case .zonesAreTheOwners, .sharingIsTheOwners, .administratorsAreTheOwners: .askOwner
+        case .membersAreManaged: .askAdministrator
+        case .alreadyShared: .stopSharing
+        default: nil
+        }
+    }
+
+    /// What a person is told.
+    public var reason: String {
+        switch self {
+        case .ownRecords: "it is in one's own database"
+        case .unsavedRecord: "it is not saved yet"
+        case .publicIsReadable: "everybody may read what is public"
+        case .newPublicRecord: "everybody who is signed in may add to what is public"
+        case .ownPublicRecord: "it is public, and one's own"
+        case .owner: "the owner may"
+        case .readWrite: "the permission is Read-Write"
+        case .readOnlyReads: "the permission is Read-Only"
+        case .administrator: "an administrator may"
+        case .ownParticipation: "it is one's own participation"
+        case .invited: "there is an invitation"
+        case .openLink: "the link is open to everybody who has it"
+        case .notSignedIn: "nobody is signed in"
+        case .stranger: "it is not shared with this person"
+        case .notAccepted: "the invitation is not accepted"
+        case .removed: "this person was removed from the share"
+        case .noPermission: "the permission is None"
+        case .readOnly: "the permission is Read-Only"
+        case .unknownParticipation: "what the person may do is not known"
+        case .publicRecordOfAnother: "it is public, and somebody else's"
+        case .rootIsTheOwners: "only the owner may delete the root of what is shared"
+        case .zonesAreTheOwners: "only the owner may move records between zones, or delete a zone"
+        case .sharingIsTheOwners: "only the owner may share, or stop it"
+        case .membersAreManaged: "only the owner and administrators manage participants"
+        case .administratorsAreTheOwners: "only the owner manages administrators"
+        case .ownerStays: "the owner can't leave or be removed"
+        case .notShared: "it is not shared"
+        case .alreadyShared: "it takes part in a share already, and a record is in one at the most"
+        case .publicIsNotShared: "what is public can't be shared with persons"
+        }
+    }
+}

@@ -1,0 +1,225 @@
+/// The rules of sharing: may X do Y to Z?
+///
+/// One pure function that clients and clouds both ask. What a client finds is for the person's comfort; what the cloud finds counts.
+///
+/// ```swift
+/// let decision = SharePolicy.decide(.update, on: .init(scope: .shared, isShared: true), by: .participant(.privateUser, .readOnly, .accepted))
+/// decision.isAllowed          // false
+/// decision.rule               // .readOnly
+/// decision.remedy             // .askForReadWrite
+/// ```
+public enum SharePolicy {
+    /// What somebody wants to do.
+    public enum Operation: String, Codable, CaseIterable, Sendable {
+        /// To look a record up, query it, hear of its changes, fetch what it names.
+        case read
+        /// To add a record, and what it names.
+        case create
+        case update
+        case delete
+        /// Into another zone.
+        case move
+        /// To see the share and who takes part.
+        case readShare
+        /// To begin to share.
+        case share
+        /// To change the title, and what else describes it.
+        case editShare
+        case changePublicPermission
+        case invite
+        /// Of another participant.
+        case changeParticipant
+        case removeParticipant
+        /// By the link of an invitation.
+        case accept
+        case decline
+        case leave
+        case stopSharing
+        case deleteZone
+
+        /// Whether it changes nothing.
+        public var reads: Bool { self == .read || self == .readShare }
+    }
+
+    /// Who.
+    public struct Actor: Hashable, Sendable {
+        public var isSignedIn: Bool
+        public var role: ShareParticipant.Role?
+        public var permission: ShareParticipant.Permission
+        public var acceptanceStatus: ShareParticipant.AcceptanceStatus
+
+        /// Who owns the zone that the record is in.
+        public static let owner = Actor(isSignedIn: true, role: .owner, permission: .readWrite, acceptanceStatus: .accepted)
+        /// Somebody who is signed in and takes no part.
+        public static let stranger = Actor(isSignedIn: true, role: nil, permission: .none, acceptanceStatus: .unknown)
+        /// Nobody.
+        public static let nobody = Actor(isSignedIn: false, role: nil, permission: .none, acceptanceStatus: .unknown)
+
+        public static func participant(
+            _ role: ShareParticipant.Role, _ permission: ShareParticipant.Permission,
+            _ acceptanceStatus: ShareParticipant.AcceptanceStatus
+        ) -> Actor {
+            Actor(isSignedIn: true, role: role, permission: permission, acceptanceStatus: acceptanceStatus)
+        }
+
+        public static func participant(_ participant: ShareParticipant) -> Actor {
+            .participant(participant.role, participant.permission, participant.acceptanceStatus)
+        }
+    }
+
+    /// What it is done to.
+    public struct Target: Hashable, Sendable {
+        /// The database in which the actor sees it.
+        public var scope: DatabaseScope
+        /// Whether it takes part in a share.
+        public var isShared: Bool
+        /// What everybody who has the link may do.
+        public var publicPermission: ShareParticipant.Permission
+        /// Whether a hierarchy is shared and this is its root.
+        public var isRoot: Bool
+        /// Whether no cloud has it yet.
+        public var isUnsaved: Bool
+        /// Whether the actor has made it.
+        public var isOwn: Bool
+        /// The participant that it is about, where it is about one.
+        public var participant: ShareParticipant.Role?
+        /// Whether that participant is the actor.
+        public var isOneself: Bool
+
+        public init(
+            scope: DatabaseScope, isShared: Bool = false, publicPermission: ShareParticipant.Permission = .none, isRoot: Bool = false,
+            isUnsaved: Bool = false, isOwn: Bool = false, participant: ShareParticipant.Role? = nil, isOneself: Bool = false
+        ) {
+            self.scope = scope
+            self.isShared = isShared
+            self.publicPermission = publicPermission
+            self.isRoot = isRoot
+            self.isUnsaved = isUnsaved
+            self.isOwn = isOwn
+            self.participant = participant
+            self.isOneself = isOneself
+        }
+    }
+
+    /// By what it is decided. ``ShareDecision/reason`` says each in words.
+    public enum Rule: String, Codable, CaseIterable, Sendable {
+        // These allow.
+        case ownRecords, unsavedRecord, publicIsReadable, newPublicRecord, ownPublicRecord, owner, readWrite, readOnlyReads
+        case administrator, ownParticipation, invited, openLink
+        // These don't.
+        case notSignedIn, stranger, notAccepted, removed, noPermission, readOnly, unknownParticipation, publicRecordOfAnother
+        case rootIsTheOwners, zonesAreTheOwners, sharingIsTheOwners, membersAreManaged, administratorsAreTheOwners, ownerStays
+        case notShared, alreadyShared, publicIsNotShared
+    }
+
+    /// Whether an actor may do something to a target.
+    ///
+    /// - Complexity: O(1); makes nothing on the heap.
+    public static func decide(_ operation: Operation, on target: Target, by actor: Actor) -> ShareDecision {
+        ShareDecision(operation: operation, rule: rule(operation, target, actor))
+    }
+
+    private static func rule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
+        if target.scope == .public { return publicRule(operation, target, actor) }
+        // What was never saved is nobody else's business; nor is there a share of it.
+        if target.isUnsaved, !target.isShared, operation == .update || operation == .delete || operation == .read {
+            return .unsavedRecord
+        }
+        guard actor.isSignedIn else { return .notSignedIn }
+        switch operation {
+        case .read, .create, .update, .delete: return recordRule(operation, target, actor)
+        case .move, .deleteZone: return actor.role == .owner ? .owner : standing(actor) ?? .zonesAreTheOwners
+        case .share:
+            guard actor.role == .owner else { return standing(actor) ?? .sharingIsTheOwners }
+            return target.isShared ? .alreadyShared : .owner
+        case .accept, .decline: return invitationRule(target, actor)
+        case .readShare, .editShare, .changePublicPermission, .invite, .changeParticipant, .removeParticipant, .leave, .stopSharing:
+            return target.isShared ? shareRule(operation, target, actor) : actor.role == .owner ? .notShared : .stranger
+        }
+    }
+
+    /// Of what everybody can see.
+    private static func publicRule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
+        switch operation {
+        case .read: return .publicIsReadable
+        case .create: return actor.isSignedIn ? .newPublicRecord : .notSignedIn
+        case .update, .delete:
+            guard actor.isSignedIn else { return .notSignedIn }
+            return target.isUnsaved ? .unsavedRecord : target.isOwn ? .ownPublicRecord : .publicRecordOfAnother
+        default: return .publicIsNotShared
+        }
+    }
+
+    private static func recordRule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
+        if actor.role == .owner { return target.isShared ? .owner : .ownRecords }
+        if let refusal = standing(actor) { return refusal }
+        if operation == .read { return permission(actor, target) == .readWrite ? .readWrite : .readOnlyReads }
+        guard permission(actor, target) == .readWrite else { return .readOnly }
+        if operation == .delete, target.isRoot { return .rootIsTheOwners }
+        return .readWrite
+    }
+
+    /// What a participant may do; a public user has what everybody has.
+    private static func permission(_ actor: Actor, _ target: Target) -> ShareParticipant.Permission {
+        guard actor.role == .publicUser else { return actor.permission }
+        return target.publicPermission.rawValue < actor.permission.rawValue ? target.publicPermission : actor.permission
+    }
+
+    /// Why somebody who does not own it has no part in it; `nil` when they do.
+    private static func standing(_ actor: Actor) -> Rule? {
+        guard let role = actor.role else { return .stranger }
+        guard role != .unknown else { return .unknownParticipation }
+        switch actor.acceptanceStatus {
+        case .accepted: break
+        case .pending: return .notAccepted
+        case .removed: return .removed
+        case .unknown: return .unknownParticipation
+        }
+        switch actor.permission {
+        case .readOnly, .readWrite: return nil
+        case .none: return .noPermission
+        case .unknown: return .unknownParticipation
+        }
+    }
+
+    private static func invitationRule(_ target: Target, _ actor: Actor) -> Rule {
+        guard target.isShared else { return .stranger }
+        if actor.role == .owner { return .ownerStays }
+        if let role = actor.role, role != .publicUser {
+            switch actor.acceptanceStatus {
+            case .pending, .accepted: return .invited
+            // Somebody took them out: they don't come back by an old link.
+            case .removed: return .removed
+            case .unknown: return .unknownParticipation
+            }
+        }
+        switch target.publicPermission {
+        case .readOnly, .readWrite: return .openLink
+        case .none, .unknown: return .stranger
+        }
+    }
+
+    private static func shareRule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
+        let isOwner = actor.role == .owner
+        switch operation {
+        case .leave:
+            if isOwner { return .ownerStays }
+            // Whoever has any part in it may end that.
+            return actor.role == nil ? .stranger : actor.acceptanceStatus == .removed ? .removed : .ownParticipation
+        case .readShare:
+            return isOwner ? .owner : standing(actor) ?? (actor.permission == .readWrite ? .readWrite : .readOnlyReads)
+        case .stopSharing, .changePublicPermission: return isOwner ? .owner : standing(actor) ?? .sharingIsTheOwners
+        case .editShare:
+            if isOwner { return .owner }
+            return standing(actor) ?? (actor.role == .administrator ? .administrator : .sharingIsTheOwners)
+        default: break
+        }
+        // Participants.
+        if target.participant == .owner { return isOwner || standing(actor) == nil ? .ownerStays : standing(actor)! }
+        if isOwner { return .owner }
+        if let refusal = standing(actor) { return refusal }
+        if target.isOneself { return operation == .removeParticipant ? .ownParticipation : .membersAreManaged }
+        guard actor.role == .administrator else { return .membersAreManaged }
+        return target.participant == .administrator ? .administratorsAreTheOwners : .administrator
+    }
+}
