@@ -34,7 +34,10 @@ public struct CloudError: Error, Sendable {
         // Ask the person.
         public static let quotaExceeded = Code("quotaExceeded")
         public static let notAuthenticated = Code("notAuthenticated")
+        /// ``CloudError/denial`` says by which rule, where sharing is what it is about.
         public static let permissionFailure = Code("permissionFailure")
+        /// A record is in one share at the most.
+        public static let alreadyShared = Code("alreadyShared")
 
         // Give up this item.
         public static let unknownItem = Code("unknownItem")
@@ -51,12 +54,22 @@ public struct CloudError: Error, Sendable {
     public var retryAfter: Duration?
     /// With ``Code/serverRecordChanged``: the record that is there; `nil` when it has been deleted.
     public var serverRecord: CloudRecord?
+    /// With ``Code/permissionFailure`` and ``Code/alreadyShared``: the rule that refuses it, and what would allow it.
+    public var denial: ShareDecision?
 
     public init(_ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil) {
         self.code = code
         self.reason = reason
         self.retryAfter = retryAfter
         self.serverRecord = serverRecord
+    }
+}
+
+extension CloudError {
+    /// What a policy has refused.
+    public init(_ denial: ShareDecision) {
+        self.init(denial.rule == .alreadyShared ? .alreadyShared : .permissionFailure, denial.reason)
+        self.denial = denial
     }
 }
 
