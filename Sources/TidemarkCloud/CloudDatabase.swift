@@ -29,12 +29,20 @@ public protocol CloudDatabase: Sendable {
 
     /// Changes records of a zone.
     ///
+    /// When a record is deleted, those that have it as their `parent` lose it; they have changed.
+    ///
+    /// Who sees a hierarchy of the zone only can neither read nor write outside of it: a name that is taken there is as one that is not.
+    /// So that nobody finds out by saving which names there are, a new record's name is a random UUID (version 4) then, and its parent
+    /// is in the hierarchy; else it is refused with `invalidArguments`, `referenceViolation` or `permissionFailure`.
+    ///
+    /// Records of shares (``CloudShare/recordType``) are changed as `SharingDatabase` says, and not by this: `invalidArguments`.
+    ///
     /// - Returns: What became of each operation, in their order. In an atomic request, either none has failed, or all: those that are
     ///   not to blame with `batchRequestFailed`.
     /// - Throws: `limitExceeded`, `quotaExceeded`, `zoneNotFound`, `userDeletedZone`, `invalidArguments`, and what every call can throw:
     ///   `notAuthenticated`, `accountTemporarilyUnavailable`, `networkUnavailable`, `networkFailure`, `serviceUnavailable`,
     ///   `requestRateLimited`, `zoneBusy`, `internalError`. Then nothing was done, except that after `networkFailure` it may have been:
-    ///   with a client token the same request can be made again.
+    ///   with a client token the same request can be made again. What somebody may not do has failed with `permissionFailure`.
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome]
 
     /// Records by their names, in that order; each a record or `unknownItem`.
@@ -52,12 +60,16 @@ public protocol CloudDatabase: Sendable {
 
     // Changes
 
-    /// Zones that changed since a token; without one, all that there are.
+    /// Zones that changed since a token; without one, all that there are. In a shared database they come and go with what others share.
     ///
     /// - Throws: `changeTokenExpired`: then ask without one.
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges
 
     /// Records of a zone that changed since a token; without one, all that there are.
+    ///
+    /// Who sees a hierarchy of the zone is told of a record that comes into it as of one that was saved, and of one that leaves it as of
+    /// one that was deleted. Nobody is told of deletions from before they took part. When what somebody sees of a zone becomes more or
+    /// less as a whole, by another share, the token has expired.
     ///
     /// - Throws: `changeTokenExpired`, `zoneNotFound`, `userDeletedZone`.
     func zoneChanges(
@@ -66,7 +78,8 @@ public protocol CloudDatabase: Sendable {
 
     // Assets
 
-    /// Which of some assets the cloud does not have from the zone's owner yet, and how far it has got with each.
+    /// Which of some assets the cloud does not have from the zone's owner yet, and how far it has got with each. For a participant, it has
+    /// those that they have uploaded themselves, and those that records name which they may read.
     func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64]
 
     /// Adds a piece to an asset that is on its way up; the last one completes it.
@@ -77,7 +90,7 @@ public protocol CloudDatabase: Sendable {
     ///   with a wrong offset.
     func upload(_ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID) async throws(CloudError) -> Int64
 
-    /// A piece of an asset that a record names which the account may read.
+    /// A piece of an asset that a record of the zone names which the account may read.
     ///
     /// - Throws: `assetNotAvailable`.
     func download(

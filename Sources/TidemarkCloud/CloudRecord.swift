@@ -24,6 +24,17 @@ public struct CloudRecord: Hashable, Sendable {
     /// `nil` of a record that no cloud has answered with.
     public var created: Stamp?
     public var modified: Stamp?
+    /// Of the record of a share (``CloudShare/recordType``): the share, as who asks may see it. A cloud fills it in; what is saved has none.
+    public var share: CloudShare? {
+        get { if case .share(let share) = carried { share } else { nil } }
+        set { carried = newValue.map { .share($0) } ?? .nothing }
+    }
+    /// Beside the record: few have one, and it is large.
+    private indirect enum Carried: Hashable, Sendable {
+        case nothing
+        case share(CloudShare)
+    }
+    private var carried = Carried.nothing
 
     public init(_ id: CloudRecordID, type: String, fields: [String: CloudValue] = [:], changeTag: String? = nil) {
         self.id = id

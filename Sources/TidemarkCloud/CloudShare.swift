@@ -23,7 +23,8 @@ public struct CloudShare: Hashable, Sendable {
     public var title: String?
     /// What everybody may do who has a link.
     public var publicPermission: ShareParticipant.Permission
-    /// The owner first. Participants see everybody; who is only invited sees the owner and themselves.
+    /// The owner first. Participants see everybody; those who were removed, declined or left are told to the owner and administrators, so
+    /// that they can be invited again. Who is only invited sees the owner and themselves.
     public var participants: [ShareParticipant]
     /// Who asks.
     public var currentUser: ShareParticipant?

@@ -8,7 +8,7 @@ public protocol SharingDatabase: CloudDatabase {
     /// Shares of a zone, as the account may see them.
     func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare]
 
-    /// Shares a zone, or a record with its hierarchy. Private database only, and no default zone.
+    /// Shares a zone, or a record with its hierarchy. Private database only, and no default zone. The share is a record of the zone.
     ///
     /// - Throws: `alreadyShared` where something of it is in a share; `unknownItem` where the root is not there; `limitExceeded`.
     func createShare(
@@ -17,20 +17,22 @@ public protocol SharingDatabase: CloudDatabase {
 
     /// Changes a share, all or nothing.
     ///
-    /// - Throws: `permissionFailure`, `unknownItem`, `limitExceeded` with too many participants, `invalidArguments`.
+    /// - Throws: `permissionFailure`, `unknownItem` for a share or a participant that is not there, `limitExceeded` with too many
+    ///   participants, `invalidArguments`.
     func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare
 
-    /// Ends a share: of the owner's, for everybody; of somebody else's, for oneself. The owner's records stay where they are.
+    /// Ends a share: of the owner's, for everybody; of somebody else's, for oneself. The owner's records stay where they are. The share of a
+    /// hierarchy ends, too, when its owner deletes the root.
     func deleteShare(_ share: CloudRecordID) async throws(CloudError)
 
-    // Links
+    // Links: in whichever database they are asked for
 
     /// - Parameter participant: To whom it is limited; else everybody may use it who is invited, or all if the share is open to all.
     func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink
 
     func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError)
 
-    /// What a link leads to.
+    /// What a link leads to: for its owner, for who takes part or is invited, and for everybody if the share is open to all.
     ///
     /// - Throws: `unknownItem` for a link that is none, is revoked, or is somebody else's.
     func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata
@@ -38,6 +40,7 @@ public protocol SharingDatabase: CloudDatabase {
     /// Takes part. Who does already is told the same again.
     func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata
 
+    /// Ends one's part in a share, or the invitation to it. Whoever was invited needs another invitation to come back.
     func declineLink(_ token: String) async throws(CloudError)
 
     // People
@@ -47,6 +50,7 @@ public protocol SharingDatabase: CloudDatabase {
 
     // Looking back
 
-    /// What was done to the shares of a zone, from the oldest on. The owner's and administrators' alone.
+    /// What was done to the shares of a zone, from the oldest on; no two have the same time. The owner sees all of it, an administrator what
+    /// was done to the shares that they administer.
     func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry]
 }

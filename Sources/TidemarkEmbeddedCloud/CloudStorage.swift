@@ -17,7 +17,7 @@ public protocol CloudStorage: Sendable {
 }
 
 /// The rows of a storage within a transaction. Every function may throw `CloudError` `internalError`.
-public protocol CloudTransaction {
+public protocol CloudTransaction: SharingTransaction {
     /// Counts the changes of all databases: what is changed gets the next numbers.
     func lastChange() throws(CloudError) -> Int64
     func setLastChange(_ number: Int64) throws(CloudError)
@@ -25,6 +25,9 @@ public protocol CloudTransaction {
     // Zones
 
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone?
+    func zone(id: Int64) throws(CloudError) -> StoredZone?
+    /// The last change of an owner's zones; 0 where there are none.
+    func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64
     /// Those of an owner that changed after a number, in that order, deleted ones among them.
     func zones(_ scope: DatabaseScope, owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone]
     /// Inserts it, or replaces the one of its place; returns it with its number.
@@ -37,6 +40,10 @@ public protocol CloudTransaction {
     func save(_ records: [StoredRecord]) throws(CloudError)
     /// Those that changed after a number, in that order, deleted ones among them.
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord]
+    /// Those, not deleted, that have one of the names as their parent, without what they depend on and are found under.
+    func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild]
+    /// Whether one that is not deleted has a parent.
+    func hasChildren(in zone: Int64) throws(CloudError) -> Bool
     /// Names of those that hold a `deleteSelf` reference to one of the names.
     func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String]
     func removeRecords(in zone: Int64) throws(CloudError)
@@ -107,13 +114,24 @@ public struct StoredZone: Hashable, Sendable {
     public var made: Int64
     /// The last change in it.
     public var changed: Int64
+    /// What of it is shared.
+    public var sharing: Sharing
 
-    public init(id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64) {
+    public enum Sharing: Int, Sendable {
+        case nothing = 0
+        case whole = 1
+        case hierarchies = 2
+    }
+
+    public init(
+        id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, sharing: Sharing = .nothing
+    ) {
         self.id = id
         self.place = place
         self.state = state
         self.made = made
         self.changed = changed
+        self.sharing = sharing
     }
 }
 
@@ -136,6 +154,13 @@ public struct StoredRecord: Hashable, Sendable {
     public var assets: Set<String>
     /// By the number of an index of the schema, what it is found under.
     public var indexed: [Int64: [IndexValue]]
+}
+
+/// A record that hangs below another.
+public struct StoredChild: Hashable, Sendable {
+    public let name: String
+    public let type: String
+    public let changed: Int64
 }
 
 /// What a record is found under.
@@ -182,6 +207,8 @@ public struct IndexQuery: Hashable, Sendable {
     public var type: String
     public var conditions: [Condition]
     public var order: [Order]
+    /// Only records of these shares, whose roots have no parent then; `nil` for all.
+    public var shares: [Int64]?
     /// Only what comes behind this.
     public var after: Place?
 

@@ -20,11 +20,11 @@ package final class SharedDatabase: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - applicationID: Tells the file from others.
-    ///   - version: The format's; a newer one is refused.
+    ///   - version: The format's; others are refused.
     ///   - pageSize: Bytes of a page of a file that is made.
     ///   - cacheSize: Kibibytes of pages that the writing connection keeps.
     ///   - prepare: Is called for each connection.
-    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `busy`, `io`.
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`, `busy`, `io`.
     package init(
         at url: URL, applicationID: Int32, version: Int32, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
         prepare: @escaping @Sendable (Database) throws -> Void
@@ -88,6 +88,10 @@ package final class SharedDatabase: @unchecked Sendable {
         guard found <= version else {
             throw StoreError(
                 .newerFormat, "\(path) has format \(found); this version reads up to \(version). Update Tidemark to open it")
+        }
+        guard found == version else {
+            throw StoreError(
+                .olderFormat, "\(path) has format \(found); this version reads from \(version) on. Open it with the Tidemark that made it")
         }
     }
 

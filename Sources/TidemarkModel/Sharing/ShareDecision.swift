@@ -95,7 +95,7 @@ extension SharePolicy.Rule {
         case .unknownParticipation: "what the person may do is not known"
         case .publicRecordOfAnother: "it is public, and somebody else's"
         case .rootIsTheOwners: "only the owner may delete the root of what is shared"
-        case .zonesAreTheOwners: "only the owner may move records between zones, or delete a zone"
+        case .zonesAreTheOwners: "only the owner may move records out of what is shared, or make and delete zones"
         case .sharingIsTheOwners: "only the owner may share, or stop it"
         case .membersAreManaged: "only the owner and administrators manage participants"
         case .administratorsAreTheOwners: "only the owner manages administrators"

@@ -17,7 +17,7 @@ public enum SharePolicy {
         case create
         case update
         case delete
-        /// Into another zone.
+        /// Into another zone, or out of the hierarchy that is shared.
         case move
         /// To see the share and who takes part.
         case readShare

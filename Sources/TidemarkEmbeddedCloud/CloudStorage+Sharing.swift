@@ -1,0 +1,128 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// What a storage keeps for sharing, within a transaction. Every function may throw `CloudError` `internalError`.
+public protocol SharingTransaction {
+    // Shares
+
+    func share(_ id: Int64) throws(CloudError) -> StoredShare?
+    /// One that has not ended, by the name of its record.
+    func share(named name: String, in zone: Int64) throws(CloudError) -> StoredShare?
+    /// Those that have not ended.
+    func shares(in zone: Int64) throws(CloudError) -> [StoredShare]
+    /// Inserts it, or replaces the one of its number; returns it with its number.
+    func save(_ share: StoredShare) throws(CloudError) -> StoredShare
+
+    // Participants
+
+    /// In the order in which they came.
+    func participants(of share: Int64) throws(CloudError) -> [StoredParticipant]
+    /// As what an account takes part, or took, in shares of a zone, or in all.
+    func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant]
+    /// Inserts it, or replaces the one of its identifier.
+    func save(_ participant: StoredParticipant) throws(CloudError)
+    /// With the links that are limited to it.
+    func removeParticipant(_ id: String, of share: Int64) throws(CloudError)
+
+    // Links
+
+    func link(_ digest: Data) throws(CloudError) -> StoredLink?
+    func linkCount(of share: Int64) throws(CloudError) -> Int
+    func add(_ link: StoredLink) throws(CloudError)
+    /// Whether there was one.
+    func removeLink(_ id: String, to share: Int64) throws(CloudError) -> Bool
+    /// Those that are limited to a participant, or all.
+    func removeLinks(to share: Int64, participant: String?) throws(CloudError)
+
+    // Hierarchies
+
+    /// The shares that records are in, by the records' names.
+    func shares(covering names: [String], in zone: Int64) throws(CloudError) -> [String: Int64]
+    /// What changed in shares after a number, in that order, what has left them among it.
+    func covered(by shares: [Int64], after change: Int64, limit: Int) throws(CloudError) -> [CoveredRecord]
+    /// Inserts them, or replaces those of equal share and name.
+    func save(_ records: [CoveredRecord], in zone: Int64) throws(CloudError)
+    func removeCovered(by share: Int64) throws(CloudError)
+
+    // Assets
+
+    /// Notes that somebody else than the owner has uploaded one of the owner's assets.
+    func noteUpload(_ digest: String, owner: String, by user: String) throws(CloudError)
+    /// Which of the digests somebody has uploaded for an owner.
+    func uploads(_ digests: Set<String>, owner: String, by user: String) throws(CloudError) -> Set<String>
+    /// Which of the digests records of a zone name; those of some shares, or all.
+    func named(_ digests: Set<String>, in zone: Int64, shares: [Int64]?) throws(CloudError) -> Set<String>
+
+    // What was done
+
+    func lastAuditTime() throws(CloudError) -> Int64?
+    func add(_ entry: StoredAuditEntry) throws(CloudError)
+    func auditEntries(in zone: Int64, after time: Int64) throws(CloudError) -> [StoredAuditEntry]
+}
+
+/// A share as it is kept.
+public struct StoredShare: Hashable, Sendable {
+    /// 0 before it is saved.
+    public var id: Int64
+    public let zone: Int64
+    /// Of its record.
+    public let name: String
+    /// `nil` of a share of the whole zone.
+    public let root: String?
+    public var title: String?
+    public var publicPermission: ShareParticipant.Permission
+    /// The last change of it, and of the hierarchy that it covers.
+    public var touched: Int64
+    public var isEnded: Bool
+}
+
+/// A participant as it is kept; of who is out, too, so that their devices learn of it.
+public struct StoredParticipant: Hashable, Sendable {
+    public let id: String
+    public let share: Int64
+    public let zone: Int64
+    /// The account's name; `nil` until an account takes up the invitation.
+    public var user: String?
+    public var name: PersonName?
+    /// By what the person was invited.
+    public var lookUp: UserLookUp?
+    public var role: ShareParticipant.Role
+    public var permission: ShareParticipant.Permission
+    public var acceptanceStatus: ShareParticipant.AcceptanceStatus
+    /// The change since which they see what is shared; 0 for never.
+    public var began: Int64
+    /// The change since which they see it no longer; 0 for never.
+    public var ended: Int64
+}
+
+/// A link as it is kept.
+public struct StoredLink: Hashable, Sendable {
+    /// SHA-256 of what gives access.
+    public let digest: Data
+    public let id: String
+    public let share: Int64
+    public let participant: String?
+}
+
+/// That a record is, or was, in the hierarchy that a share covers.
+public struct CoveredRecord: Hashable, Sendable {
+    public let share: Int64
+    public let name: String
+    public let type: String
+    /// The change in which it came in, changed last there, or left.
+    public let change: Int64
+    public let isGone: Bool
+}
+
+/// One change of a share as it is kept.
+public struct StoredAuditEntry: Hashable, Sendable {
+    public let time: Int64
+    public let zone: Int64
+    /// The name of the share's record.
+    public let share: String
+    public let user: String
+    public let kind: ShareAuditEntry.Kind
+    public let subject: String?
+    public let value: String?
+}
