@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkCloud
+import TidemarkModel
 import TidemarkStore
 
 /// The accounts of an embedded cloud.
@@ -10,7 +11,7 @@ actor AccountBook {
     private let database: SharedDatabase
 
     init(at url: URL) throws {
-        database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 1, tables: Self.tables, prepare: { _ in })
+        database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 2, tables: Self.tables, prepare: { _ in })
     }
 
     /// Keeps everything in memory.
@@ -19,19 +20,22 @@ actor AccountBook {
     }
 
     private static let tables = """
-        CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, quota INTEGER NOT NULL, status TEXT NOT NULL)
-        STRICT, WITHOUT ROWID;
+        CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, phone TEXT UNIQUE, name TEXT, quota INTEGER NOT NULL,
+            status TEXT NOT NULL) STRICT, WITHOUT ROWID;
         """
 
-    func add(_ email: String, quota: Int64) throws(CloudError) -> EmbeddedAccount {
+    func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) throws(CloudError) -> EmbeddedAccount {
         guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             throw CloudError(.invalidArguments, "'\(email.prefix(100))' is no address of an account")
         }
+        let phone = try Self.number(phone)
         return try run { () throws in
             try database.write { db in
+                if let known = try Self.fetch(db, "email", email.lowercased()) { return known }
+                try Self.check(phone, isFreeBeside: "", db)
                 try db.execute(
-                    sql: "INSERT OR IGNORE INTO accounts (id, email, quota, status) VALUES (?, ?, ?, 'available')",
-                    arguments: [UUID().uuidString.lowercased(), email.lowercased(), quota])
+                    sql: "INSERT INTO accounts (id, email, phone, name, quota, status) VALUES (?, ?, ?, ?, ?, 'available')",
+                    arguments: [UUID().uuidString.lowercased(), email.lowercased(), phone, try Self.text(name), quota])
                 return try Self.fetch(db, "email", email.lowercased())!
             }
         }
@@ -45,20 +49,68 @@ actor AccountBook {
         try run { () throws in try database.reader.read { db in try Self.fetch(db, "id", id) } }
     }
 
+    /// The account of a person, as a container knows them.
+    func find(_ lookUp: UserLookUp, in container: String) throws(CloudError) -> EmbeddedAccount? {
+        switch lookUp {
+        case .emailAddress(let address): return try find(address)
+        case .phoneNumber(let number):
+            return try run { () throws in try database.reader.read { db in try Self.fetch(db, "phone", number) } }
+        case .userRecordName(let name):
+            if let id = users[container]?[name] { return try find(id: id) }
+            let count = try run { () throws in
+                try database.reader.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM accounts") ?? 0 }
+            }
+            // A name can't be led back to its account: all of them are tried, once.
+            guard count != users[container]?.count else { return nil }
+            let ids = try run { () throws in
+                try database.reader.read { db in try String.fetchAll(db, sql: "SELECT id FROM accounts") }
+            }
+            users[container] = Dictionary(ids.map { (EmbeddedCloud.userRecordName($0, in: container), $0) }) { one, _ in one }
+            return try users[container]?[name].flatMap { id throws(CloudError) in try find(id: id) }
+        }
+    }
+
+    /// By container, the accounts by their user record names.
+    private var users: [String: [String: String]] = [:]
+
     func update(_ account: EmbeddedAccount) throws(CloudError) {
+        let phone = try Self.number(account.phone)
         try run { () throws in
             try database.write { db in
+                try Self.check(phone, isFreeBeside: account.id, db)
                 try db.execute(
-                    sql: "UPDATE accounts SET quota = ?, status = ? WHERE id = ?",
-                    arguments: [account.quota, account.status.rawValue, account.id])
+                    sql: "UPDATE accounts SET phone = ?, name = ?, quota = ?, status = ? WHERE id = ?",
+                    arguments: [phone, try Self.text(account.name), account.quota, account.status.rawValue, account.id])
             }
         }
     }
 
+    private static func number(_ phone: String?) throws(CloudError) -> String? {
+        guard let phone else { return nil }
+        guard let number = UserLookUp.phoneNumber(phone).normalized else {
+            throw CloudError(.invalidArguments, "'\(phone.prefix(100))' is no phone number: + and the country's, then the rest")
+        }
+        return number.value
+    }
+
+    private static func check(_ phone: String?, isFreeBeside id: String, _ db: Database) throws {
+        guard let phone, let other = try fetch(db, "phone", phone), other.id != id else { return }
+        throw CloudError(.invalidArguments, "another account has the phone number \(phone)")
+    }
+
+    private static func text(_ name: PersonName?) throws -> String? {
+        try name.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
+    }
+
     private static func fetch(_ db: Database, _ column: String, _ value: String) throws -> EmbeddedAccount? {
-        let statement = try db.cachedStatement(sql: "SELECT id, email, quota, status FROM accounts WHERE \(column) = ?")
+        let statement = try db.cachedStatement(
+            sql: "SELECT id, email, phone, name, quota, status FROM accounts WHERE \(column) = ?")
         return try Row.fetchOne(statement, arguments: [value]).map { row in
-            EmbeddedAccount(id: row[0], email: row[1], quota: row[2], status: .init(rawValue: row[3]) ?? .couldNotDetermine)
+            let name: String? = row[3]
+            return EmbeddedAccount(
+                id: row[0], email: row[1], phone: row[2],
+                name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) }, quota: row[4],
+                status: .init(rawValue: row[5]) ?? .couldNotDetermine)
         }
     }
 

@@ -15,7 +15,9 @@ actor AssetShelf {
     init(_ folder: URL) { self.folder = folder }
 
     /// - Throws: `CloudError` `invalidArguments` for what is no digest.
-    private nonisolated func place(_ asset: CloudAsset, owner: String) throws(CloudError) -> (whole: URL, part: URL) {
+    private nonisolated func place(
+        _ asset: CloudAsset, owner: String, by user: String? = nil
+    ) throws(CloudError) -> (whole: URL, part: URL) {
         guard asset.digest.utf8.count == 64,
             asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
             asset.size >= 0
@@ -23,13 +25,16 @@ actor AssetShelf {
         // A user record name; the public database's owner has none.
         let shelf = folder.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
         let whole = shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)")
-        return (whole, shelf.appendingPathComponent("uploads/\(asset.digest)"))
+        return (whole, shelf.appendingPathComponent("uploads/\(asset.digest)\(user.map { "-\($0)" } ?? "")"))
     }
 
     /// How many bytes there are of an asset that is on its way up.
-    func received(_ asset: CloudAsset, owner: String) throws(CloudError) -> Int64 {
+    ///
+    /// - Parameter user: Who sends it, where that is not the owner: nobody goes on with what somebody else has begun, since whoever has sent
+    ///   an asset may read it.
+    func received(_ asset: CloudAsset, owner: String, by user: String? = nil) throws(CloudError) -> Int64 {
         var status = stat()
-        let part = try place(asset, owner: owner).part
+        let part = try place(asset, owner: owner, by: user).part
         return lstat(part.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0
     }
 
@@ -37,9 +42,9 @@ actor AssetShelf {
     ///
     /// - Returns: What there is now, and whether that is all, durable.
     func add(
-        _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String
+        _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String? = nil
     ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
-        let (whole, part) = try place(asset, owner: owner)
+        let (whole, part) = try place(asset, owner: owner, by: user)
         do {
             try FileManager.default.createDirectory(
                 at: part.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -11,10 +11,31 @@ extension CloudEngine {
             throw CloudError(.limitExceeded, "a request asks for \(limits.operationsPerRequest) assets at the most")
         }
         let owner = try place(id, caller).owner
-        let there = try await storage.read { rows throws(CloudError) in try rows.assets(Set(assets.map(\.digest)), owner: owner) }
+        let there = try await storage.read { rows throws(CloudError) in
+            let digests = Set(assets.map(\.digest))
+            guard caller.scope == .shared else { return try rows.assets(digests, owner: owner) }
+            return try self.assets(digests, for: try access(to: id, caller, rows), rows)
+        }
         var missing: [CloudAsset: Int64] = [:]
-        for asset in assets where there[asset.digest] == nil { missing[asset] = try await shelf.received(asset, owner: owner) }
+        for asset in assets where there[asset.digest] == nil {
+            missing[asset] = try await shelf.received(asset, owner: owner, by: uploader(caller))
+        }
         return missing
+    }
+
+    /// Who puts something on the way to somebody else's shelf: what others have begun is not theirs to go on with.
+    private func uploader(_ caller: Caller) -> String? { caller.scope == .shared ? caller.user : nil }
+
+    /// Which of some assets there are that records of the caller may name, with their sizes: their own; of somebody else's, those that they
+    /// have uploaded themselves, and those that records name which they may read.
+    func assets(
+        _ digests: Set<String>, for access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [String: Int64] {
+        let owner = access.zone.place.owner
+        guard access.isShared else { return try rows.assets(digests, owner: owner) }
+        let uploaded = try rows.uploads(digests, owner: owner, by: access.caller.user)
+        let named = try rows.named(digests.subtracting(uploaded), in: access.zone.id, shares: access.shares)
+        return try rows.assets(uploaded.union(named), owner: owner)
     }
 
     func upload(
@@ -28,15 +49,24 @@ extension CloudEngine {
             throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
         }
         let (there, used) = try await storage.read { rows throws(CloudError) in
-            (try rows.assets([asset.digest], owner: owner)[asset.digest], try rows.used(by: owner))
+            guard caller.scope == .shared else {
+                return (try rows.assets([asset.digest], owner: owner)[asset.digest], try rows.used(by: owner))
+            }
+            let access = try access(to: id, caller, rows)
+            try access.demandWriting()
+            return (try assets([asset.digest], for: access, rows)[asset.digest], try rows.used(by: owner))
         }
         if there != nil { return asset.size }
         guard used + asset.size <= caller.quota else {
             throw CloudError(.quotaExceeded, "the account's storage is full: \(used) of \(caller.quota) bytes are used")
         }
-        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner)
+        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }
         try await storage.write { rows throws(CloudError) in
+            if caller.scope == .shared {
+                try access(to: id, caller, rows).demandWriting()
+                try rows.noteUpload(asset.digest, owner: owner, by: caller.user)
+            }
             guard try rows.assets([asset.digest], owner: owner).isEmpty else { return }
             // Somebody may just have removed it as one that nobody names.
             guard shelf.has(asset, owner: owner) else {
@@ -61,14 +91,23 @@ extension CloudEngine {
     func download(
         _ asset: CloudAsset, in id: CloudZoneID, from offset: Int64, count: Int, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) -> Data {
-        let owner = try await storage.read { rows throws(CloudError) in
+        let owner = try await owner(of: asset, in: id, caller)
+        let piece = try await shelf.piece(
+            of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
+        // Who was put out while it was read gets nothing of it.
+        if caller.scope == .shared { _ = try await self.owner(of: asset, in: id, caller) }
+        return piece
+    }
+
+    /// Whose an asset is that the caller may fetch.
+    private func owner(of asset: CloudAsset, in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> String {
+        try await storage.read { rows throws(CloudError) in
             // Who may read a record of the zone may read what it names; and nobody learns more.
-            guard let zone = try existing(id, caller, rows), try rows.isNamed(asset.digest, in: zone.id) else {
-                throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there")
-            }
-            return zone.place.owner
+            guard let access = try existing(id, caller, rows),
+                try !rows.named([asset.digest], in: access.zone.id, shares: access.shares).isEmpty
+            else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
+            return access.zone.place.owner
         }
-        return try await shelf.piece(of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
     }
 }
 

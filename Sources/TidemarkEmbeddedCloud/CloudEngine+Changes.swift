@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkCloud
 import TidemarkModel
 
@@ -9,11 +10,14 @@ extension CloudEngine {
         guard caller.scope != .public else {
             throw CloudError(.invalidArguments, "the public database has no feed of changes")
         }
-        let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "d", of: owner(caller)) } ?? 0
+        let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "d", of: Self.mark(caller)) } ?? 0
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await storage.read { rows throws(CloudError) in
             let last = try rows.lastChange()
             guard since <= last else { throw Self.expired }
+            guard caller.scope != .shared else {
+                return try sharedChanges(since: token == nil ? nil : since, most: most, last: last, caller, rows)
+            }
             let page = try rows.zones(caller.scope, owner: owner(caller), after: since, limit: most + 1)
             let zones = page.prefix(most)
             let moreComing = page.count > most
@@ -24,7 +28,7 @@ extension CloudEngine {
             }
             return DatabaseChanges(
                 changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
-                token: Self.token(moreComing ? zones.last!.changed : last, kind: "d", of: owner(caller)), moreComing: moreComing)
+                token: Self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)), moreComing: moreComing)
         }
     }
 
@@ -35,41 +39,75 @@ extension CloudEngine {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await storage.read { rows throws(CloudError) in
-            let zone = try zone(id, caller, rows)
-            let mark = "\(zone.id).\(zone.made)"
+            let access = try access(to: id, caller, rows)
+            let mark = access.mark
             let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "z", of: mark) } ?? 0
-            guard since <= zone.changed else { throw Self.expired }
-            let zoneID = self.id(of: zone, caller)
+            guard since <= access.newest else { throw Self.expired }
+            let zoneID = self.id(of: access.zone, caller)
             var changes: [ZoneChanges.Change] = []
             var (after, bytes, moreComing) = (since, 0, false)
             reading: while true {
                 let wanted = most - changes.count + 1
-                let page = try rows.records(in: zone.id, after: after, limit: wanted)
-                for stored in page {
-                    guard changes.count < most, changes.isEmpty || bytes + stored.fields.count <= limits.bytesPerRequest else {
+                let page = try feed(access, after: after, limit: wanted, rows)
+                for item in page {
+                    guard changes.count < most, changes.isEmpty || bytes + item.record.fields.count <= limits.bytesPerRequest else {
                         moreComing = true
                         break reading
                     }
-                    after = stored.changed
-                    bytes += stored.fields.count
-                    if !stored.isDeleted {
-                        changes.append(.saved(try record(stored, in: zoneID, keys: keys)))
-                    } else if token != nil {
+                    after = item.change
+                    bytes += item.record.fields.count
+                    if !item.isGone {
+                        changes.append(.saved(try record(item.record, in: zoneID, keys: keys, access, rows)))
+                    } else if token != nil, item.isTold {
                         changes.append(
-                            .deleted(.init(id: CloudRecordID(stored.name, in: zoneID), type: stored.type)))
+                            .deleted(.init(id: CloudRecordID(item.record.name, in: zoneID), type: item.record.type)))
                     }
                 }
                 if page.count < wanted { break }
             }
             return ZoneChanges(
-                changes: changes, token: Self.token(moreComing ? after : max(after, zone.changed), kind: "z", of: mark),
+                changes: changes, token: Self.token(moreComing ? after : max(after, access.newest), kind: "z", of: mark),
                 moreComing: moreComing)
+        }
+    }
+
+    /// What a feed tells of a record.
+    private struct FeedItem {
+        let change: Int64
+        let record: StoredRecord
+        let isGone: Bool
+        /// Whether it went while the caller could see it.
+        var isTold = true
+    }
+
+    /// What changed in that which a caller sees of a zone, after a number.
+    private func feed(
+        _ access: ShareAccess, after: Int64, limit: Int, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [FeedItem] {
+        guard let shares = access.shares else {
+            let began = access.parts.first?.participant.began ?? 0
+            return try rows.records(in: access.zone.id, after: after, limit: limit).map {
+                FeedItem(change: $0.changed, record: $0, isGone: $0.isDeleted, isTold: $0.changed > began)
+            }
+        }
+        let page = try rows.covered(by: shares, after: after, limit: limit)
+        let found = try rows.records(page.filter { !$0.isGone }.map(\.name), in: access.zone.id)
+        // What went from one of the caller's shares into another is still there.
+        let elsewhere = try rows.shares(covering: page.filter(\.isGone).map(\.name), in: access.zone.id)
+        return page.map { item in
+            if !item.isGone, let record = found[item.name], !record.isDeleted {
+                return FeedItem(change: item.change, record: record, isGone: false)
+            }
+            let began = access.part(of: item.share)?.participant.began ?? .max
+            return FeedItem(
+                change: item.change, record: StoredRecord(item, in: access.zone.id), isGone: true,
+                isTold: item.change > began && (elsewhere[item.name].map { !access.sees($0) } ?? true))
         }
     }
 
     // Tokens: what they are of, and a number; with a check, so that no typing error passes for one.
 
-    private static func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
+    static func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
         let text = "\(kind)1:\(mark):\(number)"
         return CloudToken(rawValue: "\(text):\(check(text))")
     }
@@ -89,4 +127,14 @@ extension CloudEngine {
     }
 
     private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything anew")
+}
+
+extension StoredRecord {
+    /// What is told of a record that has left a share.
+    fileprivate init(_ gone: CoveredRecord, in zone: Int64) {
+        let nobody = CloudRecord.Stamp(time: 0, userRecordName: "")
+        self.init(
+            zone: zone, name: gone.name, type: gone.type, fields: Data(), parent: nil, changed: gone.change, created: nobody,
+            modified: nobody, isDeleted: true, dependsOn: [], assets: [], indexed: [:])
+    }
 }

@@ -11,20 +11,21 @@ extension CloudEngine {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await storage.read { rows throws(CloudError) in
             let schema = try rows.schema()
-            guard let zone = try existing(id, caller, rows) else { return QueryAnswer(records: [], continuation: nil) }
+            guard let access = try existing(id, caller, rows) else { return QueryAnswer(records: [], continuation: nil) }
             guard let type = schema.types[query.recordType] else {
                 guard environment == .production else { return QueryAnswer(records: [], continuation: nil) }
                 throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
             }
             var indexed = try type.translate(query)
+            indexed.shares = access.shares
             if let continuation { indexed.after = try IndexQuery.Place(continuation, of: query) }
-            let found = try rows.find(indexed, in: zone.id, limit: most + 1)
-            let zoneID = self.id(of: zone, caller)
+            let found = try rows.find(indexed, in: access.zone.id, limit: most + 1)
+            let zoneID = self.id(of: access.zone, caller)
             var (records, bytes): ([CloudRecord], Int) = ([], 0)
             for (stored, _) in found.prefix(most) {
                 guard records.isEmpty || bytes + stored.fields.count <= limits.bytesPerRequest else { break }
                 bytes += stored.fields.count
-                records.append(try record(stored, in: zoneID, keys: keys))
+                records.append(try record(stored, in: zoneID, keys: keys, access, rows))
             }
             let hasMore = records.count < found.count
             let last = found[..<records.count].last

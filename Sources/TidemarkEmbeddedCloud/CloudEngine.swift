@@ -12,13 +12,17 @@ struct CloudEngine: Sendable {
     let environment: StoreEnvironment
     /// Microseconds since 1970 UTC.
     let now: @Sendable () -> Int64
+    /// Bytes that nobody can guess.
+    let random: @Sendable (Int) -> [UInt8]
 
     /// Who asks, and in which database.
     struct Caller: Hashable, Sendable {
         let user: String
         let scope: DatabaseScope
-        /// Bytes that the account may have in all.
-        let quota: Int64
+        /// Bytes that whoever pays may have in all: the account, or the owner of what is shared with it.
+        var quota: Int64
+        /// `nil` for nobody.
+        var account: EmbeddedAccount?
     }
 
     /// How long a request that was answered is known.
@@ -33,6 +37,7 @@ struct CloudEngine: Sendable {
         let isOwn = zone.ownerName == CloudZoneID.defaultOwner || zone.ownerName == caller.user
         switch caller.scope {
         case .private where isOwn: return .init(scope: .private, owner: caller.user, name: zone.zoneName)
+        case .shared where !isOwn: return .init(scope: .private, owner: zone.ownerName, name: zone.zoneName)
         case .public where zone.isDefault: return .init(scope: .public, owner: "", name: zone.zoneName)
         default: throw Self.notFound(zone)
         }
@@ -40,27 +45,6 @@ struct CloudEngine: Sendable {
 
     static func notFound(_ zone: CloudZoneID) -> CloudError {
         CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist")
-    }
-
-    /// The zone as it is kept.
-    func zone(_ zone: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone {
-        let place = try place(zone, caller)
-        guard let stored = try rows.zone(place) else { throw Self.notFound(zone) }
-        switch stored.state {
-        case .present: return stored
-        case .deleted: throw Self.notFound(zone)
-        case .purged: throw CloudError(.userDeletedZone, "Zone '\(zone.zoneName)' was deleted by its owner, for good")
-        }
-    }
-
-    /// As ``zone(_:_:_:)``; the default zone is made when it is first asked for.
-    func zoneToWrite(_ id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone {
-        let place = try place(id, caller)
-        if id.isDefault, try rows.zone(place) == nil {
-            let change = try nextChange(rows)
-            return try rows.save(StoredZone(place: place, made: change, changed: change))
-        }
-        return try zone(id, caller, rows)
     }
 
     func nextChange(_ rows: any CloudTransaction) throws(CloudError) -> Int64 {
@@ -75,13 +59,14 @@ struct CloudEngine: Sendable {
 
     func zones(_ caller: Caller) async throws(CloudError) -> [CloudZoneID] {
         try await storage.read { rows throws(CloudError) in
+            guard caller.scope != .shared else { return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) } }
             let stored = try rows.zones(caller.scope, owner: owner(caller), after: -1, limit: .max).filter {
                 $0.state == .present
             }
             let ids = stored.map { id(of: $0, caller) }
             // Every database has it, whether anything was saved in it or not.
             let first =
-                caller.scope == .shared || ids.contains { $0.isDefault } ? [] : [CloudZoneID("_defaultZone", owner: caller.user)]
+                ids.contains { $0.isDefault } ? [] : [CloudZoneID("_defaultZone", owner: caller.user)]
             return first + ids
         }
     }
@@ -91,6 +76,10 @@ struct CloudEngine: Sendable {
     func modifyZones(
         saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) {
+        guard caller.scope != .shared else {
+            // The same for what is shared and for what is not there.
+            throw CloudError(SharePolicy.decide(.deleteZone, on: .init(scope: .shared), by: .participant(.privateUser, .readWrite, .accepted)))
+        }
         guard caller.scope == .private else {
             throw CloudError(.permissionFailure, "zones can be made and deleted in the private database only")
         }
@@ -119,6 +108,7 @@ struct CloudEngine: Sendable {
                 let named = try rows.assetsNamed(by: nil, in: stored.id)
                 try rows.removeRecords(in: stored.id)
                 released.add(try ReleasedAssets(named, of: caller.user, rows))
+                for share in try rows.shares(in: stored.id) { try end(share, in: &stored, caller, rows) }
                 stored.state = purging ? .purged : .deleted
                 stored.changed = try nextChange(rows)
                 _ = try rows.save(stored)
@@ -141,14 +131,17 @@ struct CloudEngine: Sendable {
     // Reading records
 
     func record(
-        _ stored: StoredRecord, in zone: CloudZoneID, keys: Set<String>?
+        _ stored: StoredRecord, in zone: CloudZoneID, keys: Set<String>?, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudRecord {
         var record = CloudRecord(
             CloudRecordID(stored.name, in: zone), type: stored.type, fields: try FieldCoding.decode(stored.fields, only: keys),
             changeTag: Self.tag(stored.changed))
-        record.parent = stored.parent
+        record.parent = access.isRoot(stored.name) ? nil : stored.parent
         record.created = stored.created
         record.modified = stored.modified
+        if access.zone.sharing != .nothing, stored.type == CloudShare.recordType, let share = try rows.share(named: stored.name, in: stored.zone) {
+            record.share = try self.share(share, access.caller, rows)
+        }
         return record
     }
 
@@ -162,13 +155,13 @@ struct CloudEngine: Sendable {
                 .limitExceeded, "a request looks up \(limits.operationsPerRequest) records at the most, not \(names.count)")
         }
         return try await storage.read { rows throws(CloudError) in
-            guard let zone = try existing(id, caller, rows) else { return names.map { _ in .failure(Self.noRecord) } }
-            let found = try rows.records(names, in: zone.id)
-            let zoneID = self.id(of: zone, caller)
+            guard let access = try existing(id, caller, rows) else { return names.map { _ in .failure(Self.noRecord) } }
+            let found = try seen(names, access, rows)
+            let zoneID = self.id(of: access.zone, caller)
             var answers: [Result<CloudRecord, CloudError>] = []
             for name in names {
                 if let stored = found[name], !stored.isDeleted {
-                    answers.append(.success(try record(stored, in: zoneID, keys: keys)))
+                    answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
                 } else {
                     answers.append(.failure(Self.noRecord))
                 }
@@ -177,11 +170,14 @@ struct CloudEngine: Sendable {
         }
     }
 
-    static let noRecord = CloudError(.unknownItem, "Record not found")
-
-    /// The zone; `nil` for a default zone in which nothing was saved yet.
-    func existing(_ id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone? {
-        if id.isDefault, try rows.zone(try place(id, caller)) == nil { return nil }
-        return try zone(id, caller, rows)
+    /// The records of some names, as far as the caller sees them.
+    func seen(
+        _ names: [String], _ access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [String: StoredRecord] {
+        guard access.isLimited else { return try rows.records(names, in: access.zone.id) }
+        let shares = try rows.shares(covering: names, in: access.zone.id)
+        return try rows.records(names.filter { access.sees(shares[$0]) }, in: access.zone.id)
     }
+
+    static let noRecord = CloudError(.unknownItem, "Record not found")
 }

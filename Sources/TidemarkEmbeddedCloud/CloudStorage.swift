@@ -64,8 +64,6 @@ public protocol CloudTransaction: SharingTransaction {
     func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String>
     /// Removes those of an owner's assets that none of their records names; returns these, with their sizes.
     func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset]
-    /// Whether a record of a zone names it.
-    func isNamed(_ digest: String, in zone: Int64) throws(CloudError) -> Bool
 
     // Requests that were answered
 

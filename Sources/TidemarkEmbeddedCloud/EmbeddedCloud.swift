@@ -18,6 +18,7 @@ public final class EmbeddedCloud: Sendable {
     private let isInMemory: Bool
     private let opened = Mutex<[String: CloudContainer]>([:])
     private let now: @Sendable () -> Int64
+    private let random: @Sendable (Int) -> [UInt8]
 
     /// Opens the cloud of a directory, making it if there is none.
     ///
@@ -26,7 +27,16 @@ public final class EmbeddedCloud: Sendable {
         try self.init(at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
     }
 
-    package init(at directory: URL, now: @escaping @Sendable () -> Int64) throws(CloudError) {
+    /// Random bytes of the system's, which nobody can guess.
+    package static let systemRandom: @Sendable (Int) -> [UInt8] = { count in
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    }
+
+    package init(
+        at directory: URL, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+    ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
             accounts = try AccountBook(at: directory.appendingPathComponent("accounts.sqlite"))
@@ -35,11 +45,15 @@ public final class EmbeddedCloud: Sendable {
         }
         self.directory = directory
         self.now = now
+        self.random = random
         isInMemory = false
     }
 
     /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
-    package init(inMemoryBeside directory: URL, now: @escaping @Sendable () -> Int64) throws(CloudError) {
+    package init(
+        inMemoryBeside directory: URL, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+    ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
             accounts = try AccountBook()
@@ -48,6 +62,7 @@ public final class EmbeddedCloud: Sendable {
         }
         self.directory = directory
         self.now = now
+        self.random = random
         isInMemory = true
     }
 
@@ -55,15 +70,21 @@ public final class EmbeddedCloud: Sendable {
 
     /// Adds an account; one of that address which is there already is returned as it is.
     ///
-    /// - Parameter quota: Bytes that it may have in all.
+    /// - Parameters:
+    ///   - phone: A number, with `+` and the country's, by which the person can be found and invited.
+    ///   - name: What others are shown with whom the person shares something.
+    ///   - quota: Bytes that it may have in all.
+    /// - Throws: `invalidArguments` for what is no address or number, and for a number that another account has.
     @discardableResult
-    public func addAccount(_ email: String, quota: Int64 = .max) async throws(CloudError) -> EmbeddedAccount {
-        try await accounts.add(email, quota: quota)
+    public func addAccount(
+        _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = .max
+    ) async throws(CloudError) -> EmbeddedAccount {
+        try await accounts.add(email, phone: phone, name: name, quota: quota)
     }
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
 
-    /// Changes an account's quota or status.
+    /// Changes an account's phone number, name, quota or status.
     public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }
 
     // Databases
@@ -119,14 +140,15 @@ public final class EmbeddedCloud: Sendable {
                 .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")
         }
         let key = "\(name)/\(environment.rawValue)"
-        let (directory, now, isInMemory) = (directory, now, isInMemory)
+        let (directory, now, random, isInMemory) = (directory, now, random, isInMemory)
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try FileManager.default.createDirectory(
                     at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                let container = try CloudContainer(in: folder, isInMemory: isInMemory, environment: environment, now: now)
+                let container = try CloudContainer(
+                    name, in: folder, isInMemory: isInMemory, environment: environment, now: now, random: random)
                 opened[key] = container
                 return container
             }
@@ -140,6 +162,10 @@ public final class EmbeddedCloud: Sendable {
 public struct EmbeddedAccount: Hashable, Sendable {
     public let id: String
     public let email: String
+    /// Digits behind a plus sign.
+    public var phone: String?
+    /// What others are shown with whom the person shares something.
+    public var name: PersonName?
     /// Bytes that it may have in all.
     public var quota: Int64
     public var status: CloudAccount.Status
@@ -147,14 +173,19 @@ public struct EmbeddedAccount: Hashable, Sendable {
 
 /// What an embedded cloud has of one container in one environment.
 final class CloudContainer: Sendable {
+    let name: String
     let engine: CloudEngine
     let shelf: AssetShelf
     let bell: CloudBell
 
-    init(in folder: URL, isInMemory: Bool, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64) throws {
+    init(
+        _ name: String, in folder: URL, isInMemory: Bool, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) throws {
+        self.name = name
         let storage =
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
-        engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now)
+        engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now, random: random)
         shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
         bell = try CloudBell(folder)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TidemarkCloud
 import TidemarkModel
 
@@ -23,17 +24,26 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// Who asks.
     ///
     /// - Throws: `notAuthenticated`, `accountTemporarilyUnavailable`.
-    private func caller() async throws(CloudError) -> CloudEngine.Caller {
+    func caller() async throws(CloudError) -> CloudEngine.Caller {
         guard let account, let known = try await accounts.find(id: account), let user = userRecordName else {
             throw CloudError(.notAuthenticated, "nobody is signed in")
         }
         switch known.status {
-        case .available: return .init(user: user, scope: scope, quota: known.quota)
+        case .available: return .init(user: user, scope: scope, quota: known.quota, account: known)
         case .temporarilyUnavailable:
             throw CloudError(
                 .accountTemporarilyUnavailable, "the account is not available for the moment", retryAfter: .seconds(30))
         default: throw CloudError(.notAuthenticated, "the account can't be used: \(known.status.rawValue)")
         }
+    }
+
+    /// Who asks for something that takes room: whose zone it is pays.
+    private func caller(writing zone: CloudZoneID) async throws(CloudError) -> CloudEngine.Caller {
+        var caller = try await caller()
+        guard scope == .shared else { return caller }
+        let owner = try await accounts.find(.userRecordName(zone.ownerName), in: container.name)
+        caller.quota = owner?.quota ?? 0
+        return caller
     }
 
     /// Who asks for something public; nobody has to be signed in for that.
@@ -56,7 +66,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let outcomes = try await container.engine.modify(request, container.shelf, caller())
+        let outcomes = try await container.engine.modify(request, container.shelf, caller(writing: request.zone))
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
         if isChanged { container.bell.ring() }
         return outcomes
@@ -92,7 +102,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     public func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
-        try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.shelf, caller())
+        try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.shelf, caller(writing: zone))
     }
 
     public func download(
@@ -102,7 +112,29 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
-        _ = try await reader()
-        return try container.bell.rings()
+        let (caller, engine) = (try await reader(), container.engine)
+        let rings = try container.bell.rings()
+        let seen = LastSeen(try await engine.newest(caller))
+        // The bell is everybody's: who listens is woken by what they can see.
+        return AsyncStream {
+            for await _ in rings {
+                guard let newest = try? await engine.newest(caller) else { return () }
+                if seen.isNews(newest) { return () }
+            }
+            return nil
+        }
+    }
+
+    /// The last change that a listener knows of.
+    private final class LastSeen: Sendable {
+        private let change: Mutex<Int64>
+        init(_ change: Int64) { self.change = Mutex(change) }
+
+        func isNews(_ newest: Int64) -> Bool {
+            change.withLock { change in
+                defer { change = newest }
+                return change != newest
+            }
+        }
     }
 }

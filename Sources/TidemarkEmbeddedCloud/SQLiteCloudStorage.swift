@@ -72,7 +72,7 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     /// "TidC".
     private static let applicationID: Int32 = 0x5469_6443
-    private static let version: Int32 = 1
+    private static let version: Int32 = 2
     /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.
     private static let pageSize = 4096
     /// Kibibytes: the index of the names of some 500,000 records.
@@ -80,11 +80,13 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
 
-    private static let tables = """
+    private static let tables = recordTables + SQLiteCloudTransaction.sharingTables
+
+    private static let recordTables = """
         CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE zones (
             id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
-            made INTEGER NOT NULL, changed INTEGER NOT NULL, UNIQUE (scope, owner, name)
+            made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, UNIQUE (scope, owner, name)
         ) STRICT;
         CREATE INDEX zones_by_change ON zones (scope, owner, changed);
         CREATE TABLE records (
@@ -112,6 +114,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         CREATE INDEX answers_by_time ON answers (time);
         CREATE TABLE usage (owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE documents (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
+
         """
 }
 

@@ -7,7 +7,7 @@ import TidemarkModel
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
 
-    private func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
+    func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
         do {
             return try body()
         } catch {
@@ -15,7 +15,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    private func statement(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
+    func statement(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
 
     func lastChange() throws(CloudError) -> Int64 {
         try run { try Int64.fetchOne(statement("SELECT value FROM counters WHERE name = 'change'")) ?? 0 }
@@ -38,6 +38,17 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
+    func zone(id: Int64) throws(CloudError) -> StoredZone? {
+        try run { try Row.fetchOne(statement("SELECT * FROM zones WHERE id = ?"), arguments: [id]).map(StoredZone.init) }
+    }
+
+    func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64 {
+        try run {
+            try Int64.fetchOne(
+                statement("SELECT max(changed) FROM zones WHERE scope = ? AND owner = ?"), arguments: [scope.rawValue, owner]) ?? 0
+        }
+    }
+
     func zones(
         _ scope: DatabaseScope, owner: String, after change: Int64, limit: Int
     ) throws(CloudError) -> [StoredZone] {
@@ -52,9 +63,9 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone {
         try run {
             let sql = """
-                INSERT INTO zones (scope, owner, name, state, made, changed) VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed
-                RETURNING id
+                INSERT INTO zones (scope, owner, name, state, made, changed, sharing) VALUES (?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
+                sharing = excluded.sharing RETURNING id
                 """
             var saved = zone
             saved.id =
@@ -62,7 +73,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                     statement(sql),
                     arguments: [
                         zone.place.scope.rawValue, zone.place.owner, zone.place.name, zone.state.rawValue, zone.made,
-                        zone.changed,
+                        zone.changed, zone.sharing.rawValue,
                     ]) ?? 0
             return saved
         }
@@ -164,6 +175,27 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
+    func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild] {
+        try run {
+            let select = try statement(
+                "SELECT name, type, changed FROM records WHERE zone = ? AND parent = ? AND is_deleted = 0 ORDER BY id")
+            var found: [StoredChild] = []
+            for name in names {
+                found += try Row.fetchAll(select, arguments: [zone, name]).map {
+                    StoredChild(name: $0[0], type: $0[1], changed: $0[2])
+                }
+            }
+            return found
+        }
+    }
+
+    func hasChildren(in zone: Int64) throws(CloudError) -> Bool {
+        try run {
+            let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE zone = ? AND parent IS NOT NULL)"
+            return try Bool.fetchOne(statement(sql), arguments: [zone]) ?? false
+        }
+    }
+
     func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String] {
         try run {
             let sql = """
@@ -234,9 +266,13 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 DELETE FROM assets WHERE owner = ?1 AND digest = ?2 AND NOT EXISTS (
                     SELECT 1 FROM named n JOIN zones z ON z.id = n.zone WHERE n.digest = ?2 AND z.owner = ?1) RETURNING size
                 """
-            return try digests.compactMap { digest in
+            let removed = try digests.compactMap { digest in
                 try Int64.fetchOne(statement(sql), arguments: [owner, digest]).map { CloudAsset(digest: digest, size: $0) }
             }
+            for asset in removed {
+                try statement("DELETE FROM uploads WHERE owner = ? AND digest = ?").execute(arguments: [owner, asset.digest])
+            }
+            return removed
         }
     }
 
@@ -244,14 +280,6 @@ struct SQLiteCloudTransaction: CloudTransaction {
         try run {
             try statement("INSERT OR IGNORE INTO assets (owner, digest, size) VALUES (?, ?, ?)")
                 .execute(arguments: [owner, asset.digest, asset.size])
-        }
-    }
-
-    func isNamed(_ digest: String, in zone: Int64) throws(CloudError) -> Bool {
-        try run {
-            try Bool.fetchOne(
-                statement("SELECT EXISTS (SELECT 1 FROM named WHERE digest = ? AND zone = ?)"), arguments: [digest, zone])
-                ?? false
         }
     }
 
@@ -325,7 +353,8 @@ extension StoredZone {
             id: row["id"],
             place: Place(
                 scope: DatabaseScope(rawValue: row["scope"]) ?? .private, owner: row["owner"], name: row["name"]),
-            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"])
+            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"],
+            sharing: Sharing(rawValue: row["sharing"]) ?? .nothing)
     }
 }
 
@@ -365,6 +394,8 @@ extension IndexValue {
 private struct QueryBuilder {
     /// Whether there are many records of the type.
     let isFrequent: Bool
+    /// To which it keeps.
+    private var shares: [Int64]?
     var arguments = StatementArguments()
 
     init(isFrequent: Bool) { self.isFrequent = isFrequent }
@@ -376,12 +407,16 @@ private struct QueryBuilder {
 
     mutating func sql(_ query: IndexQuery, zone: Int64, limit: Int) -> String {
         // In the order in which their arguments stand in the text.
+        shares = query.shares
         let keys = query.order.map { expression($0) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
         // What is found in the order of the names needs no sorting.
         let index = isFrequent && query.order.isEmpty && query.conditions.isEmpty ? " INDEXED BY records_by_name" : ""
         var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE r.zone = \(bind(zone.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
+        if let shares = query.shares {
+            inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN (\(list(shares))) AND c.is_gone = 0)"
+        }
         for condition in query.conditions { inner += " AND \(sql(condition))" }
         var outer = "SELECT * FROM (\(inner))"
         if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
@@ -404,9 +439,14 @@ private struct QueryBuilder {
         case .createdBy: "r.created_by"
         case .modified: "r.modified"
         case .modifiedBy: "r.modified_by"
-        case .parent: "r.parent"
+        case .parent:
+            // What a root hangs below is nothing that is shared.
+            shares.map { "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN (\(list($0)))), NULL, r.parent)" } ?? "r.parent"
         }
     }
+
+    /// Numbers that are ours, as text: they may come twice.
+    private func list(_ numbers: [Int64]) -> String { numbers.map(String.init).joined(separator: ", ") }
 
     private func index(_ key: IndexQuery.Key) -> Int64 {
         if case .index(let number) = key { return number }

@@ -1,0 +1,72 @@
+import TidemarkCloud
+import TidemarkModel
+
+extension EmbeddedDatabase: SharingDatabase {
+    public func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare] {
+        try await container.engine.shares(in: zone, caller())
+    }
+
+    public func createShare(
+        in zone: CloudZoneID, coverage: CloudShare.Coverage, title: String?, publicPermission: ShareParticipant.Permission
+    ) async throws(CloudError) -> CloudShare {
+        let share = try await container.engine.createShare(
+            in: zone, coverage: coverage, title: title, publicPermission: publicPermission, caller())
+        container.bell.ring()
+        return share
+    }
+
+    public func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare {
+        let changed = try await container.engine.changeShare(share, changes, caller())
+        container.bell.ring()
+        return changed
+    }
+
+    public func deleteShare(_ share: CloudRecordID) async throws(CloudError) {
+        try await container.engine.deleteShare(share, caller())
+        container.bell.ring()
+    }
+
+    public func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink {
+        try await container.engine.makeLink(to: share, for: participant, caller())
+    }
+
+    public func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError) {
+        try await container.engine.revokeLink(id, to: share, caller())
+    }
+
+    public func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
+        try await container.engine.resolveLink(token, caller())
+    }
+
+    public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {
+        let metadata = try await container.engine.acceptLink(token, caller())
+        container.bell.ring()
+        return metadata
+    }
+
+    public func declineLink(_ token: String) async throws(CloudError) {
+        try await container.engine.declineLink(token, caller())
+        container.bell.ring()
+    }
+
+    public func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity] {
+        _ = try await caller()
+        let most = container.engine.limits.operationsPerRequest
+        guard lookUps.count <= most else {
+            throw CloudError(.limitExceeded, "a request looks for \(most) persons at the most, not \(lookUps.count)")
+        }
+        var found: [UserIdentity] = []
+        for lookUp in lookUps {
+            guard let known = lookUp.normalized, let account = try await accounts.find(known, in: container.name) else { continue }
+            found.append(
+                UserIdentity(
+                    userRecordName: EmbeddedCloud.userRecordName(account.id, in: container.name), name: account.name,
+                    lookUp: lookUp))
+        }
+        return found
+    }
+
+    public func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry] {
+        try await container.engine.audit(in: zone, after: time, caller())
+    }
+}

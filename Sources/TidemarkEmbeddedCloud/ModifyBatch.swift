@@ -1,0 +1,377 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// One request that changes records, on its way.
+struct ModifyBatch {
+    let engine: CloudEngine
+    let request: ModifyRecordsRequest
+    let access: ShareAccess
+
+    private var outcomes: [RecordOutcome?]
+    /// The types of the fields that records of this request have had, by record type: the schema has them.
+    private var admitted: [String: [String: FieldType]] = [:]
+    private var records: RecordsInHand
+    /// Of a zone in which hierarchies are shared.
+    private var book: HierarchyBook?
+    private var changed: [StoredRecord] = []
+    /// Names of records that were there before.
+    private var replaced: Set<String> = []
+    private var bytes: Int64 = 0
+    /// The number of the last change.
+    private var change: Int64
+    private let stamp: CloudRecord.Stamp
+    /// Shares that end with their root.
+    private var ended: [StoredShare] = []
+    /// Assets that no record names any more.
+    private(set) var released = ReleasedAssets()
+
+    private var zone: StoredZone { access.zone }
+
+    init(
+        engine: CloudEngine, request: ModifyRecordsRequest, access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        self.engine = engine
+        self.request = request
+        self.access = access
+        let names = request.operations.map(\.record.id.recordName)
+        outcomes = Array(repeating: nil, count: names.count)
+        records = try RecordsInHand(names, in: access.zone.id, rows)
+        if access.zone.sharing == .hierarchies {
+            book = HierarchyBook(zone: access.zone.id)
+            try book?.load(names + request.operations.compactMap(\.record.parent), rows)
+        }
+        change = try rows.lastChange()
+        stamp = CloudRecord.Stamp(time: engine.now(), userRecordName: access.caller.user)
+        changed.reserveCapacity(names.count)
+    }
+
+    mutating func run(_ rows: any CloudTransaction) throws(CloudError) -> [RecordOutcome] {
+        var schema = try rows.schema()
+        let (first, schemaBefore) = (change, schema)
+        let zoneID = engine.id(of: zone, access.caller)
+        var failures: [Int: CloudError] = [:]
+        for (index, operation) in request.operations.enumerated() {
+            let name = operation.record.id.recordName
+            do {
+                let before = try records.record(name, rows).flatMap { $0.isDeleted ? nil : $0 }
+                var grown = schema
+                guard let record = try settle(operation, before, schema: &grown, rows, zoneID) else {
+                    outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
+                    continue
+                }
+                if let before, record.isDeleted {
+                    try delete(before, schema: schema, rows)
+                    outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
+                } else {
+                    let saved = try save(record, before, rows)
+                    schema = grown
+                    outcomes[index] = .saved(try engine.record(saved, in: zoneID, keys: request.desiredKeys, access, rows))
+                }
+            } catch {
+                // What the storage can't do is nothing that the operation is to blame for.
+                guard error.code != .internalError else { throw error }
+                failures[index] = error
+                // The schema has not taken in what it brought.
+                admitted = [:]
+            }
+        }
+        if request.isAtomic, !failures.isEmpty {
+            let innocent = CloudError(.batchRequestFailed, "another operation of the atomic request has failed")
+            return request.operations.indices.map { .failed(failures[$0] ?? innocent) }
+        }
+        for (index, error) in failures { outcomes[index] = .failed(error) }
+        if bytes > 0, try rows.used(by: zone.place.owner) + bytes > access.caller.quota {
+            throw CloudError(.quotaExceeded, "the account's storage is full")
+        }
+        guard change > first else { return outcomes.map { $0! } }
+        if schema != schemaBefore { try rows.save(schema) }
+        try write(rows)
+        return outcomes.map { $0! }
+    }
+
+    private mutating func write(_ rows: any CloudTransaction) throws(CloudError) {
+        let named = try rows.assetsNamed(by: replaced.sorted(), in: zone.id)
+        try rows.save(latest(changed))
+        released = try ReleasedAssets(named, of: zone.place.owner, rows)
+        try book?.save(rows)
+        try rows.setLastChange(change)
+        try rows.addUsed(bytes, by: zone.place.owner)
+        var touched = zone
+        touched.changed = change
+        for share in ended { try engine.end(share, in: &touched, access.caller, rows) }
+        _ = try rows.save(touched)
+    }
+
+    /// The last state of each record, in the order of their changes.
+    private func latest(_ records: [StoredRecord]) -> [StoredRecord] {
+        var last: [String: Int64] = [:]
+        for record in records { last[record.name] = record.changed }
+        return records.filter { last[$0.name] == $0.changed }
+    }
+
+    // Changes of one record
+
+    private mutating func save(
+        _ record: StoredRecord, _ before: StoredRecord?, _ rows: any CloudTransaction
+    ) throws(CloudError) -> StoredRecord {
+        var (record, next) = (record, change + 1)
+        record.changed = next
+        try book?.place(record, was: before, change: &next, &records, rows)
+        change = next
+        bytes += Int64(record.fields.count) - Int64(before?.fields.count ?? 0)
+        if before != nil { replaced.insert(record.name) }
+        records.put(record)
+        changed.append(record)
+        return record
+    }
+
+    /// Deletes a record and what goes with it. Those that hang below lose their parent, so that nothing comes to hang below whatever will be
+    /// made with its name.
+    private mutating func delete(
+        _ record: StoredRecord, schema: CloudSchema, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        let gone = [record] + (try records.dependents(of: record.name, rows))
+        var roots: [StoredShare] = []
+        if book != nil {
+            for record in gone {
+                guard let share = try book!.rooted(record.name, rows) else { continue }
+                try access.demand(.delete, share: access.isLimited ? access.parts[0].share.id : nil, isRoot: true)
+                roots.append(share)
+            }
+        }
+        for var record in gone {
+            change += 1
+            record.changed = change
+            record.modified = stamp
+            bytes -= Int64(record.fields.count)
+            record.clear()
+            replaced.insert(record.name)
+            try book?.remove(record, rows)
+            records.put(record)
+            changed.append(record)
+        }
+        for child in try records.children(of: gone.map(\.name), rows) {
+            guard var orphan = try records.record(child.name, rows) else { continue }
+            let before = orphan
+            orphan.parent = nil
+            orphan.modified = stamp
+            orphan.link(to: try FieldCoding.decode(orphan.fields), schema)
+            _ = try save(orphan, before, rows)
+        }
+        ended += roots
+    }
+
+    /// What a record is to be; `nil` when what is to be deleted is not there.
+    private mutating func settle(
+        _ operation: RecordOperation, _ there: StoredRecord?, schema: inout CloudSchema, _ rows: any CloudTransaction,
+        _ zoneID: CloudZoneID
+    ) throws(CloudError) -> StoredRecord? {
+        let given = operation.record
+        let name = given.id.recordName
+        guard (1...255).contains(name.utf8.count) else {
+            throw CloudError(.invalidArguments, "a record name has 1 to 255 bytes")
+        }
+        let share = try there == nil ? nil : book?.share(of: name, rows)
+        // What the caller can't see is not there.
+        let before = access.sees(share) ? there : nil
+        if before?.type == CloudShare.recordType || given.type == CloudShare.recordType || name == CloudShare.zoneWideName {
+            throw CloudError(.invalidArguments, "the record of a share is changed by way of the share, and not by itself")
+        }
+        if let before {
+            let isOwn = before.created.userRecordName == access.caller.user
+            let isRoot = try book?.rooted(name, rows) != nil
+            try access.demand(operation.isDeletion ? .delete : .update, share: share, isRoot: isRoot, isOwn: isOwn)
+        }
+        try checkTag(operation, before, zoneID, rows)
+        if operation.isDeletion {
+            guard var record = before else { return nil }
+            record.clear()
+            return record
+        }
+        guard let before else {
+            try checkNew(given, isTaken: there != nil, rows)
+            var record = StoredRecord(
+                zone: zone.id, name: name, type: given.type, fields: Data(), parent: given.parent, changed: 0,
+                created: stamp, modified: stamp, isDeleted: false, dependsOn: [], assets: [], indexed: [:])
+            try fill(&record, given.fields, before: [], schema: &schema, rows)
+            return record
+        }
+        guard given.type.isEmpty || given.type == before.type else {
+            throw CloudError(
+                .invalidArguments, "the record '\(before.name)' is there with the type \(before.type), not \(given.type)")
+        }
+        let keeps = operation.kind == .update || operation.kind == .forceUpdate
+        let known = keeps || access.isLimited ? try FieldCoding.decode(before.fields) : [:]
+        var fields = keeps ? known : [:]
+        for field in operation.cleared { fields[field] = nil }
+        fields.merge(given.fields) { $1 }
+        var record = before
+        record.modified = stamp
+        if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
+        try fill(&record, fields, before: access.isLimited ? known.references : [], schema: &schema, rows)
+        return record
+    }
+
+    /// Whether the caller may make a record.
+    ///
+    /// - Parameter isTaken: Whether one of its name is there, which they don't see.
+    private mutating func checkNew(_ given: CloudRecord, isTaken: Bool, _ rows: any CloudTransaction) throws(CloudError) {
+        guard access.isLimited else { return try access.demand(.create) }
+        guard let parent = given.parent else { return try access.demand(.create, share: nil) }
+        let share = try book?.share(of: parent, rows)
+        guard access.part(of: share) != nil else { throw absent(parent, of: given.id.recordName) }
+        try access.demand(.create, share: share)
+        // Nobody can try names out: one that can be guessed is refused, whether it is taken or not.
+        guard let uuid = UUID(uuidString: given.id.recordName), uuid.uuid.6 >> 4 == 4, !isTaken else {
+            throw CloudError(
+                .invalidArguments,
+                "a record that is put into a hierarchy of somebody else's is named by a random UUID (version 4), and "
+                    + "'\(given.id.recordName)' is none that can be used. Give it another name")
+        }
+    }
+
+    /// What a record is to hang below.
+    private mutating func parent(
+        _ given: String?, of record: StoredRecord, _ share: Int64?, _ rows: any CloudTransaction
+    ) throws(CloudError) -> String? {
+        guard access.isLimited, given != record.parent else { return given }
+        if access.isRoot(record.name) {
+            guard given == nil else { throw CloudError(access.decide(.move, share: share)) }
+            // What a root hangs below is not theirs to know or to change.
+            return record.parent
+        }
+        guard let given else { throw CloudError(access.decide(.move, share: share)) }
+        let new = try book?.share(of: given, rows)
+        guard access.part(of: new) != nil else { throw absent(given, of: record.name) }
+        guard new == share else { throw CloudError(access.decide(.move, share: share)) }
+        return given
+    }
+
+    private func absent(_ parent: String, of name: String) -> CloudError {
+        CloudError(.referenceViolation, "the parent of '\(name)' refers to the record '\(parent)', which is not there")
+    }
+
+    private func checkTag(
+        _ operation: RecordOperation, _ before: StoredRecord?, _ zoneID: CloudZoneID, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        func changed(_ reason: String) throws(CloudError) -> CloudError {
+            let server = try before.map { stored throws(CloudError) in
+                try engine.record(stored, in: zoneID, keys: nil, access, rows)
+            }
+            return CloudError(.serverRecordChanged, reason, serverRecord: server)
+        }
+        switch operation.kind {
+        case .create:
+            if before != nil { throw try changed("record to insert already exists") }
+        case .update, .replace, .delete:
+            guard let tag = operation.record.changeTag else {
+                throw CloudError(.invalidArguments, "missing required field 'recordChangeTag'")
+            }
+            // A client that knows a tag has known the record: it was deleted since.
+            guard let before else { throw CloudEngine.noRecord }
+            if CloudEngine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
+        case .forceUpdate, .forceReplace, .forceDelete: break
+        }
+    }
+
+    // What a record has
+
+    /// Gives a record its fields, checked.
+    ///
+    /// - Parameter before: References that it has had: whoever keeps them learns nothing of what they name.
+    private mutating func fill(
+        _ record: inout StoredRecord, _ fields: [String: CloudValue], before: Set<CloudReference>, schema: inout CloudSchema,
+        _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        try admit(fields, of: record.type, into: &schema)
+        record.fields = FieldCoding.encode(fields)
+        guard record.fields.count <= engine.limits.bytesPerRecord else {
+            throw CloudError(
+                .limitExceeded,
+                "the record '\(record.name)' has \(record.fields.count) bytes, and \(engine.limits.bytesPerRecord) is the most. "
+                    + "Put what is large into an asset")
+        }
+        record.isDeleted = false
+        record.link(to: fields, schema)
+        for (name, value) in fields where value.type.scalar == .reference {
+            for case .reference(let reference) in value.scalars where reference.action != .none {
+                // Who is limited would learn from what goes with it whether a record that they don't see was there.
+                guard reference.action == .validate || access.isLimited, !before.contains(reference) else { continue }
+                try checkPresent(reference.recordName, "'\(name)' of '\(record.name)'", rows)
+            }
+        }
+        if let parent = record.parent, !access.isRoot(record.name) {
+            try checkPresent(parent, "the parent of '\(record.name)'", rows)
+            guard try records.record(parent, rows)?.type != CloudShare.recordType else {
+                throw CloudError(.invalidArguments, "nothing hangs below the record of a share")
+            }
+        }
+        try checkAssets(of: record, rows)
+    }
+
+    /// That what a record names was uploaded, by the caller unless they own it or may read it.
+    private func checkAssets(of record: StoredRecord, _ rows: any CloudTransaction) throws(CloudError) {
+        guard !record.assets.isEmpty else { return }
+        let there = try engine.assets(record.assets, for: access, rows)
+        if let missing = record.assets.first(where: { there[$0] == nil }) {
+            throw CloudError(.assetNotAvailable, "the asset \(missing) of '\(record.name)' was not uploaded")
+        }
+    }
+
+    /// Takes into the schema what a record has, or checks it; what records of this request have had before is known.
+    private mutating func admit(
+        _ fields: [String: CloudValue], of type: String, into schema: inout CloudSchema
+    ) throws(CloudError) {
+        if let known = admitted[type], fields.allSatisfy({ known[$0] == $1.type && $1.isWhollyFinite }) { return }
+        _ = try schema.admit(type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
+        for (name, value) in fields {
+            // A list without elements may be of any type.
+            if case .list(let elements, _) = value, elements.isEmpty { continue }
+            admitted[type, default: [:]][name] = value.type
+        }
+    }
+
+    private mutating func checkPresent(_ name: String, _ what: String, _ rows: any CloudTransaction) throws(CloudError) {
+        let found = try records.record(name, rows)
+        guard let found, !found.isDeleted, access.sees(try book?.share(of: name, rows)) else {
+            throw CloudError(.referenceViolation, "\(what) refers to the record '\(name)', which is not there")
+        }
+    }
+}
+
+extension StoredRecord {
+    /// Leaves a tombstone.
+    mutating func clear() {
+        isDeleted = true
+        fields = Data()
+        parent = nil
+        (dependsOn, assets, indexed) = ([], [], [:])
+    }
+
+    /// Takes what it depends on, names and is found under from its fields.
+    mutating func link(to fields: [String: CloudValue], _ schema: CloudSchema) {
+        (dependsOn, assets) = ([], [])
+        for (_, value) in fields where value.type.scalar == .asset || value.type.scalar == .reference {
+            for scalar in value.scalars {
+                switch scalar {
+                case .asset(let asset): assets.insert(asset.digest)
+                case .reference(let reference) where reference.action == .deleteSelf: dependsOn.insert(reference.recordName)
+                default: break
+                }
+            }
+        }
+        indexed = schema.indexed(fields, type: type)
+    }
+}
+
+extension [String: CloudValue] {
+    /// All references that fields have.
+    fileprivate var references: Set<CloudReference> {
+        var found: Set<CloudReference> = []
+        for value in values {
+            for case .reference(let reference) in value.scalars { found.insert(reference) }
+        }
+        return found
+    }
+}
