@@ -238,9 +238,9 @@ struct ShareEditing {
 extension CloudEngine.Caller {
     /// By what the caller may have been invited.
     var addresses: Set<UserLookUp> {
-        Set(
-            [
-                account.map { .emailAddress($0.email) }, account?.phone.map { .phoneNumber($0) }, .userRecordName(user),
-            ].compactMap { $0?.normalized })
+        var found: [UserLookUp] = [.userRecordName(user)]
+        if let account { found.append(.emailAddress(account.email)) }
+        if let phone = account?.phone { found.append(.phoneNumber(phone)) }
+        return Set(found.compactMap(\.normalized))
     }
 }

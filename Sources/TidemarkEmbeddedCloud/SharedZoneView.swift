@@ -16,7 +16,7 @@ extension CloudEngine {
         var zones: [Int64: (zone: StoredZone, isPresent: Bool, changed: Int64)] = [:]
         for participant in try rows.participants(called: caller.user, in: nil) {
             guard participant.role != .owner, let share = try rows.share(participant.share),
-                let zone = try zones[participant.zone]?.zone ?? rows.zone(id: participant.zone)
+                let zone = try rows.zone(id: participant.zone)
             else { continue }
             var (_, isPresent, changed) = zones[zone.id] ?? (zone, false, 0)
             if zone.state == .present, ShareAccess.Part(share: share, participant: participant).isSeen {

@@ -21,6 +21,8 @@ public enum CloudContract {
         func setQuota(_ bytes: Int64, of account: String) async throws
         func setStatus(_ status: CloudAccount.Status, of account: String) async throws
         func purge(_ zone: CloudZoneID, of account: String) async throws
+        /// Gives an account, which is made if need be, a name and a phone number.
+        func describe(_ account: String, name: PersonName, phone: String) async throws
     }
 
     /// A rule, in a sentence, and what shows that it is kept.
@@ -44,7 +46,8 @@ public enum CloudContract {
         public let description: String
     }
 
-    public static let checks = records + changes + assets + queries + accounts
+    public static let checks =
+        records + changes + assets + queries + accounts + shares + links + sharedZones + hierarchies
 
     // For the checks
 

@@ -53,6 +53,12 @@ import TidemarkTesting
             try await cloud.update(known)
         }
 
+        func describe(_ account: String, name: PersonName, phone: String) async throws {
+            var known = try await cloud.addAccount(account)
+            (known.name, known.phone) = (name, phone)
+            try await cloud.update(known)
+        }
+
         func purge(_ zone: CloudZoneID, of account: String) async throws {
             try await cloud.database(.private, of: container, account: try await id(account)).purgeZone(zone)
         }
