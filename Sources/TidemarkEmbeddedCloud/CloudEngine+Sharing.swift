@@ -32,20 +32,22 @@ extension CloudEngine {
             var zone = access.zone
             var root: String?
             var below: [StoredChild] = []
+            var isShared = false
             switch coverage {
-            case .zone: guard zone.sharing == .nothing else { throw HierarchyBook.alreadyShared }
+            case .zone: isShared = zone.sharing != .nothing
             case .hierarchy(let name):
                 guard let record = try rows.records([name], in: zone.id)[name], !record.isDeleted,
                     record.type != CloudShare.recordType
                 else { throw Self.noRecord }
-                guard zone.sharing != .whole else { throw HierarchyBook.alreadyShared }
                 var records = try RecordsInHand([], in: zone.id, rows)
                 below = [StoredChild(name: name, type: record.type, changed: record.changed)]
                 below += try records.descendants(of: name, rows)
-                guard try rows.shares(covering: below.map(\.name), in: zone.id).isEmpty else { throw HierarchyBook.alreadyShared }
+                let taken = try rows.shares(covering: below.map(\.name), in: zone.id)
+                isShared = zone.sharing == .whole || !taken.isEmpty
                 root = name
             }
-            try access.demand(.share)
+            let decision = SharePolicy.decide(.share, on: .init(scope: .private, isShared: isShared), by: .owner)
+            guard decision.isAllowed else { throw CloudError(decision) }
             let change = try nextChange(rows)
             var stored = try rows.save(
                 StoredShare(
@@ -77,9 +79,9 @@ extension CloudEngine {
         return try await storage.write { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             var editing = try self.editing(stored, access, rows)
+            let before = editing.count
             for change in changes { try editing.apply(change) }
-            let isMore = editing.participants.count > (try rows.participants(of: stored.id).count)
-            guard editing.count <= limits.participantsPerShare || !isMore else { throw tooMany }
+            guard editing.count <= max(before, limits.participantsPerShare) else { throw tooMany }
             return try share(try write(editing, access.zone, rows), caller, rows)
         }
     }
