@@ -101,7 +101,8 @@ public struct ShareMetadata: Hashable, Sendable {
 /// What was done to a share, by whom, and when.
 public struct ShareAuditEntry: Hashable, Sendable {
     public enum Kind: String, Codable, CaseIterable, Sendable {
-        case created, titleChanged, publicPermissionChanged, invited, permissionChanged, roleChanged, removed, linkMade, linkRevoked,
+        case created, titleChanged, publicPermissionChanged, invited, permissionChanged, roleChanged, removed, linkMade,
+            linkRevoked,
             accepted, declined, left, stopped
     }
 

@@ -28,7 +28,8 @@ extension CloudEngine {
             }
             return DatabaseChanges(
                 changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
-                token: Self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)), moreComing: moreComing)
+                token: Self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)),
+                moreComing: moreComing)
         }
     }
 
@@ -50,7 +51,8 @@ extension CloudEngine {
                 let wanted = most - changes.count + 1
                 let page = try feed(access, after: after, limit: wanted, rows)
                 for item in page {
-                    guard changes.count < most, changes.isEmpty || bytes + item.record.fields.count <= limits.bytesPerRequest else {
+                    guard changes.count < most, changes.isEmpty || bytes + item.record.fields.count <= limits.bytesPerRequest
+                    else {
                         moreComing = true
                         break reading
                     }

@@ -21,7 +21,9 @@ extension CloudEngine {
         _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
-        guard !id.isDefault else { throw CloudError(.invalidArguments, "the default zone can't be shared. Make a zone of its own") }
+        guard !id.isDefault else {
+            throw CloudError(.invalidArguments, "the default zone can't be shared. Make a zone of its own")
+        }
         guard publicPermission != .unknown else { throw CloudError(.invalidArguments, "that is no permission to give") }
         guard (title?.utf8.count ?? 0) <= ShareEditing.titleMax else {
             throw CloudError(.limitExceeded, "a title has \(ShareEditing.titleMax) bytes at the most")
@@ -52,7 +54,8 @@ extension CloudEngine {
             var stored = try rows.save(
                 StoredShare(
                     id: 0, zone: zone.id,
-                    name: root == nil ? CloudShare.zoneWideName : "Share-\(UUID(random(16)).uuidString)", root: root, title: title,
+                    name: root == nil ? CloudShare.zoneWideName : "Share-\(UUID(random(16)).uuidString)", root: root,
+                    title: title,
                     publicPermission: publicPermission, touched: change, isEnded: false))
             try rows.save(
                 StoredParticipant(

@@ -59,7 +59,9 @@ struct CloudEngine: Sendable {
 
     func zones(_ caller: Caller) async throws(CloudError) -> [CloudZoneID] {
         try await storage.read { rows throws(CloudError) in
-            guard caller.scope != .shared else { return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) } }
+            guard caller.scope != .shared else {
+                return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) }
+            }
             let stored = try rows.zones(caller.scope, owner: owner(caller), after: -1, limit: .max).filter {
                 $0.state == .present
             }
@@ -78,7 +80,8 @@ struct CloudEngine: Sendable {
     ) async throws(CloudError) {
         guard caller.scope != .shared else {
             // The same for what is shared and for what is not there.
-            throw CloudError(SharePolicy.decide(.deleteZone, on: .init(scope: .shared), by: .participant(.privateUser, .readWrite, .accepted)))
+            throw CloudError(
+                SharePolicy.decide(.deleteZone, on: .init(scope: .shared), by: .participant(.privateUser, .readWrite, .accepted)))
         }
         guard caller.scope == .private else {
             throw CloudError(.permissionFailure, "zones can be made and deleted in the private database only")
@@ -139,7 +142,9 @@ struct CloudEngine: Sendable {
         record.parent = access.isRoot(stored.name) ? nil : stored.parent
         record.created = stored.created
         record.modified = stored.modified
-        if access.zone.sharing != .nothing, stored.type == CloudShare.recordType, let share = try rows.share(named: stored.name, in: stored.zone) {
+        if access.zone.sharing != .nothing, stored.type == CloudShare.recordType,
+            let share = try rows.share(named: stored.name, in: stored.zone)
+        {
             record.share = try self.share(share, access.caller, rows)
         }
         return record

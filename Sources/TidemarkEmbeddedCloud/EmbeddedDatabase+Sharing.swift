@@ -57,7 +57,9 @@ extension EmbeddedDatabase: SharingDatabase {
         }
         var found: [UserIdentity] = []
         for lookUp in lookUps {
-            guard let known = lookUp.normalized, let account = try await accounts.find(known, in: container.name) else { continue }
+            guard let known = lookUp.normalized, let account = try await accounts.find(known, in: container.name) else {
+                continue
+            }
             found.append(
                 UserIdentity(
                     userRecordName: EmbeddedCloud.userRecordName(account.id, in: container.name), name: account.name,

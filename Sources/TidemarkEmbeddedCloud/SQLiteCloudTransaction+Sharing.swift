@@ -55,8 +55,10 @@ extension SQLiteCloudTransaction: SharingTransaction {
     func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant] {
         try run {
             guard let zone else {
-                return try Row.fetchAll(statement("SELECT * FROM participants WHERE user = ? ORDER BY ordinal"), arguments: [user])
-                    .map(StoredParticipant.init)
+                return try Row.fetchAll(
+                    statement("SELECT * FROM participants WHERE user = ? ORDER BY ordinal"), arguments: [user]
+                )
+                .map(StoredParticipant.init)
             }
             return try Row.fetchAll(
                 statement("SELECT * FROM participants WHERE user = ? AND zone = ? ORDER BY ordinal"), arguments: [user, zone]

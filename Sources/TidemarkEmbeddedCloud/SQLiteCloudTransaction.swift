@@ -45,7 +45,8 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64 {
         try run {
             try Int64.fetchOne(
-                statement("SELECT max(changed) FROM zones WHERE scope = ? AND owner = ?"), arguments: [scope.rawValue, owner]) ?? 0
+                statement("SELECT max(changed) FROM zones WHERE scope = ? AND owner = ?"), arguments: [scope.rawValue, owner])
+                ?? 0
         }
     }
 
@@ -441,7 +442,8 @@ private struct QueryBuilder {
         case .modifiedBy: "r.modified_by"
         case .parent:
             // What a root hangs below is nothing that is shared.
-            shares.map { "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN (\(list($0)))), NULL, r.parent)" } ?? "r.parent"
+            shares.map { "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN (\(list($0)))), NULL, r.parent)" }
+                ?? "r.parent"
         }
     }
 

@@ -61,7 +61,8 @@ struct ShareAccess {
         switch caller.scope {
         case .public: SharePolicy.decide(operation, on: .init(scope: .public, isOwn: isOwn), by: .stranger)
         case .private:
-            SharePolicy.decide(operation, on: .init(scope: .private, isShared: zone.sharing != .nothing, isRoot: isRoot), by: .owner)
+            SharePolicy.decide(
+                operation, on: .init(scope: .private, isShared: zone.sharing != .nothing, isRoot: isRoot), by: .owner)
         case .shared:
             if let part = part(of: share) {
                 SharePolicy.decide(operation, on: part.target(isRoot: isRoot), by: part.actor)

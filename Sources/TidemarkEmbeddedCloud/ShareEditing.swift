@@ -143,7 +143,8 @@ struct ShareEditing {
         let index = try present(id)
         guard permission != .unknown else { throw Self.noPermission }
         guard participants[index].role != .publicUser else {
-            throw CloudError(.invalidArguments, "who came by a link may do what everybody may who has it. Invite them by name first")
+            throw CloudError(
+                .invalidArguments, "who came by a link may do what everybody may who has it. Invite them by name first")
         }
         guard participants[index].permission != permission else { return }
         participants[index].permission = permission

@@ -91,7 +91,8 @@ package final class SharedDatabase: @unchecked Sendable {
         }
         guard found == version else {
             throw StoreError(
-                .olderFormat, "\(path) has format \(found); this version reads from \(version) on. Open it with the Tidemark that made it")
+                .olderFormat,
+                "\(path) has format \(found); this version reads from \(version) on. Open it with the Tidemark that made it")
         }
     }
 

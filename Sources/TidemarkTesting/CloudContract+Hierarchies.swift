@@ -19,7 +19,8 @@ extension CloudContract {
         for (name, parent) in [
             ("root", "above"), ("leaf", "root"), ("branch", "root"), ("twig", "branch"), ("under", "secret"),
         ] { try await save(child(name, of: parent), .create, to: owner) }
-        let share = try await owner.createShare(in: zone, coverage: .hierarchy(root: "root"), title: "Tree", publicPermission: .none)
+        let share = try await owner.createShare(
+            in: zone, coverage: .hierarchy(root: "root"), title: "Tree", publicPermission: .none)
         return (owner, try await join(subject, share, of: owner, ben, permission), theirs, share)
     }
 
@@ -32,7 +33,8 @@ extension CloudContract {
             let (owner, ben, theirs, share) = try await tree(subject)
             try expect(share.id.recordName.wholeMatch(of: #/Share-[0-9A-F-]{36}/#) != nil, share.id.recordName)
             try equal(told(try await allChanges(in: ben, zone: theirs).changes), ["root", "leaf", "branch", "twig", "share"])
-            try equal(told(try await allChanges(in: ben, limit: 1, zone: theirs).changes), ["root", "leaf", "branch", "twig", "share"])
+            try equal(
+                told(try await allChanges(in: ben, limit: 1, zone: theirs).changes), ["root", "leaf", "branch", "twig", "share"])
             for name in ["root", "leaf", "branch", "twig", share.id.recordName] {
                 try expect(try await lookup(name, in: ben, zone: theirs) != nil, "\(name) is not seen")
             }
@@ -44,7 +46,9 @@ extension CloudContract {
             try equal(try await lookup("root", in: owner)?.parent, "above")
             try equal(try await lookup("twig", in: ben, zone: theirs)?.parent, "branch")
             try equal(try await ben.shares(in: theirs).map(\.coverage), [.hierarchy(root: "root")])
-            for (field, type) in [("recordName", "Destination"), ("n", "Destination")] { try await subject.index(field, of: type) }
+            for (field, type) in [("recordName", "Destination"), ("n", "Destination")] {
+                try await subject.index(field, of: type)
+            }
             func found(_ filters: [CloudQuery.Filter], in database: any CloudDatabase) async throws -> Set<String> {
                 let answer = try await database.query(
                     CloudQuery(recordType: "Destination", filters: filters), in: theirs, limit: nil, desiredKeys: nil,
@@ -63,7 +67,9 @@ extension CloudContract {
                 let there = try await lookup(name, in: owner)
                 try await save(child(name, of: parent, there?.fields ?? [:]), .forceReplace, to: owner)
             }
-            var (token, zones) = (try await allChanges(in: ben, zone: theirs).token, try await ben.databaseChanges(since: nil, limit: nil).token)
+            var (token, zones) = (
+                try await allChanges(in: ben, zone: theirs).token, try await ben.databaseChanges(since: nil, limit: nil).token
+            )
             func news() async throws -> Set<String> {
                 let page = try await allChanges(in: ben, since: token, limit: 2, zone: theirs)
                 let changes = try await ben.databaseChanges(since: zones, limit: nil)
@@ -133,7 +139,9 @@ extension CloudContract {
                     return "\(try await one(RecordOperation(kind, given), to: ben))".replacing(name, with: "NAME")
                 }
                 try equal(try await answer("secret"), try await answer("nothing"))
-                if kind == .create || kind == .forceUpdate { try failed(try await put("secret", "leaf", kind), .invalidArguments) }
+                if kind == .create || kind == .forceUpdate {
+                    try failed(try await put("secret", "leaf", kind), .invalidArguments)
+                }
                 if kind == .forceReplace { try failed(try await put(taken, "leaf", kind), .invalidArguments) }
             }
             try equal(try await lookup("secret", in: owner)?.fields, ["n": .int64(1)])
@@ -143,11 +151,14 @@ extension CloudContract {
                 func refer(to target: String) async throws -> RecordOutcome {
                     try await one(
                         RecordOperation(
-                            .forceUpdate, record("leaf", ["see": .reference(CloudReference(target, action: action))], in: theirs)), to: ben)
+                            .forceUpdate, record("leaf", ["see": .reference(CloudReference(target, action: action))], in: theirs)),
+                        to: ben)
                 }
                 try failed(try await refer(to: "secret"), .referenceViolation)
                 try failed(try await refer(to: "nothing"), .referenceViolation)
-                guard case .saved = try await refer(to: "twig") else { throw Violation(description: "a reference within was refused") }
+                guard case .saved = try await refer(to: "twig") else {
+                    throw Violation(description: "a reference within was refused")
+                }
             }
         },
         Check("a participant of a hierarchy neither deletes its root nor moves anything out of it") { subject in
@@ -158,12 +169,17 @@ extension CloudContract {
             try denied(.rootIsTheOwners, try await one(.delete(CloudRecordID("root", in: theirs)), to: ben))
             try denied(.zonesAreTheOwners, try await put("leaf", nil, .forceReplace))
             try denied(.zonesAreTheOwners, try await put("root", "leaf", .forceUpdate))
-            guard case .saved = try await put("root", nil, .forceReplace) else { throw Violation(description: "the root was not saved") }
+            guard case .saved = try await put("root", nil, .forceReplace) else {
+                throw Violation(description: "the root was not saved")
+            }
             try equal(try await lookup("root", in: owner)?.parent, "above")
-            guard case .saved = try await put("leaf", "branch", .forceReplace) else { throw Violation(description: "not moved within") }
+            guard case .saved = try await put("leaf", "branch", .forceReplace) else {
+                throw Violation(description: "not moved within")
+            }
             // Not by what goes with something else either.
             try await save(
-                child("root", of: "above", ["see": .reference(CloudReference("leaf", action: .deleteSelf))]), .forceReplace, to: owner)
+                child("root", of: "above", ["see": .reference(CloudReference("leaf", action: .deleteSelf))]), .forceReplace,
+                to: owner)
             try denied(.rootIsTheOwners, try await one(.delete(CloudRecordID("leaf", in: theirs)), to: ben))
             try expect(try await lookup("leaf", in: owner) != nil, "the leaf went all the same")
             guard case .deleted = try await one(.delete(CloudRecordID("twig", in: theirs)), to: ben) else {
@@ -200,19 +216,24 @@ extension CloudContract {
             let zones = try await ben.databaseChanges(since: nil, limit: nil).token
             try await join(subject, other, of: owner, CloudContract.ben, .readOnly)
             try equal(try await ben.databaseChanges(since: zones, limit: nil).changed, [theirs])
-            try await refused(.changeTokenExpired) { try await ben.zoneChanges(theirs, since: before, limit: nil, desiredKeys: nil) }
+            try await refused(.changeTokenExpired) {
+                try await ben.zoneChanges(theirs, since: before, limit: nil, desiredKeys: nil)
+            }
             let all = try await allChanges(in: ben, limit: 2, zone: theirs)
             try equal(told(all.changes), ["root", "leaf", "branch", "twig", "secret", "under", "share"])
             // Each has its own permission.
-            try denied(.readOnly, try await one(RecordOperation(.forceUpdate, record("under", ["n": .int64(2)], in: theirs)), to: ben))
-            try denied(.readOnly, try await one(RecordOperation(.create, child(UUID().uuidString, of: "under", in: theirs)), to: ben))
+            try denied(
+                .readOnly, try await one(RecordOperation(.forceUpdate, record("under", ["n": .int64(2)], in: theirs)), to: ben))
+            try denied(
+                .readOnly, try await one(RecordOperation(.create, child(UUID().uuidString, of: "under", in: theirs)), to: ben))
             try await save(record("leaf", ["n": .int64(2)], in: theirs), .forceUpdate, to: ben)
             try denied(
                 .zonesAreTheOwners, try await one(RecordOperation(.forceUpdate, child("leaf", of: "under", in: theirs)), to: ben))
             // What goes from one to the other is still there for who sees both.
             try await save(child("twig", of: "under"), .forceUpdate, to: owner)
             try equal(told(try await allChanges(in: ben, since: all.token, zone: theirs).changes), ["leaf", "twig"])
-            try denied(.readOnly, try await one(RecordOperation(.forceUpdate, record("twig", ["n": .int64(2)], in: theirs)), to: ben))
+            try denied(
+                .readOnly, try await one(RecordOperation(.forceUpdate, record("twig", ["n": .int64(2)], in: theirs)), to: ben))
             try await ben.deleteShare(CloudRecordID(share.id.recordName, in: theirs))
             try equal(try await ben.zones(), [theirs])
             try equal(told(try await allChanges(in: ben, zone: theirs).changes), ["secret", "under", "twig", "share"])

@@ -11,7 +11,9 @@ extension CloudContract {
             let invited = try await owner.changeShare(
                 share.id, [.invite(.emailAddress(CloudContract.ben), role: .privateUser, permission: .readOnly)])
             let own = try await owner.makeLink(to: share.id, for: try participant(CloudContract.ben, invited).id)
-            let (open, revoked) = (try await owner.makeLink(to: share.id, for: nil), try await owner.makeLink(to: share.id, for: nil))
+            let (open, revoked) = (
+                try await owner.makeLink(to: share.id, for: nil), try await owner.makeLink(to: share.id, for: nil)
+            )
             try equal(Set([own, open, revoked].flatMap { [$0.id, $0.token] }).count, 6)
             try await owner.revokeLink(revoked.id, to: share.id)
             try await refused(.unknownItem) { try await owner.revokeLink(revoked.id, to: share.id) }
@@ -31,7 +33,9 @@ extension CloudContract {
                 share.id, [.invite(.emailAddress(dan), role: .privateUser, permission: .readOnly)])
             try equal(try await ben.resolveLink(open.token).share.participants.count, 2)
             _ = try await ben.acceptLink(own.token)
-            try equal(try await current(CloudShare(CloudRecordID(share.id.recordName, in: theirs), coverage: .zone), ben).participants.count, 3)
+            try equal(
+                try await current(CloudShare(CloudRecordID(share.id.recordName, in: theirs), coverage: .zone), ben).participants
+                    .count, 3)
             try await refused(.notAuthenticated) { try await sharing(subject, .public, nil).resolveLink(open.token) }
             try await refused(.unknownItem) { try await owner.makeLink(to: share.id, for: "nobody") }
         },
@@ -65,7 +69,8 @@ extension CloudContract {
             let back = try await join(subject, share, of: owner, CloudContract.ben)
             let benUser = try await user(back)
             try equal(
-                try await current(share, owner).participants.filter { $0.identity.userRecordName == benUser }.map(\.role), [.privateUser])
+                try await current(share, owner).participants.filter { $0.identity.userRecordName == benUser }.map(\.role),
+                [.privateUser])
             guard case .saved = try await one(write, to: ben) else { throw Violation(description: "not saved") }
         },
         Check("who came by a link can be made a participant of one's own, and then stays") { subject in

@@ -33,7 +33,8 @@ extension CloudContract {
                 let more = CloudZoneID("z\(number)")
                 try await owner.modifyZones(saving: [more], deleting: [])
                 try await join(
-                    subject, try await owner.createShare(in: more, coverage: .zone, title: nil, publicPermission: .none), of: owner, CloudContract.ben)
+                    subject, try await owner.createShare(in: more, coverage: .zone, title: nil, publicPermission: .none),
+                    of: owner, CloudContract.ben)
             }
             var (found, token, more): ([String], CloudToken?, Bool) = ([], went.token, true)
             while more {
@@ -75,7 +76,9 @@ extension CloudContract {
             let hidden = CloudZoneID("Private")
             try await owner.modifyZones(saving: [hidden], deleting: [])
             let share = try await owner.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
-            let (ben, cleo) = (try await join(subject, share, of: owner, ben), try await join(subject, share, of: owner, cleo, .readOnly))
+            let (ben, cleo) = (
+                try await join(subject, share, of: owner, ben), try await join(subject, share, of: owner, cleo, .readOnly)
+            )
             func content(_ seed: UInt8) -> Data { Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31) ^ seed }) }
             let (secret, begun, seen, sent) = (content(1), content(2), content(3), content(4))
             let assets = [secret, begun, seen, sent].map { AssetDigest.asset(of: $0) }
@@ -142,10 +145,13 @@ extension CloudContract {
             try expect(await more.next() != nil, "nothing was heard of the removal")
         },
         Check("nobody changes another's public records") { subject in
-            let (mine, theirs) = (try await subject.database(.public, account: anna), try await subject.database(.public, account: ben))
+            let (mine, theirs) = (
+                try await subject.database(.public, account: anna), try await subject.database(.public, account: ben)
+            )
             try await save(record("a", ["n": .int64(1)], in: .default), .create, to: mine)
             try denied(
-                .publicRecordOfAnother, try await one(RecordOperation(.forceUpdate, record("a", ["n": .int64(2)], in: .default)), to: theirs))
+                .publicRecordOfAnother,
+                try await one(RecordOperation(.forceUpdate, record("a", ["n": .int64(2)], in: .default)), to: theirs))
             try denied(.publicRecordOfAnother, try await one(.delete(CloudRecordID("a", in: .default)), to: theirs))
             try await save(record("a", ["n": .int64(3)], in: .default), .forceUpdate, to: mine)
             try equal(try await lookup("a", in: theirs, zone: .default)?.fields, ["n": .int64(3)])

@@ -67,7 +67,8 @@ extension CloudContract {
     ) async throws {
         let error = await failure(body)
         try expect(
-            error?.denial?.rule == rule && error?.denial?.isAllowed == false, "not \(rule), but \(String(describing: error))", line: line,
+            error?.denial?.rule == rule && error?.denial?.isAllowed == false, "not \(rule), but \(String(describing: error))",
+            line: line,
             file: file)
     }
 
@@ -142,7 +143,8 @@ extension CloudContract {
             }
             let renamed = try await owner.changeShare(share.id, [.setTitle("Norway")])
             try expect(renamed.changeTag != share.changeTag, "the share's tag is as before")
-            try equal(try await lookup(CloudShare.zoneWideName, in: ben, zone: theirs)?.fields, ["cloudkit.title": .string("Norway")])
+            try equal(
+                try await lookup(CloudShare.zoneWideName, in: ben, zone: theirs)?.fields, ["cloudkit.title": .string("Norway")])
         },
         Check("a record is in one share at the most") { subject in
             let (owner, _) = try await sharedJournal(subject, ["root", "other"])
@@ -233,9 +235,12 @@ extension CloudContract {
             let id = try participant(CloudContract.ben, try await current(share, owner)).id
             let link = try await owner.makeLink(to: share.id, for: nil)
             let own = try await owner.makeLink(to: share.id, for: id)
-            let (token, zones) = (try await allChanges(in: ben, zone: theirs).token, try await ben.databaseChanges(since: nil, limit: nil).token)
+            let (token, zones) = (
+                try await allChanges(in: ben, zone: theirs).token, try await ben.databaseChanges(since: nil, limit: nil).token
+            )
             let request = ModifyRecordsRequest(
-                zone: theirs, operations: [RecordOperation(.forceUpdate, record("a", ["n": .int64(2)], in: theirs))], clientToken: "t")
+                zone: theirs, operations: [RecordOperation(.forceUpdate, record("a", ["n": .int64(2)], in: theirs))],
+                clientToken: "t")
             _ = try await ben.modify(request)
             let removed = try await owner.changeShare(share.id, [.remove(participant: id)])
             try equal(try participant(CloudContract.ben, removed).acceptanceStatus, .removed)
@@ -249,7 +254,9 @@ extension CloudContract {
             // What goes meanwhile is not told when they are back.
             _ = try await one(.delete(CloudRecordID("b", in: zone)), to: owner)
             try await join(subject, share, of: owner, CloudContract.ben, .readOnly)
-            try await refused(.changeTokenExpired) { try await ben.zoneChanges(theirs, since: token, limit: nil, desiredKeys: nil) }
+            try await refused(.changeTokenExpired) {
+                try await ben.zoneChanges(theirs, since: token, limit: nil, desiredKeys: nil)
+            }
             try equal(try participant(CloudContract.ben, try await current(share, owner)).id, id)
             try equal(Set(names(try await allChanges(in: ben, limit: 1, zone: theirs).changes)), ["a", CloudShare.zoneWideName])
         },
@@ -262,7 +269,8 @@ extension CloudContract {
             try equal(try participant(CloudContract.ben, try await current(share, owner)).acceptanceStatus, .removed)
             // The owner's is as it was.
             try equal(try await lookup("a", in: owner)?.fields, ["n": .int64(1)])
-            _ = try await owner.changeShare(share.id, [.invite(.emailAddress(CloudContract.ben), role: .privateUser, permission: .readOnly)])
+            _ = try await owner.changeShare(
+                share.id, [.invite(.emailAddress(CloudContract.ben), role: .privateUser, permission: .readOnly)])
             let link = try await owner.makeLink(to: share.id, for: nil)
             try await ben.declineLink(link.token)
             try await refused(.unknownItem) { try await ben.acceptLink(link.token) }
@@ -308,7 +316,9 @@ extension CloudContract {
             let cleo = try await join(subject, share, of: owner, cleo)
             try await join(subject, share, of: owner, dan, as: .administrator)
             let now = try await current(share, owner)
-            let (first, second, third) = (try participant(CloudContract.ben, now), try participant(CloudContract.cleo, now), try participant(dan, now))
+            let (first, second, third) = (
+                try participant(CloudContract.ben, now), try participant(CloudContract.cleo, now), try participant(dan, now)
+            )
             let invitation = ShareChange.invite(.emailAddress("e@example.org"), role: .privateUser, permission: .readOnly)
             // A user manages nobody but themselves.
             for change in [
@@ -323,13 +333,19 @@ extension CloudContract {
             _ = try await ben.changeShare(id, [invitation, .setTitle("x"), .setPermission(participant: second.id, .readOnly)])
             for change in [
                 ShareChange.setPermission(participant: third.id, .readOnly), .remove(participant: third.id),
-                .setRole(participant: second.id, .administrator), .invite(.emailAddress("f@example.org"), role: .administrator, permission: .readOnly),
+                .setRole(participant: second.id, .administrator),
+                .invite(.emailAddress("f@example.org"), role: .administrator, permission: .readOnly),
             ] { try await denied(.administratorsAreTheOwners) { try await ben.changeShare(id, [change]) } }
-            for change in [ShareChange.remove(participant: now.participants[0].id), .setPermission(participant: now.participants[0].id, .none)] {
+            for change in [
+                ShareChange.remove(participant: now.participants[0].id),
+                .setPermission(participant: now.participants[0].id, .none),
+            ] {
                 try await denied(.ownerStays) { try await ben.changeShare(id, [change]) }
             }
             try await denied(.sharingIsTheOwners) { try await ben.changeShare(id, [.setPublicPermission(.readOnly)]) }
-            try await denied(.membersAreManaged) { try await ben.changeShare(id, [.setPermission(participant: first.id, .readWrite)]) }
+            try await denied(.membersAreManaged) {
+                try await ben.changeShare(id, [.setPermission(participant: first.id, .readWrite)])
+            }
             _ = try await ben.changeShare(id, [.remove(participant: second.id)])
             try equal(try await cleo.zones(), [])
             // What is refused is refused whole.
@@ -374,7 +390,8 @@ extension CloudContract {
                 }
             }
             for (role, permission) in [
-                (ShareParticipant.Role.owner, ShareParticipant.Permission.readOnly), (.publicUser, .readOnly), (.unknown, .readOnly),
+                (ShareParticipant.Role.owner, ShareParticipant.Permission.readOnly), (.publicUser, .readOnly),
+                (.unknown, .readOnly),
                 (.privateUser, .unknown), (.privateUser, .none),
             ] {
                 try await refused(.invalidArguments) {
@@ -390,7 +407,9 @@ extension CloudContract {
             let changed = try await owner.changeShare(
                 share.id, [.invite(.emailAddress(dan), role: .administrator, permission: .readOnly)])
             let found = try participant(dan, changed)
-            try equal([found.role == .administrator, found.permission == .readOnly, found.acceptanceStatus == .accepted], [true, true, true])
+            try equal(
+                [found.role == .administrator, found.permission == .readOnly, found.acceptanceStatus == .accepted],
+                [true, true, true])
         },
         Check("people are found by address, number and name; nobody else is told of") { subject in
             try await subject.describe(ben, name: PersonName(givenName: "Ben"), phone: "+46701234567")
@@ -430,7 +449,11 @@ extension CloudContract {
             let link = try await owner.makeLink(to: share.id, for: id)
             try await owner.revokeLink(link.id, to: share.id)
             _ = try await owner.changeShare(
-                share.id, [.setPermission(participant: id, .readOnly), .setPublicPermission(.readOnly), .setRole(participant: id, .privateUser)])
+                share.id,
+                [
+                    .setPermission(participant: id, .readOnly), .setPublicPermission(.readOnly),
+                    .setRole(participant: id, .privateUser),
+                ])
             try await ben.deleteShare(CloudRecordID(share.id.recordName, in: theirs))
             // What changes nothing is not written down, and what is refused neither.
             _ = try await owner.changeShare(share.id, [.setTitle("Norway")])

@@ -18,17 +18,21 @@ import TidemarkTesting
 
     private static func number(_ name: String) -> UInt64? { ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } }
 
-    @Test(.timeLimit(.minutes(30))) func `permissions that change while others write count for each commit, in memory`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `permissions that change while others write count for each commit, in memory`()
+        async throws
+    {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(
             inMemoryBeside: scratch["cloud"], now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
-        try await race([cloud], runs: Self.number("TIDEMARK_SHARING_RUNS") ?? 2_000)
+        try await race([cloud], runs: Self.number("TIDEMARK_SHARING_RUNS") ?? 1_000)
     }
 
-    @Test(.timeLimit(.minutes(30))) func `permissions that change while others write count for each commit, in two openings`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `permissions that change while others write count for each commit, in two openings`()
+        async throws
+    {
         let scratch = try Scratch()
         let clouds = try (0..<2).map { _ in try EmbeddedCloud(at: scratch["cloud"]) }
-        try await race(clouds, runs: (Self.number("TIDEMARK_SHARING_RUNS") ?? 2_000) / 10)
+        try await race(clouds, runs: (Self.number("TIDEMARK_SHARING_RUNS") ?? 1_000) / 10)
     }
 
     private func race(_ clouds: [EmbeddedCloud], runs: UInt64) async throws {
@@ -72,7 +76,9 @@ private struct SharingRace {
             changes += other.changes
         }
 
-        var description: String { "\(saved) writes done, \(refused) refused, \(mixed) met a change; \(changes) changes of permissions" }
+        var description: String {
+            "\(saved) writes done, \(refused) refused, \(mixed) met a change; \(changes) changes of permissions"
+        }
     }
 
     /// What somebody has tried, and what there was while they did.

@@ -142,7 +142,8 @@ import Testing
     }
 
     @Test func `role, permission and acceptance read as people know them`() {
-        #expect(ShareParticipant.Role.allCases.map(\.title) == ["Unknown", "Owner", "Administrator", "Private User", "Public User"])
+        #expect(
+            ShareParticipant.Role.allCases.map(\.title) == ["Unknown", "Owner", "Administrator", "Private User", "Public User"])
         #expect(ShareParticipant.Permission.allCases.map(\.title) == ["Unknown", "None", "Read-Only", "Read-Write"])
         #expect(ShareParticipant.AcceptanceStatus.allCases.map(\.title) == ["Unknown", "Invited", "Accepted", "Removed"])
         #expect(ShareParticipant.Role.allCases.map(\.rawValue) == [0, 1, 2, 3, 4])
@@ -151,12 +152,14 @@ import Testing
 
 /// Goal: people are found whichever way an address or a number is written, and what can be neither finds nobody.
 @Suite struct UserLookUpTests {
-    @Test(arguments: [
-        (UserLookUp.emailAddress("Ben@Example.org"), UserLookUp.emailAddress("ben@example.org")),
-        (.phoneNumber("+46 (70) 123-45 67"), .phoneNumber("+46701234567")), (.userRecordName("_a1"), .userRecordName("_a1")),
-        (.emailAddress("ben"), nil), (.emailAddress("a@b@c"), nil), (.emailAddress("@b"), nil), (.emailAddress("a b@c"), nil),
-        (.phoneNumber("0701234567"), nil), (.phoneNumber("+"), nil), (.phoneNumber("+46x701234567"), nil), (.userRecordName(""), nil),
-    ] as [(UserLookUp, UserLookUp?)])
+    @Test(
+        arguments: [
+            (UserLookUp.emailAddress("Ben@Example.org"), UserLookUp.emailAddress("ben@example.org")),
+            (.phoneNumber("+46 (70) 123-45 67"), .phoneNumber("+46701234567")), (.userRecordName("_a1"), .userRecordName("_a1")),
+            (.emailAddress("ben"), nil), (.emailAddress("a@b@c"), nil), (.emailAddress("@b"), nil), (.emailAddress("a b@c"), nil),
+            (.phoneNumber("0701234567"), nil), (.phoneNumber("+"), nil), (.phoneNumber("+46x701234567"), nil),
+            (.userRecordName(""), nil),
+        ] as [(UserLookUp, UserLookUp?)])
     func `an address is written in one way`(given: UserLookUp, normal: UserLookUp?) { #expect(given.normalized == normal) }
 
     @Test func `a person is called by name, or else by what they were invited by`() {

@@ -49,8 +49,10 @@ extension SharePolicy.Rule {
         case .ownRecords, .unsavedRecord, .publicIsReadable, .ownPublicRecord, .owner, .readWrite, .readOnlyReads, .administrator,
             .ownParticipation, .invited, .openLink, .newPublicRecord:
             true
-        case .notSignedIn, .stranger, .notAccepted, .removed, .noPermission, .readOnly, .unknownParticipation, .publicRecordOfAnother,
-            .rootIsTheOwners, .zonesAreTheOwners, .sharingIsTheOwners, .membersAreManaged, .administratorsAreTheOwners, .ownerStays,
+        case .notSignedIn, .stranger, .notAccepted, .removed, .noPermission, .readOnly, .unknownParticipation,
+            .publicRecordOfAnother,
+            .rootIsTheOwners, .zonesAreTheOwners, .sharingIsTheOwners, .membersAreManaged, .administratorsAreTheOwners,
+            .ownerStays,
             .notShared, .alreadyShared, .publicIsNotShared:
             false
         }

@@ -87,7 +87,8 @@ public enum SharePolicy {
         public var isOneself: Bool
 
         public init(
-            scope: DatabaseScope, isShared: Bool = false, publicPermission: ShareParticipant.Permission = .none, isRoot: Bool = false,
+            scope: DatabaseScope, isShared: Bool = false, publicPermission: ShareParticipant.Permission = .none,
+            isRoot: Bool = false,
             isUnsaved: Bool = false, isOwn: Bool = false, participant: ShareParticipant.Role? = nil, isOneself: Bool = false
         ) {
             self.scope = scope
@@ -133,7 +134,8 @@ public enum SharePolicy {
             guard actor.role == .owner else { return standing(actor) ?? .sharingIsTheOwners }
             return target.isShared ? .alreadyShared : .owner
         case .accept, .decline: return invitationRule(target, actor)
-        case .readShare, .editShare, .changePublicPermission, .invite, .changeParticipant, .removeParticipant, .leave, .stopSharing:
+        case .readShare, .editShare, .changePublicPermission, .invite, .changeParticipant, .removeParticipant, .leave,
+            .stopSharing:
             return target.isShared ? shareRule(operation, target, actor) : actor.role == .owner ? .notShared : .stranger
         }
     }

@@ -44,7 +44,8 @@ public enum UserLookUp: Hashable, Codable, Sendable {
             return .emailAddress(address.lowercased())
         case .phoneNumber(let number):
             let kept = number.filter { !" -()./".contains($0) }
-            guard kept.hasPrefix("+"), (5...16).contains(kept.utf8.count), kept.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) })
+            guard kept.hasPrefix("+"), (5...16).contains(kept.utf8.count),
+                kept.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) })
             else { return nil }
             return .phoneNumber(kept)
         case .userRecordName(let name):
