@@ -56,6 +56,10 @@ prove-sync: build ## Synchronises two containers in processes that are killed, t
 	swift build -c release --product sync-probe
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
 
+.PHONY: prove-sharing
+prove-sharing: deps ## Lets permissions change while others write; RUNS (10000) times
+	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) swift test --filter SharingRaceTests
+
 .PHONY: format
 format: ## Formats the Swift sources in place
 	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift

@@ -58,7 +58,9 @@ extension CloudEngine {
         }
         if there != nil { return asset.size }
         guard used + asset.size <= caller.quota else {
-            throw CloudError(.quotaExceeded, "the account's storage is full: \(used) of \(caller.quota) bytes are used")
+            // How much somebody else has is theirs to know.
+            let numbers = caller.scope == .shared ? "" : ": \(used) of \(caller.quota) bytes are used"
+            throw CloudError(.quotaExceeded, "the account's storage is full\(numbers)")
         }
         let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }

@@ -123,6 +123,8 @@ extension CloudContract {
             guard case .saved(let saved) = try await put(name, "leaf") else { throw Violation(description: "not saved") }
             try equal(saved.parent, "leaf")
             try denied(.stranger, try await put(UUID().uuidString, nil))
+            // One that follows from a content can be guessed.
+            try failed(try await put("5F5B1A4C-3C11-8B2E-9D5A-0A1B2C3D4E5F", "leaf"), .invalidArguments)
             // A parent that is not theirs is as one that is not there.
             for parent in ["secret", "nothing", "above"] {
                 try failed(try await put(UUID().uuidString, parent), .referenceViolation)
