@@ -128,7 +128,7 @@ let package = Package(
             name: "sync-probe",
             dependencies: [
                 "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/SyncProbe", swiftSettings: strict),
         .testTarget(

@@ -88,7 +88,7 @@ struct Status: AsyncParsableCommand {
         }
         return Report(
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
-            blocked: outbox.blocked, conflicts: try reader.conflicts().count, records: entries,
+            blocked: outbox.blocked, conflicts: try reader.conflictCount(), records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map {
                 .init(record: $0.name, type: $0.type, reason: Self.reason($0.reason))
             }, lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])

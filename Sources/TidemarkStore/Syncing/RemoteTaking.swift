@@ -204,36 +204,35 @@ struct RemoteTaking {
 
     /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
     private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
-        let (current, theirs) = (mine.state(type), values(record, type))
-        let ancestor = try ancestor(of: mine, type)
+        let ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
+        let theirs = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
         let times = try localTimes(mine)
-        func clamped(_ times: EditTimes?) -> [String: EditTime] {
-            (times ?? EditTimes()).times(of: type.fields.map(\.name)).mapValues { $0.clamped(to: transaction.time) }
-        }
-        let merge = RecordMerge(
-            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) },
-            local: RecordVersion(current, times: clamped(times)), store: RecordVersion(theirs, times: clamped(record.edited)))
-        let merged: [String: FieldValue]
+        let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
+        let edits: [FieldMerge.Edit]
         do {
-            let (values, conflicts) = try merge.run(policy(type.name))
-            merged = values ?? theirs
+            let (found, conflicts) = try merge.run(
+                policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+                times: { field in
+                    let name = type.fields[field].name
+                    return (times[name]?.clamped(to: transaction.time), record.edited?[name]?.clamped(to: transaction.time))
+                })
+            edits = found
             transaction.log(conflicts)
-        } catch let error as RecordMerge.Unresolved {
+        } catch let error as FieldMerge.Unresolved {
             return try leave(mine, record, type, fields: error.fields)
         }
         try write([record], type: type)
         try forget(mine.id, type)
-        let changed = Set(current.keys).union(theirs.keys).filter { merged[$0] != theirs[$0] }
-        guard !changed.isEmpty else { return }
+        guard !edits.isEmpty else { return }
         // When the fields that stay as they are here were edited is known from here.
         var edited = record.edited ?? EditTimes()
-        for field in changed { edited.fields[field] = times[field] }
+        for (field, _) in edits { edited.fields[type.fields[field].name] = times[type.fields[field].name] }
         try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
             edited.description, mine.id,
         ])
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        try batch.add(
-            name: record.name, values: type.schema.fields.filter { changed.contains($0.name) }.map { ($0, merged[$0.name]) })
+        let fields = type.schema.fields
+        try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, uniquePolicy: nil)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
