@@ -50,7 +50,7 @@ import TidemarkSync
                 record: RecordName(type: "Destination", name: "r\(number)"), base: .any, values: ["rating": .int64(1)],
                 fields: ["rating"])
         }
-        try a.store.apply(edits, schemas: [RecordTypeSchema(name: "Destination", fields: [.init(name: "rating", type: .int64)])])
+        try await a.store.apply(edits, schemas: [RecordTypeSchema(name: "Destination", fields: [.init(name: "rating", type: .int64)])])
         try check(a, 900, "nothing was sent")
         try await a.set("r5", ["rating": .int64(2)])
         try await a.set("photo", ["of": .reference("r5")], type: "Photo")
@@ -71,7 +71,7 @@ import TidemarkSync
         try await a.delete("photo", type: "Photo")
         try await a.set("r2", ["rating": .int64(4)])
         try check(a, 3, "deletions wait")
-        _ = try a.store.outbox()
+        _ = try await a.store.outbox()
         try check(a, 3, "the outbox has them")
         try await a.set("large", ["caption": .string(String(repeating: "x", count: 2_000_000))])
         try await a.set("child", ["of": .reference("large")], type: "Photo")
