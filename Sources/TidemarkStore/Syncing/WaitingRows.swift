@@ -89,7 +89,7 @@ struct WaitingRows {
         let sql = """
             SELECT c.id FROM tide_outbox o CROSS JOIN tide_changes c ON c.type_id = o.type_id AND c.first_row = o.first_row
             WHERE o.type_id = ?1 AND o.kind = 3 AND c.kind = 3 AND c.tag IS NOT NULL
-            UNION SELECT id FROM (\(news)) WHERE type_id = ?1 AND kind = 3 AND tag IS NOT NULL
+            UNION SELECT id FROM (\(news)) WHERE +type_id = ?1 AND kind = 3 AND tag IS NOT NULL
             ORDER BY 1 LIMIT ?2
             """
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [type.id, limit])
