@@ -50,7 +50,8 @@ import TidemarkSync
                 record: RecordName(type: "Destination", name: "r\(number)"), base: .any, values: ["rating": .int64(1)],
                 fields: ["rating"])
         }
-        try await a.store.apply(edits, schemas: [RecordTypeSchema(name: "Destination", fields: [.init(name: "rating", type: .int64)])])
+        try await a.store.apply(
+            edits, schemas: [RecordTypeSchema(name: "Destination", fields: [.init(name: "rating", type: .int64)])])
         try check(a, 900, "nothing was sent")
         try await a.set("r5", ["rating": .int64(2)])
         try await a.set("photo", ["of": .reference("r5")], type: "Photo")
