@@ -101,8 +101,10 @@ extension RecordStore {
 extension StoreReader {
     /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
     ///
-    /// - Parameter record: One record, whatever its type.
-    public func ledger(record: String? = nil, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
+    /// - Parameters:
+    ///   - record: One record, whatever its type.
+    ///   - isRefused: Only what was refused, or waits for what was.
+    public func ledger(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
         try read("read the ledger") { db in
             var entries: [LedgerEntry] = []
             let types = try StoredType.fetchAll(db)
@@ -111,7 +113,7 @@ extension StoreReader {
                 let sql = """
                     SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
                     LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
-                    WHERE r._pending IS NOT NULL AND (?2 IS NULL OR r._key = ?2)
+                    WHERE r._pending IS NOT NULL AND (?2 IS NULL OR r._key = ?2) \(isRefused ? "AND l.row IS NOT NULL" : "")
                     \(record == nil ? "ORDER BY l.row IS NULL, r._id" : "") LIMIT ?3
                     """
                 for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, key, limit - entries.count]) {
@@ -124,6 +126,7 @@ extension StoreReader {
                     SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
                     LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
                     WHERE c.type_id = ?1 AND (?2 IS NULL OR c.key = ?2) AND \(Outbox.isWaitingDeletion)
+                        \(isRefused ? "AND l.row IS NOT NULL" : "")
                     LIMIT ?3
                     """
                 for row in try Row.fetchAll(db, sql: deletions, arguments: [type.id, key, limit - entries.count]) {
