@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Tidemark
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -29,7 +28,10 @@ struct AccountSignOut: AsyncParsableCommand {
             guard let email = try StoreReader(container: directory).accountSettings().email else {
                 return try Output.line("nobody is signed in")
             }
-            let store = try PersistentContainer(directory: directory, author: "tidemark account sign-out", role: .tool)
+            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+            // A synchronisation that is under way is not to go on with what is set aside.
+            let lock = try SyncLock(directory)
+            defer { lock.release() }
             let quarantine = try await store.signOut(records, reason: "\(email) has signed out")
             switch records {
             case .quarantine:

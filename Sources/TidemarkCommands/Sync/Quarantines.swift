@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Tidemark
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -93,14 +92,16 @@ struct QuarantineRestore: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let quarantine = try directory.quarantine(identifier)
-            let store = try PersistentContainer(directory: directory, author: "tidemark quarantine restore", role: .tool)
+            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
             var options: QuarantineRestoration = []
             if all { options.insert(.withRecordsOfTheCloud) }
             if intoAnotherAccount { options.insert(.intoAnotherAccount) }
             if keep { options.insert(.keepingQuarantine) }
             let counts: ChangeCounts
             do {
-                counts = try await store.restore(quarantine, options: options).counts
+                counts = try await store.restore(
+                    quarantine, options: options, author: "tidemark quarantine restore", policy: .mergeByPropertyObjectTrump
+                ).counts
             } catch let error as StoreError where error.code == .anotherAccount {
                 throw StoreError(error.code, "\(error.message) with --into-another-account")
             }
