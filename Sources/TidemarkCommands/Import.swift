@@ -77,7 +77,8 @@ struct Import: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Rows in a transaction. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))", valueName: "n"))
+            "Rows in a transaction. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
+            valueName: "n"))
     var batch: Int?
 
     @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")

@@ -21,7 +21,8 @@ package struct StoreLock: ~Copyable {
     package borrowing func withLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
         let deadline = ContinuousClock.now + timeout
         guard turns.begin(until: deadline) else {
-            throw StoreError(.busy, "others in this process have held \(turns.path) for over \(timeout); try again when they are done")
+            throw StoreError(
+                .busy, "others in this process have held \(turns.path) for over \(timeout); try again when they are done")
         }
         defer { turns.end() }
         try acquire(shared: false, timeout: max(.zero, deadline - .now))

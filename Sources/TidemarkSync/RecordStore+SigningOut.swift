@@ -41,7 +41,8 @@ extension RecordStore {
                 .anotherAccount,
                 user == nil
                     ? "the records that were set aside belong to an account, and none is synchronised here: sign in and synchronise first, or restore them into another account"
-                    : "the records that were set aside belong to another account than the one that is signed in; sign in as that one, or restore them into another account")
+                    : "the records that were set aside belong to another account than the one that is signed in; sign in as that one, or restore them into another account"
+            )
         }
         let outcome = try restore(
             quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, policy: { _ in policy })

@@ -15,7 +15,8 @@ import Testing
 
     @discardableResult
     private func signIn(
-        _ name: String = "a", cloud: String = "cloud", email: String = "anna@example.org", _ more: String..., expecting status: Int32
+        _ name: String = "a", cloud: String = "cloud", email: String = "anna@example.org", _ more: String...,
+        expecting status: Int32
     ) async throws -> Tool.Result {
         let result = try await tool.run(
             ["account", "sign-in", scratch["\(name).tidemark"].path, "--cloud", scratch[cloud].path, "--email", email] + more)
@@ -47,7 +48,9 @@ import Testing
 
     @Test func `names that can't be make nothing`() async throws {
         #expect(try await signIn(email: "anna", "--create", expecting: 64).errors.contains("no address of an account"))
-        #expect(try await signIn("a", "--create", "--container", "../up", expecting: 64).errors.contains("can't identify a container"))
+        #expect(
+            try await signIn("a", "--create", "--container", "../up", expecting: 64).errors.contains("can't identify a container")
+        )
         #expect(try files() == [])
     }
 

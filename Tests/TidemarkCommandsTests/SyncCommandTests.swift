@@ -146,7 +146,9 @@ import Testing
         let descriptor = open(pipe.path, O_RDWR | O_CLOEXEC)
         let input = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         func write(_ numbers: Range<Int>) throws {
-            for number in numbers { try input.write(contentsOf: Data("{\"id\":\"r\(number)\",\"caption\":\"\(number)\"}\n".utf8)) }
+            for number in numbers {
+                try input.write(contentsOf: Data("{\"id\":\"r\(number)\",\"caption\":\"\(number)\"}\n".utf8))
+            }
         }
         async let report = tool.run(
             ["import", "-", "--into", path("a"), "--type", "Destination", "--id", "id", "--sync", "--batch", "100", "--json"],
@@ -181,7 +183,8 @@ import Testing
         #expect(left["isComplete"] as? Bool == false)
         #expect(left["isTakenInWhole"] as? Bool == false)
 
-        let decided = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--dry-run", "--json").json()
+        let decided = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--dry-run", "--json")
+            .json()
         #expect((decided["left"] as? [Any])?.count == 0)
         #expect((decided["conflicts"] as? [[String: Any]])?.map { $0["winner"] as? String } == ["local"])
         #expect(decided["toSendCount"] as? Int == 1)

@@ -122,7 +122,9 @@ struct AccountSignIn: AsyncParsableCommand {
     private func checkCloud(_ url: URL) throws {
         guard !EmbeddedCloud.exists(at: url) else { return try CloudAccess.checkMayWrite(url.path) }
         guard create else {
-            throw ending("there is no cloud at \(url.path); name the directory of the one that you mean, or make one there with --create", .noInput)
+            throw ending(
+                "there is no cloud at \(url.path); name the directory of the one that you mean, or make one there with --create",
+                .noInput)
         }
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
@@ -140,7 +142,8 @@ struct AccountSignIn: AsyncParsableCommand {
             embedded = try EmbeddedCloud(at: url)
         } catch {
             guard isNew else { throw error }
-            throw ending("cannot make a cloud at \(url.path): \(error.reason). Name a directory that you may write to", .cannotCreate)
+            throw ending(
+                "cannot make a cloud at \(url.path): \(error.reason). Name a directory that you may write to", .cannotCreate)
         }
         if let account = try await embedded.account(email) { return (embedded, account) }
         guard create else {

@@ -67,7 +67,8 @@ struct CloudAccess {
             let (number, reason) = (errno, String(cString: strerror(errno)))
             let remedy = number == EROFS ? "have its file system mounted for writing" : "have its owner let you write to it"
             throw ending(
-                "the cloud \(cloud) can't be written to (\(path): \(reason)); \(remedy)", number == EROFS ? .ioError : .noPermission)
+                "the cloud \(cloud) can't be written to (\(path): \(reason)); \(remedy)",
+                number == EROFS ? .ioError : .noPermission)
         }
     }
 

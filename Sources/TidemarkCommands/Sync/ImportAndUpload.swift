@@ -58,7 +58,8 @@ struct ImportAndUpload: Sendable {
         var text = isSent ? "\(records) read, \(Wording.count(sent)) sent" : records
         guard let summary else { return text }
         if let progress {
-            text += progress.isFolder
+            text +=
+                progress.isFolder
                 ? "  \(Wording.count(progress.done)) files" : "  \(Wording.bytes(progress.done + summary.assets.bytes))"
         }
         let seconds = max(0.001, summary.duration / .seconds(1))

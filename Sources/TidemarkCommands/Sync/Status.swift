@@ -73,7 +73,8 @@ struct Status: AsyncParsableCommand {
         return Report(
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflicts().count, records: entries,
-            kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init), lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
+            kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
+            lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
     }
 
     private func tellOne(_ report: Report) throws {
