@@ -172,7 +172,10 @@ let package = Package(
             name: "TidemarkTransferTests",
             dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
-        .testTarget(name: "TidemarkCommandsTests", dependencies: ["TestSupport", "tidemark"], swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkCommandsTests",
+            dependencies: ["TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkTransfer", "tidemark"],
+            swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,
     cxxLanguageStandard: .cxx17

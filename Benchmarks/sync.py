@@ -78,7 +78,7 @@ class Bench:
         if template:
             shutil.copytree(template, one)
         for container in (one, other):
-            self.run("account", "sign-in", container, "--cloud", cloud, "--email", "anna@example.org")
+            self.run("account", "sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--create")
         os.sync()
         return one, other, cloud
 

@@ -23,10 +23,14 @@ actor AccountBook {
         STRICT, WITHOUT ROWID;
         """
 
-    func add(_ email: String, quota: Int64) throws(CloudError) -> EmbeddedAccount {
+    static func check(_ email: String) throws(CloudError) {
         guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             throw CloudError(.invalidArguments, "'\(email.prefix(100))' is no address of an account")
         }
+    }
+
+    func add(_ email: String, quota: Int64) throws(CloudError) -> EmbeddedAccount {
+        try Self.check(email)
         return try run { () throws in
             try database.write { db in
                 try db.execute(
@@ -43,6 +47,12 @@ actor AccountBook {
 
     func find(id: String) throws(CloudError) -> EmbeddedAccount? {
         try run { () throws in try database.reader.read { db in try Self.fetch(db, "id", id) } }
+    }
+
+    func remove(_ account: EmbeddedAccount) throws(CloudError) {
+        try run { () throws in
+            try database.write { db in try db.execute(sql: "DELETE FROM accounts WHERE id = ?", arguments: [account.id]) }
+        }
     }
 
     func update(_ account: EmbeddedAccount) throws(CloudError) {

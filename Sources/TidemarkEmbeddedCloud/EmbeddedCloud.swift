@@ -29,7 +29,7 @@ public final class EmbeddedCloud: Sendable {
     package init(at directory: URL, now: @escaping @Sendable () -> Int64) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
-            accounts = try AccountBook(at: directory.appendingPathComponent("accounts.sqlite"))
+            accounts = try AccountBook(at: directory.appendingPathComponent(Self.accountsFile))
         } catch {
             throw CloudError(storage: error)
         }
@@ -51,7 +51,22 @@ public final class EmbeddedCloud: Sendable {
         isInMemory = true
     }
 
+    /// Whether a directory holds a cloud.
+    public static func exists(at directory: URL) -> Bool {
+        FileManager.default.fileExists(atPath: directory.appendingPathComponent(accountsFile).path)
+    }
+
+    private static let accountsFile = "accounts.sqlite"
+
     // Accounts
+
+    /// Makes sure that an account can have an address, and a container a name; nothing is made.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    public static func check(email: String, container: String) throws(CloudError) {
+        try AccountBook.check(email)
+        try check(container: container)
+    }
 
     /// Adds an account; one of that address which is there already is returned as it is.
     ///
@@ -62,6 +77,9 @@ public final class EmbeddedCloud: Sendable {
     }
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
+
+    /// Removes an account that nothing was stored for.
+    package func remove(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.remove(account) }
 
     /// Changes an account's quota or status.
     public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }
@@ -106,7 +124,7 @@ public final class EmbeddedCloud: Sendable {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
     }
 
-    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+    private static func check(container name: String) throws(CloudError) {
         let isName =
             (1...255).contains(name.utf8.count)
             && name.utf8.allSatisfy {
@@ -118,6 +136,10 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(
                 .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")
         }
+    }
+
+    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+        try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
         let (directory, now, isInMemory) = (directory, now, isInMemory)
         do {

@@ -171,7 +171,7 @@ actor ExportScheduler {
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
-            case _ where error.code == .storeFailure:
+            case _ where error.storeError != nil:
                 // What the store has of the request counts.
                 (outstanding, hasLooked) = (nil, false)
             case .resend where outstanding != nil, .retry where wasOutstanding,
@@ -355,13 +355,17 @@ extension CloudError {
     init(transfer error: any Error) {
         switch error {
         case let error as CloudError: self = error
-        case let error as StoreError: self.init(.storeFailure, error.message)
-        default: self.init(.storeFailure, "\(error)")
+        case let error as StoreError: self.init(.init(rawValue: Self.ofStore + error.code.rawValue), error.message)
+        default: self.init(.init(rawValue: Self.ofStore + StoreError.Code.io.rawValue), "\(error)")
         }
     }
-}
 
-extension CloudError.Code {
-    /// The store on this side has failed; never said by a cloud.
-    static let storeFailure = CloudError.Code(rawValue: "storeFailure")
+    /// What the code of a failure of the store on this side begins with; the store's code follows. Never said by a cloud.
+    private static let ofStore = "store "
+
+    /// The failure of the store on this side that it stands for.
+    var storeError: StoreError? {
+        guard code.rawValue.hasPrefix(Self.ofStore) else { return nil }
+        return StoreError(.init(rawValue: String(code.rawValue.dropFirst(Self.ofStore.count))), reason)
+    }
 }

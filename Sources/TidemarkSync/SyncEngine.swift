@@ -331,6 +331,17 @@ public actor SyncEngine {
         }
     }
 
+    /// Does something with the store while nothing is synchronised. Whose records it has is looked at anew afterwards.
+    func alone<Result: Sendable>(_ body: @Sendable (RecordStore) async throws -> Result) async throws -> Result {
+        try claim()
+        defer { isRunning = false }
+        let result = try await body(store)
+        await exports.forget()
+        await imports.forget()
+        machine.begin()
+        return result
+    }
+
     /// Makes the zone, and looks again at what could not be taken in.
     private func prepare() async throws {
         limits = try await database.limits().bounded
@@ -433,7 +444,7 @@ public actor SyncEngine {
     /// What stands in the way of everything; anything else is tried again.
     private func react(to error: CloudError, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
-        case _ where error.code == .storeFailure: throw StoreError(.io, error.reason)
+        case _ where error.storeError != nil: throw error.storeError!
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")

@@ -88,9 +88,11 @@ extension RecordStore {
 extension StoreReader {
     /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
     ///
-    /// - Parameter record: One record, whatever its type.
+    /// - Parameters:
+    ///   - record: One record, whatever its type.
+    ///   - isRefused: Only what was refused, or waits for what was.
     /// - Complexity: Key look-ups for each entry, and a pass over what the outbox has; not over the records.
-    public func ledger(record: String? = nil, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
+    public func ledger(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
         try read("read the ledger") { db in
             var entries: [LedgerEntry] = []
             let key = record.map { RecordKey(name: $0) }
@@ -98,11 +100,12 @@ extension StoreReader {
             for type in try StoredType.fetchAll(db) where entries.count < limit {
                 let saves =
                     try key.map { try WaitingRows.saves(of: $0, type: type, db) }
-                    ?? waiting?.saves(of: type, limit: limit - entries.count, db) ?? []
+                    ?? waiting?.saves(of: type, isRefused: isRefused, limit: limit - entries.count, db) ?? []
                 let save = try db.cachedStatement(
                     sql: """
                         SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
-                        LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1 WHERE r._id = ?2
+                        LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
+                        WHERE r._id = ?2\(isRefused ? " AND l.row IS NOT NULL" : "")
                         """)
                 for id in saves.prefix(limit - entries.count) {
                     guard let row = try Row.fetchOne(save, arguments: [type.id, id]),
@@ -114,13 +117,14 @@ extension StoreReader {
                 // What was deleted, and the cloud knows of.
                 let deletions =
                     try key.map { try WaitingRows.deletions(of: $0, type: type, db) }
-                    ?? WaitingRows.deletions(of: type, limit: limit - entries.count, db)
+                    ?? WaitingRows.deletions(of: type, limit: isRefused ? .max : limit - entries.count, db)
                 let deletion = try db.cachedStatement(
                     sql: """
                         SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
-                        LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3 WHERE c.id = ?
+                        LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
+                        WHERE c.id = ?\(isRefused ? " AND l.row IS NOT NULL" : "")
                         """)
-                for id in deletions.prefix(limit - entries.count) {
+                for id in deletions where entries.count < limit {
                     guard let row = try Row.fetchOne(deletion, arguments: [id]),
                         let name = RecordKey.fromDatabaseValue(row[1])?.name
                     else { continue }
