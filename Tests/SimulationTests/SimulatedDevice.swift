@@ -147,10 +147,11 @@ final class SimulatedDevice {
         }
     }
 
-    /// Records that it has heard of, and looks up when it knows what became of what it has sent of them.
+    /// Records that it has heard of and not taken in: they are looked up when it is known what became of what was sent of them, or a
+    /// person is to decide.
     func putOff() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in
-            try Set(String.fetchAll(db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason = 'sent'")))
+            try Set(String.fetchAll(db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason IN ('sent', 'conflict', 'deletion', 'name')")))
         }
     }
 

@@ -85,7 +85,9 @@ struct SimulationPlan {
     }
 
     /// Whether it is always known what an edit has begun with: without that, one that is older may win.
-    var ancestorsAreKnown: Bool { features.isDisjoint(with: [.purges, .zoneLoss]) }
+    var ancestorsAreKnown: Bool {
+        !features.contains(.zoneLoss) && (!features.contains(.purges) || ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name))
+    }
 
     func type(of name: String) -> String { types[name] ?? "Trip" }
 

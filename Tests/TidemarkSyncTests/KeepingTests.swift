@@ -103,6 +103,26 @@ import TidemarkSync
         #expect(try a.records()["gone"]?["caption"] == .string("of B"))
     }
 
+    @Test func `a conflict with a record that is gone from the cloud is none, and what was made here goes there`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        var configuration = SyncConfiguration()
+        configuration.mergePolicy = { _ in .error }
+        let a = try Device(scratch["a.tidemark"], database: cloud.database(), configuration: configuration)
+        let b = try Device(scratch["b.tidemark"], database: cloud.database(), configuration: configuration)
+        try await a.set("senja", ["caption": .string("of A")])
+        _ = try await a.engine.sync()
+        try await b.set("senja", ["caption": .string("of B")])
+        #expect(try await b.engine.sync().kept == 1)
+        try await a.delete("senja")
+        _ = try await a.engine.sync()
+        let report = try await b.engine.sync()
+        #expect(report.kept == 0)
+        #expect(report.isComplete)
+        _ = try await a.engine.sync()
+        #expect(try a.records() == ["senja": ["caption": .string("of B")]])
+    }
+
     @Test func `children that come before their parents are there when these come`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -244,6 +244,12 @@ struct RemoteTaking {
         try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ?").execute(arguments: [type.id, row])
     }
 
+    /// There is nothing left for a person to decide.
+    private func endConflict(of mine: PendingRow, _ type: StoredType) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND code = 'conflict'")
+            .execute(arguments: [type.id, mine.id])
+    }
+
     /// Leaves a conflict to a person.
     private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
         try keeping.keep(record, .conflict)
@@ -319,8 +325,8 @@ struct RemoteTaking {
     }
 
     private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
-        // It was made here, under a name that the cloud had once.
-        guard mine.tag != nil || mine.base != nil else { return }
+        // It was made here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
+        guard mine.tag != nil || mine.base != nil else { return try endConflict(of: mine, type) }
         guard mine.isPending else {
             gone[type.id, default: []].append(mine.id)
             return
