@@ -95,9 +95,15 @@ struct LossChecker {
         private func check(_ field: String, _ value: String?) -> [String] {
             let writes = saves.filter { $0.fields![field] != nil }
             guard let value else { return checkEmpty(field, writes) }
-            guard let write = writes.first(where: { $0.fields![field] == value }) else {
-                return ["\(field) is \(value), which nobody has saved"]
-            }
+            // Of pictures several may have saved the same.
+            let failures = writes.filter { $0.fields![field] == value }.map { check($0, of: field, value, among: writes) }
+            guard let first = failures.first else { return ["\(field) is \(value), which nobody has saved"] }
+            return failures.contains([]) ? [] : first
+        }
+
+        private func check(
+            _ write: EditHistory.Event, of field: String, _ value: String, among writes: [EditHistory.Event]
+        ) -> [String] {
             // Whose clock is not believed may lose to what it knew.
             if plan.settling.name == "latestEdit", !plan.clocksAreClose { return [] }
             if let later = writes.first(where: { replaces($0, write) }) {
