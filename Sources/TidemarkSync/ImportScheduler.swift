@@ -26,6 +26,8 @@ actor ImportScheduler {
     struct Outcome: Sendable {
         var records = 0
         var conflicts = 0
+        /// Something is to be sent by now.
+        var leavesExports = false
         var moreComing = false
         var error: CloudError?
     }
@@ -85,6 +87,7 @@ actor ImportScheduler {
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
+                outcome.leavesExports = taken.leavesExports
             } catch {
                 throw CloudError(transfer: error)
             }

@@ -371,8 +371,8 @@ public actor SyncEngine {
             }
         } else {
             machine.imported(moreComing: outcome.moreComing)
-            // A merge may have something to send.
-            if outcome.conflicts > 0 { machine.wantExport() }
+            // A merge may have something to send, or let go what was refused.
+            if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
             if !outcome.moreComing { try await recorder.end(.import) }
         }
     }

@@ -151,7 +151,9 @@ final class SimulatedDevice {
     /// person is to decide.
     func putOff() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in
-            try Set(String.fetchAll(db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason IN ('sent', 'conflict', 'deletion', 'name')")))
+            let reasons = "'sent', 'conflict', 'deletion', 'name'"
+            let statement = try db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason IN (\(reasons))")
+            return try Set(String.fetchAll(statement))
         }
     }
 
@@ -164,7 +166,8 @@ final class SimulatedDevice {
 
     /// What the ledger says of records.
     func refused() throws -> [String: LedgerEntry] {
-        try StoreReader(container: container).ledger(limit: .max).filter { $0.code != nil }.reduce(into: [:]) { $0[$1.record] = $1 }
+        let entries = try StoreReader(container: container).ledger(limit: .max).filter { $0.code != nil }
+        return entries.reduce(into: [:]) { $0[$1.record] = $1 }
     }
 
     /// Names of records that it could not take in whole.

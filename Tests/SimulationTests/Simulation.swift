@@ -383,7 +383,8 @@ actor Simulation {
         var values: [String: FieldValue?] = [:]
         for field in ["a", "b", "c"] where chance(2) {
             // Without a value, now and then.
-            let value: FieldValue = plan.type(of: field, on: device.number) == .int64 ? .int64(Int64(nextID)) : .string("e\(nextID)")
+            let isNumber = plan.type(of: field, on: device.number) == .int64
+            let value: FieldValue = isNumber ? .int64(Int64(nextID)) : .string("e\(nextID)")
             values[field] = .some(chance(5) ? nil : value)
         }
         if plan.hasReferences, chance(3) {
@@ -398,7 +399,8 @@ actor Simulation {
         }
         if values.isEmpty || isBulk { values["a"] = .some(.string("e\(nextID)")) }
         let fields = Set(values.keys).union(picture == nil ? [] : ["image"])
-        let schema = RecordTypeSchema(name: record.type, fields: fields.sorted().map { .init(name: $0, type: plan.type(of: $0, on: device.number)) })
+        let schema = RecordTypeSchema(
+            name: record.type, fields: fields.sorted().map { .init(name: $0, type: plan.type(of: $0, on: device.number)) })
         let edit = RecordEdit(record: record, base: .any, values: values.compactMapValues { $0 }, fields: Set(values.keys))
         return (nextID, edit, schema, picture)
     }
@@ -594,7 +596,8 @@ actor Simulation {
             token = page.token
             if !page.moreComing { break }
         }
-        let clash = plan.oddDevice == nil ? nil : ClashChecker(plan: plan, schema: try await embedded.schema(of: Self.cloudContainer))
+        let schema = try await embedded.schema(of: Self.cloudContainer)
+        let clash = plan.oddDevice == nil ? nil : ClashChecker(plan: plan, schema: schema)
         let state = FinalState(
             cloud: records.map { record in
                 FinalState.Remote(

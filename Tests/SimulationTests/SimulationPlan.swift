@@ -86,7 +86,8 @@ struct SimulationPlan {
 
     /// Whether it is always known what an edit has begun with: without that, one that is older may win.
     var ancestorsAreKnown: Bool {
-        !features.contains(.zoneLoss) && (!features.contains(.purges) || ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name))
+        let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name)
+        return !features.contains(.zoneLoss) && (!features.contains(.purges) || editsHere)
     }
 
     func type(of name: String) -> String { types[name] ?? "Trip" }
