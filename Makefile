@@ -56,6 +56,12 @@ prove-sync: build ## Synchronises two containers in processes that are killed, t
 	swift build -c release --product sync-probe
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
 
+.PHONY: prove-simulate
+prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)
+	swift build -c release --build-tests -Xswiftc -enable-testing
+	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
+		swift test -c release --skip-build --filter SimulationTests
+
 .PHONY: format
 format: ## Formats the Swift sources in place
 	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift

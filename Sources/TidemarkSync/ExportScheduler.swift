@@ -156,7 +156,8 @@ actor ExportScheduler {
             if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request) } }
             outstanding = (request, batch)
             // The store is read while the cloud writes.
-            async let ahead = prepare(behind: batch, limits: limits)
+            async let ahead = prepare(behind: environment.aheadOrder == .behind ? nil : batch, limits: limits)
+            if environment.aheadOrder == .before { _ = await ahead }
             let outcomes = try await database.modify(
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
@@ -164,7 +165,9 @@ actor ExportScheduler {
                 throw CloudError(.internalError, "the cloud's answer is none to what it was asked")
             }
             outstanding = nil
-            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: await ahead, limits: limits)
+            var next = await ahead
+            if environment.aheadOrder == .behind { next = await prepare(behind: batch, limits: limits) }
+            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: next, limits: limits)
             outcome.sent = settled
             outcome.conflicts = conflicts
             if settled > 0 { share = min(1, share * 2) }

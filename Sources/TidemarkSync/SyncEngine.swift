@@ -63,7 +63,8 @@ public actor SyncEngine {
             store: store, assets: assets, mapping: mapping, author: configuration.author, policy: configuration.mergePolicy)
         exports = ExportScheduler(
             store: store, database: database, assets: assets, resolver: resolver, mapping: mapping, environment: environment)
-        imports = ImportScheduler(store: store, database: database, resolver: resolver, zone: zone)
+        imports = ImportScheduler(
+            store: store, database: database, resolver: resolver, zone: zone, order: environment.aheadOrder)
         accounts = AccountMonitor(
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
             signOut: configuration.signOut, now: environment.now)
@@ -381,8 +382,8 @@ public actor SyncEngine {
             }
         } else {
             machine.imported(moreComing: outcome.moreComing)
-            // A merge may have something to send.
-            if outcome.conflicts > 0 { machine.wantExport() }
+            // A merge may have something to send, or let go what was refused.
+            if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
             if !outcome.moreComing { try await recorder.end(.import) }
         }
     }
