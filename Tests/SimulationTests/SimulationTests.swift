@@ -9,7 +9,7 @@ import Testing
 /// only those are which have one of them.
 @Suite struct SimulationTests {
     private static let given = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)
-    private static let runs = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init) ?? 15
+    private static let runs = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init) ?? 8
     /// The seeds begin with this one.
     private static let first = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_FIRST"].flatMap(UInt64.init)
     /// Only runs that have one of these features are run.
