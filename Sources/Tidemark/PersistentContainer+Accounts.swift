@@ -7,7 +7,7 @@ extension PersistentContainer {
     ///
     /// ```swift
     /// let setAside = try await journal.signOut()
-    /// print(setAside.map { "\($0.records) records set aside, \($0.pending) changes not in the cloud" } ?? "nothing to set aside")
+    /// print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
     /// ```
     ///
     /// No engine may have the container; one that has ends it with ``SyncEngine/signOut(_:reason:)``. Where records go, observations see

@@ -130,8 +130,9 @@ actor ExportScheduler {
             let next = try? await store.nextExport(behind: batch, bulk: size(limits))
         else { return nil }
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
-        let needsAssets = next.items.contains { !$0.assets.isEmpty }
-        return Prepared(request: request, batch: next, operations: needsAssets ? nil : operations(request, assets: [:]))
+        // What needs the cloud, or another look into the store, is made when its turn comes.
+        let isWhole = next.items.allSatisfy { $0.assets.isEmpty && $0.cleared.isEmpty }
+        return Prepared(request: request, batch: next, operations: isWhole ? operations(request, assets: [:], foreign: [:]) : nil)
     }
 
     /// - Parameter begun: The request, if it is noted as sent already.
@@ -228,13 +229,31 @@ actor ExportScheduler {
     ) async throws(CloudError) -> Operations {
         do {
             let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
-            return operations(request, assets: names)
+            return operations(request, assets: names, foreign: try await foreignFields(request.items))
         } catch {
             throw CloudError(transfer: error)
         }
     }
 
-    private nonisolated func operations(_ request: SentRequest, assets: [String: CloudAsset]) -> Operations {
+    /// Fields, by record, that are empty here only because the store can't hold what the cloud has in them: they are not to be emptied there.
+    private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
+        let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
+        guard !names.isEmpty else { return [:] }
+        let kept = try await store.kept([.schema]).filter { names.contains($0.name) }
+        guard !kept.isEmpty else { return [:] }
+        let types = Dictionary(
+            try await store.types().map { type in
+                (type.name, Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }))
+            }, uniquingKeysWith: { one, _ in one })
+        return try kept.reduce(into: [:]) { fields, record in
+            let held = types[record.type] ?? [:]
+            fields[record.name] = Set(try mapping.record(record).fields.filter { name, value in held[name] != value.type }.keys)
+        }
+    }
+
+    private nonisolated func operations(
+        _ request: SentRequest, assets: [String: CloudAsset], foreign: [String: Set<String>]
+    ) -> Operations {
         var made = Operations()
         var results: [ExportResult] = []
         // Records that came together were mostly edited together.
@@ -242,7 +261,11 @@ actor ExportScheduler {
         for item in request.items {
             if edited?.times != item.edited { edited = (item.edited, item.edited.description) }
             do throws(CloudError) {
-                made.all.append(try mapping.operation(item, assets: assets, edited: edited?.text ?? ""))
+                var operation = try mapping.operation(item, assets: assets, edited: edited?.text ?? "")
+                if let fields = foreign[item.name] {
+                    operation = RecordOperation(operation.kind, operation.record, clearing: operation.cleared.subtracting(fields))
+                }
+                made.all.append(operation)
                 results.append(.undone)
             } catch {
                 // A file may come back.
