@@ -82,8 +82,14 @@ import Testing
         #expect(status.output.contains("noAccount"))
         #expect(status.output.contains("134405"))
         #expect(status.output.contains("134400"))
+        // Of one record, too, it is said why it is still here.
+        let why = try await run("status", path("a"), "--record", "senja").output
+        #expect(
+            why.contains("queued since") && why.contains("the last try to send failed at") && why.contains("switched off"),
+            "\(why)")
         try await run("account", "set", path("a"), "--app", "on")
         #expect(try await run("sync", path("a"), "--json").json()["exported"] as? Int == 1)
+        #expect(try await run("status", path("a"), "--json").json()["lastFailure"] == nil)
     }
 
     @Test func `what is refused is told with its reason, and the exit code is 75`() async throws {

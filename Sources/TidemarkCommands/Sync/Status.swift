@@ -34,7 +34,17 @@ struct Status: AsyncParsableCommand {
         let pending, blocked, conflicts: Int
         let records: [LedgerLine]
         let kept: [KeptLine]
+        /// Why nothing is sent at all.
+        let lastFailure: EventLine?
         let lastEvents: [EventLine]
+
+        /// Of those that are queued, why they are still.
+        var whyNothingGoes: String? {
+            guard records.contains(where: { $0.state == "queued" }), let lastFailure, let error = lastFailure.error else {
+                return nil
+            }
+            return "the last try to send failed at \(lastFailure.end ?? lastFailure.start): \(error.code): \(error.reason)"
+        }
     }
 
     func validate() throws { if limit < 0 { throw ValidationError("--limit takes a number from 0 on") } }
@@ -56,6 +66,7 @@ struct Status: AsyncParsableCommand {
             let blocked = report.blocked > 0 ? ", \(Wording.count(report.blocked)) of them refused or waiting" : ""
             try Output.line("to be sent: \(Wording.count(report.pending, "change"))\(blocked)")
             for entry in report.records { try Output.line("  \(entry.text)") }
+            if let why = report.whyNothingGoes { try Output.line("  \(why)") }
             if report.pending > report.records.count, limit > 0 {
                 try Output.line("  and \(Wording.count(report.pending - report.records.count)) more")
             }
@@ -74,11 +85,13 @@ struct Status: AsyncParsableCommand {
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
+            lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
     }
 
     private func tellOne(_ report: Report) throws {
         for entry in report.records { try Output.line(entry.text) }
+        if let why = report.whyNothingGoes { try Output.line(why) }
         for kept in report.kept { try Output.line("\(kept.type) \(kept.record) is kept as the cloud has it: \(kept.reason)") }
         guard report.records.isEmpty, report.kept.isEmpty else { return }
         try Output.line(
