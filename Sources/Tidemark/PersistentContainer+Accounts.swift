@@ -44,7 +44,8 @@ extension PersistentContainer {
     public func restore(
         _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
     ) async throws -> SaveResult {
-        let outcome = try await privateStore.restore(quarantine, options: options, author: author, policy: policy ?? mergePolicy)
+        let rule = policy ?? mergePolicy
+        let outcome = try await privateStore.restore(quarantine, options: options, author: author, policy: { _ in rule })
         changeBell.ring(isOwn: true)
         var result = SaveResult()
         result.add(outcome, scope: .private)

@@ -57,7 +57,8 @@ public protocol CloudDatabase: Sendable {
     /// - Throws: `changeTokenExpired`: then ask without one.
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges
 
-    /// Records of a zone that changed since a token; without one, all that there are.
+    /// Records of a zone that changed since a token; without one, all that there are. With a token also those that were deleted since, even
+    /// if it comes from the middle of a first listing.
     ///
     /// - Throws: `changeTokenExpired`, `zoneNotFound`, `userDeletedZone`.
     func zoneChanges(

@@ -195,8 +195,7 @@ struct Import: AsyncParsableCommand {
 
     /// Shows how far it is, until all of it has ended: one bar for what is imported and what is sent.
     private func show(_ bulkImport: BulkImport, _ running: Task<ImportSummary, any Error>, _ uploading: Uploading?) async {
-        // Each step is the whole of what it is about: one that is passed over is made up for by the next.
-        let (steps, told) = AsyncStream.makeStream(of: ImportAndUpload.Step.self, bufferingPolicy: .bufferingNewest(8))
+        let (steps, told) = AsyncStream.makeStream(of: ImportAndUpload.Step.self)
         let importing = Task {
             for await state in bulkImport.progress {
                 uploading?.batchHasCome()

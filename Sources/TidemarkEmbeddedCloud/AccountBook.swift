@@ -49,6 +49,12 @@ actor AccountBook {
         try run { () throws in try database.reader.read { db in try Self.fetch(db, "id", id) } }
     }
 
+    func isEmpty() throws(CloudError) -> Bool {
+        try run { () throws in
+            try database.reader.read { db in try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM accounts)") ?? false) }
+        }
+    }
+
     func remove(_ account: EmbeddedAccount) throws(CloudError) {
         try run { () throws in
             try database.write { db in try db.execute(sql: "DELETE FROM accounts WHERE id = ?", arguments: [account.id]) }

@@ -78,8 +78,31 @@ public final class EmbeddedCloud: Sendable {
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
 
-    /// Removes an account that nothing was stored for.
-    package func remove(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.remove(account) }
+    /// Removes an account unless something was stored for it.
+    package func removeIfUnused(_ account: EmbeddedAccount) async throws(CloudError) {
+        for (name, environment) in containers() {
+            let user = Self.userRecordName(account.id, in: name)
+            let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
+                try rows.zones(.private, owner: user, after: -1, limit: 1)
+            }
+            guard zones.isEmpty else { return }
+        }
+        try await accounts.remove(account)
+    }
+
+    /// Whether there is no account in it.
+    package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
+
+    /// What there is in the directory.
+    private func containers() -> [(String, StoreEnvironment)] {
+        let folder = directory.appendingPathComponent("containers", isDirectory: true)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.flatMap { name in
+            [StoreEnvironment.development, .production].filter {
+                FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name)/\($0.rawValue)").path)
+            }.map { (name, $0) }
+        }
+    }
 
     /// Changes an account's quota or status.
     public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }

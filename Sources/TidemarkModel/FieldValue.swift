@@ -36,7 +36,7 @@ extension FieldValue {
 }
 
 extension FieldValue {
-    /// Whether a value is the same, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
+    /// Whether a value is the same; of text and bytes, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
     func isSame(as other: FieldValue) -> Bool {
         switch (self, other) {
         case (.string(let one), .string(let other)), (.location(let one), .location(let other)),
@@ -53,7 +53,7 @@ extension FieldValue {
 }
 
 extension FieldValue? {
-    func isSame(as other: FieldValue?) -> Bool {
+    package func isSame(as other: FieldValue?) -> Bool {
         switch (self, other) {
         case (nil, nil): true
         case (let one?, let other?): one.isSame(as: other)

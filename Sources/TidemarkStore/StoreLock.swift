@@ -22,7 +22,7 @@ package struct StoreLock: ~Copyable {
         let deadline = ContinuousClock.now + timeout
         guard turns.begin(until: deadline) else {
             throw StoreError(
-                .busy, "others in this process have held \(turns.path) for over \(timeout); try again when they are done")
+                .busy, "others have held \(turns.path) for over \(timeout); try again when they are done")
         }
         defer { turns.end() }
         try acquire(shared: false, timeout: max(.zero, deadline - .now))

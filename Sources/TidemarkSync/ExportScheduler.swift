@@ -146,6 +146,9 @@ actor ExportScheduler {
             var operations = Operations()
             if let made = begun?.operations {
                 operations = made
+            } else if wasOutstanding, let known = try await named(request) {
+                // It may have been done, and its assets replaced since: only the answer tells whether they are to go up.
+                operations = known
             } else {
                 operations = try await upload(request, limits: limits, progress: progress)
             }
@@ -235,6 +238,16 @@ actor ExportScheduler {
         }
     }
 
+    /// The operations of a request whose assets are known, without sending these.
+    private func named(_ request: SentRequest) async throws(CloudError) -> Operations? {
+        do {
+            guard let names = try await assets.names(in: request.items) else { return nil }
+            return operations(request, assets: names, foreign: try await foreignFields(request.items))
+        } catch {
+            throw CloudError(transfer: error)
+        }
+    }
+
     /// Fields, by record, that are empty here only because the store can't hold what the cloud has in them: they are not to be emptied there.
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
@@ -245,9 +258,11 @@ actor ExportScheduler {
             try await store.types().map { type in
                 (type.name, Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }))
             }, uniquingKeysWith: { one, _ in one })
-        return try kept.reduce(into: [:]) { fields, record in
+        return kept.reduce(into: [:]) { fields, record in
             let held = types[record.type] ?? [:]
-            fields[record.name] = Set(try mapping.record(record).fields.filter { name, value in held[name] != value.type }.keys)
+            // Of one that can't be read nothing is known, and it comes anew when it changes.
+            guard let whole = try? mapping.record(record) else { return }
+            fields[record.name] = Set(whole.fields.filter { name, value in held[name] != value.type }.keys)
         }
     }
 

@@ -68,7 +68,7 @@ actor ImportScheduler {
         var outcome = Outcome()
         let state = try await store.syncState()
         let token = state.token
-        // Without a token nobody tells of deletions: what was sent before everything has come may be gone again by then.
+        // Without a token nobody tells of deletions: what the cloud had before, or was sent before, may be gone again by then.
         if token == nil, !state.isRefetching { try await store.beginRefetch() }
         do throws(CloudError) {
             let page = try await page(since: token)

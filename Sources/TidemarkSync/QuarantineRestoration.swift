@@ -6,7 +6,8 @@ public struct QuarantineRestoration: OptionSet, Sendable {
 
     /// Also records that the cloud had, where they are not there.
     public static let withRecordsOfTheCloud = QuarantineRestoration(rawValue: 1)
-    /// Also where another account is signed in, or none.
+    /// Also where another account is signed in, or none. What was set aside stays then, unless all of it is brought back: nobody else's
+    /// cloud has it.
     public static let intoAnotherAccount = QuarantineRestoration(rawValue: 2)
     /// What was set aside stays there.
     public static let keepingQuarantine = QuarantineRestoration(rawValue: 4)

@@ -33,10 +33,11 @@ extension RecordStore {
     ///   - policy: Settles what was changed here meanwhile, too.
     /// - Throws: ``StoreError`` `anotherAccount`; those of a save.
     package func restore(
-        _ quarantine: Quarantine, options: QuarantineRestoration, author: String, policy: MergePolicy
+        _ quarantine: Quarantine, options: QuarantineRestoration, author: String,
+        policy: @Sendable (String) -> MergePolicy
     ) throws -> SaveOutcome {
-        let user = try syncState().user
-        guard user == quarantine.user || options.contains(.intoAnotherAccount) else {
+        let checkUser: @Sendable (String?) throws -> Void = { user in
+            if user == quarantine.user || options.contains(.intoAnotherAccount) { return }
             throw StoreError(
                 .anotherAccount,
                 user == nil
@@ -44,9 +45,13 @@ extension RecordStore {
                     : "the records that were set aside belong to another account than the one that is signed in; sign in as that one, or restore them into another account"
             )
         }
+        // Before anything is copied; and again where it is written, for another process may sign in meanwhile.
+        try checkUser(syncState().user)
         let outcome = try restore(
-            quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, policy: { _ in policy })
-        if !options.contains(.keepingQuarantine) { try container.discard(quarantine) }
+            quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, policy: policy, checkUser: checkUser)
+        // What this account's cloud does not bring back is nowhere else.
+        let isWhole = try syncState().user == quarantine.user || options.contains(.withRecordsOfTheCloud)
+        if isWhole, !options.contains(.keepingQuarantine) { try container.discard(quarantine) }
         return outcome
     }
 }

@@ -33,16 +33,18 @@ extension SyncEngine {
     ///
     /// - Parameters:
     ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
-    ///   - policy: Settles what was changed here meanwhile, too.
+    ///   - policy: Settles what was changed here meanwhile, too; by default that of the configuration.
     /// - Returns: What it has changed, in records.
     /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account, and those of a save;
     ///   ``ContainerEvent/Failure`` 134417 while it synchronises.
     @discardableResult
     public func restore(
-        _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy = .mergeByPropertyObjectTrump
+        _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
     ) async throws -> ChangeCounts {
-        try await alone { store in
-            try await store.restore(quarantine, options: options, author: "quarantine", policy: policy).counts
+        let configured = configuration.mergePolicy
+        return try await alone { store in
+            try await store.restore(quarantine, options: options, author: "quarantine", policy: { policy ?? configured($0) })
+                .counts
         }
     }
 }

@@ -18,7 +18,7 @@ public actor SyncEngine {
     private let store: RecordStore
     private let database: any CloudDatabase
     private let environment: SyncEnvironment
-    private let configuration: SyncConfiguration
+    let configuration: SyncConfiguration
     private let lock: SyncLock
     private let doorbell: Doorbell
     private let assets: AssetTransfer
@@ -161,6 +161,7 @@ public actor SyncEngine {
                 note(woken)
             case .halt:
                 try await recorder.endAll()
+                let wasOn = configuration.accountState().isAvailable
                 // Somebody may do something about it.
                 let timer = Task { [environment] in
                     try await environment.sleep(.seconds(30))
@@ -168,8 +169,8 @@ public actor SyncEngine {
                 }
                 let woken = await wakes.next(isolation: self)
                 timer.cancel()
-                // Every save would have it look again; only what comes from outside can have mended it.
-                if woken != .store { machine.begin() }
+                // Every save would have it look again; only what comes from outside can have mended it, or a switch.
+                if woken != .store || !wasOn && configuration.accountState().isAvailable { machine.begin() }
             case let step: try await perform(step)
             }
         }
@@ -398,9 +399,12 @@ public actor SyncEngine {
         let outcome = try await exports.step(limits: limits, hasRoom: noRoom == nil) { [recorder] bytes in
             await recorder.add(bytes, to: .export)
         }
-        if let noRoom, !outcome.didWork, outcome.error == nil {
-            // What persons edit and delete has gone, and may have made room.
-            machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), random: 0)
+        if noRoom != nil, !outcome.didWork, outcome.error == nil {
+            // What was deleted has gone, and may have made room.
+            noRoom = await quotaFailure(try await store.pendingBytes())
+            guard let noRoom else { return }
+            // What persons edit goes meanwhile.
+            machine.exported(didWork: false, nextTry: environment.now() + Self.roomPause)
             return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
@@ -427,6 +431,8 @@ public actor SyncEngine {
 
     private static let barrenLimit = 20
     private static let pause: Int64 = 1_000_000
+    /// How long it waits before it asks again for room.
+    private static let roomPause: Int64 = 600_000_000
 
     /// So many changes are asked room for before they go up.
     private static let bulk = 1000

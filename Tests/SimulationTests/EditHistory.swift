@@ -56,8 +56,14 @@ struct EditHistory {
 
     /// A record of what was set aside has come back as an edit.
     mutating func restore(_ record: String, by device: Int, from quarantine: UUID) {
+        let brought = quarantined[quarantine]?[record] ?? []
+        let sent = carried.values.reduce(into: Set<Int>()) { $0.formUnion($1[record] ?? []) }
+        restored.formUnion(events.filter { $0.device == device && brought.contains($0.id) && sent.contains($0.id) }.map(\.id))
         known[device][record, default: []].formUnion(quarantined[quarantine]?[record] ?? [])
     }
+
+    /// Edits that were sent when they were set aside, and came back as edits made anew: nobody knew any more whether the cloud had them.
+    private(set) var restored: Set<Int> = []
 
     /// The cloud has lost everything.
     mutating func loseCloud() { cloud = [:] }

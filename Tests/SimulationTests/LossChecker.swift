@@ -9,7 +9,8 @@ struct LossChecker {
     func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
         records.flatMap { name -> [String] in
             let record = Record(
-                events: history.events.filter { $0.record == name }, row: rows.first { $0.name == name }, plan: plan)
+                events: history.events.filter { $0.record == name }, row: rows.first { $0.name == name }, plan: plan,
+                restored: history.restored)
             return record.check().map { "\(name): \($0)" }
         }
     }
@@ -20,8 +21,10 @@ struct LossChecker {
         let deletions: [EditHistory.Event]
         let row: SimulatedDevice.StoredRow?
         let plan: SimulationPlan
+        let restored: Set<Int>
 
-        init(events: [EditHistory.Event], row: SimulatedDevice.StoredRow?, plan: SimulationPlan) {
+        init(events: [EditHistory.Event], row: SimulatedDevice.StoredRow?, plan: SimulationPlan, restored: Set<Int>) {
+            self.restored = restored
             saves = events.filter { $0.fields != nil }
             deletions = events.filter { $0.fields == nil }
             (self.row, self.plan) = (row, plan)
@@ -106,6 +109,7 @@ struct LossChecker {
         ) -> [String] {
             // Whose clock is not believed may lose to what it knew.
             if plan.settling.name == "latestEdit", !plan.clocksAreClose { return [] }
+            if restored.contains(write.id) { return [] }
             if let later = writes.first(where: { replaces($0, write) }) {
                 return ["\(field) is \(value), which e\(later.id) has replaced, knowing of it"]
             }
@@ -134,6 +138,7 @@ struct LossChecker {
             if plan.fields.contains(where: { save.state[$0] != row.values[$0] && !(mayBeYounger && save.state[$0] == nil) }) {
                 failures.append("it is \(row.values), and e\(save.id) has saved \(save.state)")
             }
+            if restored.contains(save.id) { return failures }
             if let later = saves.first(where: { replaces($0, save) }) {
                 failures.append("it is as e\(save.id) has saved it, and e\(later.id) has replaced that, knowing of it")
             }

@@ -444,9 +444,16 @@ actor Simulation {
 
     private var interruption: (any Error)?
 
+    /// Tokens of requests that the cloud has done.
+    private var committed: Set<String> = []
+
     /// What the cloud says to a request that it does not do, now and then.
     func refusal(of request: ModifyRecordsRequest) -> CloudError? {
         guard !isEnding, plan.faultRate > 0, chance(12) else { return nil }
+        // What it has done, it answers as before.
+        if let token = request.clientToken, committed.contains(token) {
+            return CloudError(.internalError, "simulated: a fault of the cloud's")
+        }
         switch Int.random(in: 0..<3, using: &random) {
         case 0 where request.operations.count > 1: return CloudError(.limitExceeded, "simulated: too much at once")
         case 1: return CloudError(.quotaExceeded, "simulated: no room")
@@ -471,6 +478,7 @@ actor Simulation {
     }
 
     func didCommit(_ request: ModifyRecordsRequest, _ outcomes: [RecordOutcome], by number: Int, for account: Int) {
+        if let token = request.clientToken { committed.insert(token) }
         histories[account].commit(request, outcomes)
         note("the cloud did for d\(number) \(outcomes.map(Self.text).joined(separator: ", "))")
     }

@@ -14,7 +14,12 @@ import Testing
     private static let first = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_FIRST"].flatMap(UInt64.init)
     /// Only runs that have one of these features are run.
     private static let features = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_FEATURES"].map {
-        $0.split(separator: ",").compactMap { SimulationPlan.Feature(rawValue: String($0)) }
+        $0.split(separator: ",").map { name in
+            guard let feature = SimulationPlan.Feature(rawValue: String(name)) else {
+                preconditionFailure("no feature is '\(name)'")
+            }
+            return feature
+        }
     }
 
     @Test func `devices that fail, die and edit at once end with equal stores and lose nothing`() async throws {

@@ -21,8 +21,11 @@ import TidemarkTransfer
             source: .file(manifest), into: a.container.url, options: .destination { $0.assetFields = ["image"] }
         ).run()
         try FileManager.default.createDirectory(at: scratch["preview"], withIntermediateDirectories: true)
+        let before = (try a.reader().transactions(), try await a.store.syncState())
         let preview = try await SyncPreview(of: a.container, database: cloud.database(), in: scratch["preview"])
         #expect(preview.toSend.map(\.record) == ["senja"])
+        #expect(try a.reader().transactions() == before.0)
+        #expect(try await a.store.syncState() == before.1)
         let copied = try FileManager.default.subpathsOfDirectory(atPath: scratch["preview"].path)
         #expect(copied.contains("preview.tidemark/private.sqlite"))
         #expect(copied.filter { $0.contains("/assets/") } == [])

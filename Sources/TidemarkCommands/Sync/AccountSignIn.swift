@@ -54,18 +54,26 @@ struct AccountSignIn: AsyncParsableCommand {
 
     /// What a sign-in has made, and takes back when it fails.
     private struct Made {
-        var container: URL?
-        var cloud: URL?
+        var container: (url: URL, store: RecordStore)?
+        var cloud: (url: URL, cloud: EmbeddedCloud?)?
         var account: (cloud: EmbeddedCloud, account: EmbeddedAccount)?
         var settings: (store: RecordStore, before: AccountSettings)?
 
-        /// What can't be taken back stays: the error that is told is the first one.
+        /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
         func remove() async {
-            if let settings, container == nil {
+            if let settings {
                 _ = try? await settings.store.updateAccountSettings { [before = settings.before] in $0 = before }
             }
-            if let account, cloud == nil { try? await account.cloud.remove(account.account) }
-            for url in [container, cloud] { if let url { try? FileManager.default.removeItem(at: url) } }
+            if let container, (try? await container.store.isUnused()) == true {
+                try? FileManager.default.removeItem(at: container.url)
+            }
+            if let account { try? await account.cloud.removeIfUnused(account.account) }
+            if let (url, cloud) = cloud, await isUnused(cloud) { try? FileManager.default.removeItem(at: url) }
+        }
+
+        private func isUnused(_ cloud: EmbeddedCloud?) async -> Bool {
+            guard let cloud else { return true }
+            return (try? await cloud.isUnused()) == true
         }
     }
 
@@ -81,12 +89,13 @@ struct AccountSignIn: AsyncParsableCommand {
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
         try checkCloud(cloudURL)
 
+        // What may be missing is looked for before anything is made here.
+        let (embedded, account) = try await open(cloudURL, &made)
         let isThere = FileManager.default.fileExists(atPath: url.path)
         let directory = try ContainerDirectory(openingOrCreatingAt: url)
-        if isNew, !isThere { made.container = url }
         let store = try RecordStore(container: directory)
+        if isNew, !isThere { made.container = (url, store) }
         let lock = try SyncLock(directory)
-        let (embedded, account) = try await open(cloudURL, &made)
         made.settings = (store, known)
         let choice = records
         try await store.updateAccountSettings { settings in
@@ -95,7 +104,6 @@ struct AccountSignIn: AsyncParsableCommand {
             settings.email = account.email
             settings.signIn = choice.rawValue
         }
-        try await store.updateSyncState { $0.isPurged = false }
         lock.release()
         let before = Set(try directory.quarantines())
         do {
@@ -103,6 +111,10 @@ struct AccountSignIn: AsyncParsableCommand {
         } catch let failure as ContainerEvent.Failure where isNoObstacle(failure, known) {
             Output.error("note: \(failure.code): \(failure.reason)")
         }
+        // From here on the account is signed in: whatever else goes wrong, that stays.
+        made = Made()
+        // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
+        try await store.updateSyncState { $0.isPurged = false }
         try Output.line("signed in as \(account.email); synchronise with 'tidemark sync \(container)'")
         for it in try directory.quarantines() where !before.contains(it) {
             try Output.line(
@@ -138,8 +150,9 @@ struct AccountSignIn: AsyncParsableCommand {
         let isNew = !EmbeddedCloud.exists(at: url)
         let embedded: EmbeddedCloud
         do {
-            if isNew, !FileManager.default.fileExists(atPath: url.path) { made.cloud = url }
+            if isNew, !FileManager.default.fileExists(atPath: url.path) { made.cloud = (url, nil) }
             embedded = try EmbeddedCloud(at: url)
+            made.cloud?.cloud = embedded
         } catch {
             guard isNew else { throw error }
             throw ending(

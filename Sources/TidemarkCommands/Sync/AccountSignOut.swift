@@ -32,6 +32,7 @@ struct AccountSignOut: AsyncParsableCommand {
             // A synchronisation that is under way is not to go on with what is set aside.
             let lock = try SyncLock(directory)
             defer { lock.release() }
+            let pending = try await store.outbox().pending
             let quarantine = try await store.signOut(records, reason: "\(email) has signed out")
             switch records {
             case .quarantine:
@@ -40,7 +41,9 @@ struct AccountSignOut: AsyncParsableCommand {
                 }
                 try Output.line("signed out\(text ?? "")")
             case .keep: try Output.line("signed out; the records stay")
-            case .delete: try Output.line("signed out; the records are deleted here")
+            case .delete:
+                let lost = pending > 0 ? ", with \(Wording.count(pending, "change")) that no cloud has" : ""
+                try Output.line("signed out; the records are deleted here\(lost)")
             }
         }
     }

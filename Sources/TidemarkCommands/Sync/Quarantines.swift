@@ -100,7 +100,8 @@ struct QuarantineRestore: AsyncParsableCommand {
             let counts: ChangeCounts
             do {
                 counts = try await store.restore(
-                    quarantine, options: options, author: "tidemark quarantine restore", policy: .mergeByPropertyObjectTrump
+                    quarantine, options: options, author: "tidemark quarantine restore",
+                    policy: { _ in .mergeByPropertyObjectTrump }
                 ).counts
             } catch let error as StoreError where error.code == .anotherAccount {
                 throw StoreError(error.code, "\(error.message) with --into-another-account")
@@ -108,6 +109,11 @@ struct QuarantineRestore: AsyncParsableCommand {
             try Output.line(
                 "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
             )
+            if !keep, try directory.quarantines().contains(where: { $0.id == quarantine.id }) {
+                Output.error(
+                    "note: only what no cloud had was restored. The other records stay set aside, for this account's cloud does not have "
+                        + "them; --all restores them, too")
+            }
         }
     }
 }

@@ -34,16 +34,18 @@ struct Status: AsyncParsableCommand {
         let pending, blocked, conflicts: Int
         let records: [LedgerLine]
         let kept: [KeptLine]
-        /// Why nothing is sent at all.
+        /// Why nothing can be sent now: the account, and its switches.
+        let obstacles: [Sync.Report.Failure]
+        /// Why nothing was sent the last time.
         let lastFailure: EventLine?
         let lastEvents: [EventLine]
 
         /// Of those that are queued, why they are still.
-        var whyNothingGoes: String? {
-            guard records.contains(where: { $0.state == "queued" }), let lastFailure, let error = lastFailure.error else {
-                return nil
-            }
-            return "the last try to send failed at \(lastFailure.end ?? lastFailure.start): \(error.code): \(error.reason)"
+        var whyNothingGoes: [String] {
+            guard records.contains(where: { $0.state == "queued" }) else { return [] }
+            if !obstacles.isEmpty { return obstacles.map { "nothing is sent: \($0.code): \($0.reason)" } }
+            guard let lastFailure, let error = lastFailure.error else { return [] }
+            return ["the last try to send failed at \(lastFailure.end ?? lastFailure.start): \(error.code): \(error.reason)"]
         }
     }
 
@@ -66,7 +68,7 @@ struct Status: AsyncParsableCommand {
             let blocked = report.blocked > 0 ? ", \(Wording.count(report.blocked)) of them refused or waiting" : ""
             try Output.line("to be sent: \(Wording.count(report.pending, "change"))\(blocked)")
             for entry in report.records { try Output.line("  \(entry.text)") }
-            if let why = report.whyNothingGoes { try Output.line("  \(why)") }
+            for why in report.whyNothingGoes { try Output.line("  \(why)") }
             if report.pending > report.records.count, limit > 0 {
                 try Output.line("  and \(Wording.count(report.pending - report.records.count)) more")
             }
@@ -85,13 +87,14 @@ struct Status: AsyncParsableCommand {
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
+            obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
     }
 
     private func tellOne(_ report: Report) throws {
         for entry in report.records { try Output.line(entry.text) }
-        if let why = report.whyNothingGoes { try Output.line(why) }
+        for why in report.whyNothingGoes { try Output.line(why) }
         for kept in report.kept { try Output.line("\(kept.type) \(kept.record) is kept as the cloud has it: \(kept.reason)") }
         guard report.records.isEmpty, report.kept.isEmpty else { return }
         try Output.line(

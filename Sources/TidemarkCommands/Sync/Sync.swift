@@ -39,7 +39,10 @@ struct Sync: AsyncParsableCommand {
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
-    @Flag(help: "Prints JSON: the report as one object, with --watch an object for each event.")
+    @Flag(
+        help:
+            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…} or {\"kept\":…} of a record that did not go or come."
+    )
     var json = false
 
     func validate() throws {
@@ -52,14 +55,14 @@ struct Sync: AsyncParsableCommand {
         let imported, exported, conflicts, pending, blocked, kept: Int
         /// Nothing waits to be sent, and nothing failed.
         let isComplete: Bool
-        /// Everything that the cloud has is here, whole.
+        /// Nothing failed, and everything that the cloud has is here, whole.
         let isTakenInWhole: Bool
         let failure: Failure?
 
         init(_ report: SyncReport) {
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
             (pending, blocked, kept) = (report.outbox.pending, report.outbox.blocked, report.kept)
-            (isComplete, isTakenInWhole) = (report.isComplete, report.kept == 0)
+            (isComplete, isTakenInWhole) = (report.isComplete, report.failure == nil && report.kept == 0)
             failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
         }
     }
@@ -165,12 +168,15 @@ struct Sync: AsyncParsableCommand {
         if news.tells(event) {
             if json { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
         }
-        let refused = try reader.outbox().blocked > 0 ? reader.ledger(isRefused: true) : []
+        // What can't be read now is told with the next event.
+        guard let refused = try? reader.outbox().blocked > 0 ? reader.ledger(isRefused: true) : [],
+            let keeping = try? reader.kept()
+        else { return }
         for entry in news.new(refused) {
             let line = LedgerLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
         }
-        for kept in news.new(try reader.kept()) {
+        for kept in news.new(keeping) {
             let line = KeptLine(kept)
             if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
         }

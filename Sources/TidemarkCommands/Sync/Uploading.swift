@@ -76,5 +76,7 @@ extension SyncReport {
         imported += first.imported
         exported += first.exported
         conflicts += first.conflicts
+        // What stood in its way does so still, whether or not the second has tried again.
+        if failure == nil, outbox.pending > 0 { failure = first.failure }
     }
 }

@@ -361,11 +361,12 @@ struct RemoteTaking {
         }
     }
 
-    /// The cloud is to get it as a new one.
+    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
+    /// were not edited here are theirs then.
     private mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
         try db.cachedStatement(
-            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
+            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
         ).execute(arguments: [times.description, mine.id])
         try forget(mine.id, type)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)

@@ -72,17 +72,6 @@ extension RecordStore {
             return (try OutboxSummary(db, types: connection.types), .commit)
         }
     }
-
-    /// Whether anything may be sent now.
-    package func hasExports() throws(StoreError) -> Bool {
-        try connection.read("look into the outbox") { db in
-            let sql = """
-                SELECT EXISTS (SELECT 1 FROM tide_outbox) OR coalesce((SELECT max(id) FROM tide_changes), 0) >
-                    coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
-                """
-            return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
-        }
-    }
 }
 
 extension StoreReader {
