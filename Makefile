@@ -60,6 +60,12 @@ prove-sync: build ## Synchronises two containers in processes that are killed, t
 prove-sharing: deps ## Lets permissions change while others write; RUNS (10000) times
 	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) swift test --filter SharingRaceTests
 
+.PHONY: prove-simulate
+prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)
+	swift build -c release --build-tests -Xswiftc -enable-testing
+	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
+		swift test -c release --skip-build --filter SimulationTests
+
 .PHONY: format
 format: ## Formats the Swift sources in place
 	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift

@@ -128,7 +128,7 @@ let package = Package(
             name: "sync-probe",
             dependencies: [
                 "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/SyncProbe", swiftSettings: strict),
         .testTarget(
@@ -172,7 +172,10 @@ let package = Package(
             name: "TidemarkTransferTests",
             dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
-        .testTarget(name: "TidemarkCommandsTests", dependencies: ["TestSupport", "tidemark"], swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkCommandsTests",
+            dependencies: ["TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkTransfer", "tidemark"],
+            swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,
     cxxLanguageStandard: .cxx17

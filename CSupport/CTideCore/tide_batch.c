@@ -80,7 +80,7 @@ char *tide_batch_text_reserve(tide_batch *batch, size_t length) {
     size_t needed = batch->text_length + length + parser_padding;
     if (needed > UINT32_MAX) return NULL;
     if (needed > batch->text_capacity) {
-        size_t larger = batch->text_capacity ? batch->text_capacity : 64 * 1024;
+        size_t larger = batch->text_capacity ? batch->text_capacity : 4 * 1024;
         while (larger < needed) larger += larger / 2;
         char *moved = realloc(batch->text, larger);
         if (!moved) return NULL;

@@ -161,7 +161,7 @@ extension Record {
                 pending[placeholder] = asset
                 return placeholder
             }
-            if mine != old.values[field.name] { values[field.name] = mine }
+            if !mine.isSame(as: old.values[field.name]) { values[field.name] = mine }
         }
         return try RecordDecoder<Self>.record(
             recordName, values: values, assets: AssetPlace(folder: assets.folder, pending: pending))

@@ -65,7 +65,8 @@ public protocol CloudDatabase: Sendable {
     /// - Throws: `changeTokenExpired`: then ask without one.
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges
 
-    /// Records of a zone that changed since a token; without one, all that there are.
+    /// Records of a zone that changed since a token; without one, all that there are. With a token also those that were deleted since, even
+    /// if it comes from the middle of a first listing.
     ///
     /// Who sees a hierarchy of the zone is told of a record that comes into it as of one that was saved, and of one that leaves it as of
     /// one that was deleted. Nobody is told of deletions from before they took part. When what somebody sees of a zone becomes more or

@@ -3,6 +3,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 import TidemarkTransfer
 
 /// What the tool exits with, as in sysexits.h.
@@ -26,7 +27,7 @@ enum ExitStatus: Int32 {
         case .notAStore, .newerFormat, .olderFormat, .cannotCreate, .cannotMove: self = .cannotCreate
         case .schema, .sql, .invalidName, .invalid: self = .usage
         case .historyTokenExpired: self = .unavailable
-        case .untrusted: self = .noPermission
+        case .untrusted, .anotherAccount: self = .noPermission
         case .busy, .changed: self = .temporaryFailure
         case .corrupt: self = .dataError
         default: self = .ioError

@@ -26,7 +26,7 @@ struct History: AsyncParsableCommand {
     @Option(help: "The store: private or shared.")
     var scope: DatabaseScope = .private
 
-    @Option(help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
     var limit: Int?
 
     @Flag(help: "Prints one JSON object.")

@@ -75,8 +75,11 @@ struct Import: AsyncParsableCommand {
     @Option(help: "development: the schema grows by itself; production: it is fixed. (default: the container's)")
     var environment: StoreEnvironment?
 
-    @Option(help: ArgumentHelp("Rows in a transaction.", valueName: "n"))
-    var batch: Int = ImportOptions.defaultBatchSize
+    @Option(
+        help: ArgumentHelp(
+            "Rows in a transaction. (default: \(ImportOptions.defaultBatchSize); with --sync \(Uploading.batchSize))",
+            valueName: "n"))
+    var batch: Int?
 
     @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")
     var dryRun = false
@@ -97,14 +100,16 @@ struct Import: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        guard batch > 0, batch <= 1_000_000 else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
+        guard (1...1_000_000).contains(batch ?? 1) else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
         if sync, dryRun { throw ValidationError("--sync and --dry-run exclude each other; see 'tidemark sync --dry-run'") }
         if rejects == "-" { throw ValidationError("--rejects takes a file; to see the refused rows, name /dev/stderr") }
     }
 
     func run() async throws {
         try await reportingErrors {
-            let (summary, report) = try await importing()
+            let (summary, result) = try await importing()
+            // What was imported is told also where sending it has failed.
+            let report = try? result?.get()
             if json {
                 try Output.json(Report(summary: summary, sync: report))
                 if let note = resumption(summary), summary.resumedAfter == nil {
@@ -113,6 +118,11 @@ struct Import: AsyncParsableCommand {
             } else {
                 try tell(summary)
                 if let report { try Sync.tell(report) }
+            }
+            do {
+                _ = try result?.get()
+            } catch is CancellationError {
+                throw ending("interrupted; what was imported stays, and 'tidemark sync' sends the rest", .interrupted)
             }
             if let failure = report.flatMap(Sync.failure) { throw failure }
             if summary.rejected > 0 { throw ExitCode(ExitStatus.dataError.rawValue) }
@@ -135,7 +145,7 @@ struct Import: AsyncParsableCommand {
     }
 
     /// Imports; an error says what is left.
-    private func importing() async throws -> (ImportSummary, SyncReport?) {
+    private func importing() async throws -> (ImportSummary, Result<SyncReport, any Error>?) {
         let left = dryRun ? "nothing was imported" : "what was committed stays, and --resume goes on from there"
         do {
             return try await running()
@@ -146,7 +156,7 @@ struct Import: AsyncParsableCommand {
         }
     }
 
-    private func running() async throws -> (ImportSummary, SyncReport?) {
+    private func running() async throws -> (ImportSummary, Result<SyncReport, any Error>?) {
         let into = try fileURL(into, "the container")
         let schema = try schema.map { try fileURL($0, "the schema file") }
         let rejects = try rejects.map { try fileURL($0, "the rejects file") }
@@ -160,7 +170,8 @@ struct Import: AsyncParsableCommand {
             type: type ?? (isFolder ? "Photo" : "Record"), format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
             assetsRoot: try assetsRoot.map { try fileURL($0, "the folder of assets") }, assetFields: asset,
             schema: try schema.map(SchemaFile.read) ?? [],
-            environment: environment, batchSize: batch, isDryRun: dryRun, rejects: rejects, resumes: resume)
+            environment: environment, batchSize: batch ?? (sync ? Uploading.batchSize : ImportOptions.defaultBatchSize),
+            isDryRun: dryRun, rejects: rejects, resumes: resume)
         let bulkImport = BulkImport(source: source, into: into, options: options)
         var engine: SyncEngine?
         if sync {
@@ -170,32 +181,50 @@ struct Import: AsyncParsableCommand {
                 Output.error("note: \(failure.reason); that sends the records")
             }
         }
-        let bar = ProgressBar(progress)
         let running = Task { try await bulkImport.run() }
-        let uploading = engine.map { Uploading(with: $0, while: running) }
+        let uploading = engine.map { Uploading(with: $0) }
         let interruption = Interruption {
             running.cancel()
             uploading?.cancel()
         }
         defer { interruption.stop() }
-        for await state in bulkImport.progress {
-            let sent = uploading.map { "  \(Wording.count($0.sent)) sent" } ?? ""
-            bar.show(label(state) + sent, done: state.done, total: state.total)
-        }
-        let summary: ImportSummary
-        do {
-            summary = try await running.value
-        } catch {
-            uploading?.cancel()
-            throw error
-        }
-        if let uploading {
-            for await sent in uploading.progress {
-                bar.show("\(Wording.count(sent)) sent", done: sent, total: summary.changes.inserted + summary.changes.updated)
+        await show(bulkImport, running, uploading)
+        let summary = try await running.value
+        return (summary, await uploading?.report)
+    }
+
+    /// Shows how far it is, until all of it has ended: one bar for what is imported and what is sent.
+    private func show(_ bulkImport: BulkImport, _ running: Task<ImportSummary, any Error>, _ uploading: Uploading?) async {
+        let (steps, told) = AsyncStream.makeStream(of: ImportAndUpload.Step.self)
+        let importing = Task {
+            for await state in bulkImport.progress {
+                uploading?.batchHasCome()
+                told.yield(.imported(state))
+            }
+            guard let uploading else { return }
+            if case .success(let summary) = await running.result {
+                told.yield(.importHasEnded(summary))
+                uploading.importHasEnded()
+            } else {
+                uploading.cancel()
             }
         }
+        let sending = Task {
+            guard let uploading else { return }
+            for await sent in uploading.progress { told.yield(.sent(sent)) }
+        }
+        Task {
+            await importing.value
+            await sending.value
+            told.finish()
+        }
+        let bar = ProgressBar(progress)
+        var state = ImportAndUpload(isSent: uploading != nil)
+        for await step in steps {
+            state.apply(step)
+            bar.show(state.label, done: state.done, total: state.total)
+        }
         bar.finish()
-        return (summary, try await uploading?.report)
     }
 
     private func importSource() throws -> ImportSource {
@@ -204,15 +233,6 @@ struct Import: AsyncParsableCommand {
         let url = try fileURL(source, "the source")
         let exists = FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory)
         return exists && isDirectory.boolValue ? .folder(url) : .file(url)
-    }
-
-    private func label(_ state: ImportProgress) -> String {
-        let seconds = max(0.001, state.summary.duration / .seconds(1))
-        let records = Wording.count(state.summary.read, "record")
-        let done = state.isFolder ? "\(Wording.count(state.done)) files" : Wording.bytes(state.done + state.summary.assets.bytes)
-        let rate = Wording.count(Int(Double(state.summary.read) / seconds))
-        let refused = state.summary.rejected > 0 ? "  \(Wording.count(state.summary.rejected)) refused" : ""
-        return "\(records)  \(done)  \(rate)/s\(refused)"
     }
 
     private func tell(_ summary: ImportSummary) throws {

@@ -24,10 +24,14 @@ actor AccountBook {
             status TEXT NOT NULL) STRICT, WITHOUT ROWID;
         """
 
-    func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) throws(CloudError) -> EmbeddedAccount {
+    static func check(_ email: String) throws(CloudError) {
         guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             throw CloudError(.invalidArguments, "'\(email.prefix(100))' is no address of an account")
         }
+    }
+
+    func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) throws(CloudError) -> EmbeddedAccount {
+        try Self.check(email)
         let phone = try Self.number(phone)
         return try run { () throws in
             try database.write { db in
@@ -72,6 +76,18 @@ actor AccountBook {
 
     /// By container, the accounts by their user record names.
     private var users: [String: [String: String]] = [:]
+
+    func isEmpty() throws(CloudError) -> Bool {
+        try run { () throws in
+            try database.reader.read { db in try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM accounts)") ?? false) }
+        }
+    }
+
+    func remove(_ account: EmbeddedAccount) throws(CloudError) {
+        try run { () throws in
+            try database.write { db in try db.execute(sql: "DELETE FROM accounts WHERE id = ?", arguments: [account.id]) }
+        }
+    }
 
     func update(_ account: EmbeddedAccount) throws(CloudError) {
         let phone = try Self.number(account.phone)

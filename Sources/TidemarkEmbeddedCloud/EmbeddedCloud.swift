@@ -39,7 +39,7 @@ public final class EmbeddedCloud: Sendable {
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
-            accounts = try AccountBook(at: directory.appendingPathComponent("accounts.sqlite"))
+            accounts = try AccountBook(at: directory.appendingPathComponent(Self.accountsFile))
         } catch {
             throw CloudError(storage: error)
         }
@@ -66,7 +66,22 @@ public final class EmbeddedCloud: Sendable {
         isInMemory = true
     }
 
+    /// Whether a directory holds a cloud.
+    public static func exists(at directory: URL) -> Bool {
+        FileManager.default.fileExists(atPath: directory.appendingPathComponent(accountsFile).path)
+    }
+
+    private static let accountsFile = "accounts.sqlite"
+
     // Accounts
+
+    /// Makes sure that an account can have an address, and a container a name; nothing is made.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    public static func check(email: String, container: String) throws(CloudError) {
+        try AccountBook.check(email)
+        try check(container: container)
+    }
 
     /// Adds an account; one of that address which is there already is returned as it is.
     ///
@@ -83,6 +98,32 @@ public final class EmbeddedCloud: Sendable {
     }
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
+
+    /// Removes an account unless something was stored for it.
+    package func removeIfUnused(_ account: EmbeddedAccount) async throws(CloudError) {
+        for (name, environment) in containers() {
+            let user = Self.userRecordName(account.id, in: name)
+            let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
+                try rows.zones(.private, owner: user, after: -1, limit: 1)
+            }
+            guard zones.isEmpty else { return }
+        }
+        try await accounts.remove(account)
+    }
+
+    /// Whether there is no account in it.
+    package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
+
+    /// What there is in the directory.
+    private func containers() -> [(String, StoreEnvironment)] {
+        let folder = directory.appendingPathComponent("containers", isDirectory: true)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.flatMap { name in
+            [StoreEnvironment.development, .production].filter {
+                FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name)/\($0.rawValue)").path)
+            }.map { (name, $0) }
+        }
+    }
 
     /// Changes an account's phone number, name, quota or status.
     public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }
@@ -127,7 +168,7 @@ public final class EmbeddedCloud: Sendable {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
     }
 
-    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+    private static func check(container name: String) throws(CloudError) {
         let isName =
             (1...255).contains(name.utf8.count)
             && name.utf8.allSatisfy {
@@ -139,6 +180,10 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(
                 .invalidArguments, "'\(name.prefix(100))' can't identify a container: letters, digits, hyphens and single dots")
         }
+    }
+
+    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+        try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
         let (directory, now, random, isInMemory) = (directory, now, random, isInMemory)
         do {

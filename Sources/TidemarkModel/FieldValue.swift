@@ -1,3 +1,5 @@
+import Foundation
+
 /// The value of a record's field, as it is stored.
 public enum FieldValue: Hashable, Sendable {
     case string(String)
@@ -30,5 +32,49 @@ extension FieldValue {
         case .asset: .asset
         case .list(_, let scalar): .list(of: scalar)
         }
+    }
+}
+
+extension FieldValue {
+    /// Whether a value is the same; of text and bytes, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
+    func isSame(as other: FieldValue) -> Bool {
+        switch (self, other) {
+        case (.string(let one), .string(let other)), (.location(let one), .location(let other)),
+            (.reference(let one), .reference(let other)), (.asset(let one), .asset(let other)):
+            one.hasSameBytes(as: other)
+        case (.list(let one, let scalar), .list(let other, let otherScalar)):
+            scalar == otherScalar && one.hasSameBytes(as: other)
+        case (.int64(let one), .int64(let other)), (.timestamp(let one), .timestamp(let other)): one == other
+        case (.double(let one), .double(let other)): one == other
+        case (.bytes(let one), .bytes(let other)): one == other
+        default: false
+        }
+    }
+}
+
+extension FieldValue? {
+    package func isSame(as other: FieldValue?) -> Bool {
+        switch (self, other) {
+        case (nil, nil): true
+        case (let one?, let other?): one.isSame(as: other)
+        default: false
+        }
+    }
+}
+
+extension [String: FieldValue] {
+    func isSame(as other: [String: FieldValue]) -> Bool {
+        count == other.count && allSatisfy { field, value in FieldValue?(value).isSame(as: other[field]) }
+    }
+}
+
+extension String {
+    fileprivate func hasSameBytes(as other: String) -> Bool {
+        utf8.count == other.utf8.count
+            && (utf8.withContiguousStorageIfAvailable { mine in
+                other.utf8.withContiguousStorageIfAvailable { theirs in
+                    mine.isEmpty || memcmp(mine.baseAddress!, theirs.baseAddress!, mine.count) == 0
+                }
+            } ?? nil) ?? utf8.elementsEqual(other.utf8)
     }
 }

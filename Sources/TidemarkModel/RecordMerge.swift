@@ -61,10 +61,10 @@ public struct RecordMerge: Sendable {
         case (let local?, nil):
             // Never saved before, or not edited since the other side deleted it.
             guard let ancestor else { return (local.values, []) }
-            guard local.values != ancestor.values else { return (nil, []) }
+            guard !local.values.isSame(as: ancestor.values) else { return (nil, []) }
             return try settleDeletion(kept: local.values, keeper: .local, policy)
         case (nil, let store?):
-            guard let ancestor, store.values != ancestor.values else { return (nil, []) }
+            guard let ancestor, !store.values.isSame(as: ancestor.values) else { return (nil, []) }
             return try settleDeletion(kept: store.values, keeper: .store, policy)
         }
     }
@@ -74,47 +74,33 @@ public struct RecordMerge: Sendable {
     ) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
         let before = ancestor?.values ?? [:]
         var merged = store.values
-        var conflicts: [FieldConflict] = []
+        var (conflicts, log): ([FieldConflict], [MergeConflict]) = ([], [])
         for (field, mine, theirs) in Self.differences(local.values, store.values) {
             let was = before[field]
-            let (isMine, isTheirs) = (mine != was, theirs != was)
-            let isConflict =
-                switch policy {
-                case .overwrite: isTheirs
-                // Where the store has not changed there is nothing to go back to.
-                case .rollback: isMine && store.values != before
-                default: isMine && isTheirs
-                }
-            if isConflict {
+            let side = policy.side(
+                isMine: !mine.isSame(as: was), isTheirs: !theirs.isSame(as: was), storeIsEdited: !store.values.isSame(as: before))
+            switch side {
+            case .store: break
+            case .local: merged[field] = mine
+            case .both:
                 conflicts.append(
                     FieldConflict(
                         type: type, record: record, field: field, ancestor: was, local: mine, store: theirs,
                         localTime: local.times[field], storeTime: store.times[field]))
-            } else if isMine {
-                merged[field] = mine
             }
         }
-        if case .error = policy, !conflicts.isEmpty {
-            throw Unresolved(
-                type: type, record: record, ancestor: ancestor, local: local, store: store, fields: conflicts.map(\.field))
-        }
-        var log: [MergeConflict] = []
-        for conflict in conflicts {
-            let value: FieldValue?
-            do {
-                value = try conflict.value(under: policy)
-            } catch is FieldConflict.IsError {
-                throw Unresolved(
-                    type: type, record: record, ancestor: ancestor, local: local, store: store, fields: [conflict.field])
-            }
-            merged[conflict.field] = value
-            log.append(
-                MergeConflict(
-                    type: type, record: record, field: conflict.field, ancestor: conflict.ancestor, local: conflict.local,
-                    store: conflict.store,
-                    winner: value == conflict.local ? .local : value == conflict.store ? .store : .merged, policy: policy.name))
+        if conflicts.isEmpty { return (merged, []) }
+        if case .error = policy { throw unresolved(conflicts.map(\.field)) }
+        do {
+            for conflict in conflicts { merged[conflict.field] = try conflict.settled(under: policy, log: &log) }
+        } catch let error as FieldMerge.Unresolved {
+            throw unresolved(error.fields)
         }
         return (merged, log)
+    }
+
+    private func unresolved(_ fields: [String]) -> Unresolved {
+        Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: fields)
     }
 
     /// The fields whose values are not the same, in order. Where both sides agree, nothing is to be settled, whatever there was before.
@@ -125,7 +111,7 @@ public struct RecordMerge: Sendable {
         for (field, mine) in local {
             let theirs = store[field]
             if theirs != nil { common += 1 }
-            if theirs != mine { fields.append((field, mine, theirs)) }
+            if !theirs.isSame(as: mine) { fields.append((field, mine, theirs)) }
         }
         if common < store.count {
             for (field, theirs) in store where local[field] == nil { fields.append((field, nil, theirs)) }
@@ -140,7 +126,7 @@ public struct RecordMerge: Sendable {
         let isKept: Bool
         switch policy {
         case .error:
-            throw Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: [])
+            throw unresolved([])
         case .mergeByPropertyObjectTrump, .latestEdit, .overwrite: isKept = deletions == .alike || keeper == .local
         case .mergeByPropertyStoreTrump, .rollback: isKept = deletions == .bySide && keeper == .store
         case .custom(let rule):

@@ -19,6 +19,11 @@ public struct LoggedConflict: Hashable, Sendable {
 }
 
 extension StoreReader {
+    /// How many conflicts were settled.
+    public func conflictCount() throws(StoreError) -> Int {
+        try read("count the log of conflicts") { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_conflicts") ?? 0 }
+    }
+
     /// The conflicts that were settled last, newest first.
     public func conflicts(limit: Int? = nil) throws(StoreError) -> [LoggedConflict] {
         try read("read the log of conflicts") { db in

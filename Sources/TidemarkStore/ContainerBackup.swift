@@ -11,6 +11,8 @@ public struct ContainerBackup: Sendable {
     private let container: ContainerDirectory
     private let target: URL
     private let lockTimeout: Duration
+    /// For a copy that is looked at and thrown away: assets, and what was set aside, stay behind.
+    package var isOfRecordsOnly = false
     /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
@@ -61,11 +63,15 @@ public struct ContainerBackup: Sendable {
     /// Both stores as they are at one moment.
     private func held() throws -> ContainerCopy {
         // Nobody writes where no lock can be had because nobody may.
-        guard access(container.url.path, W_OK) == 0 else { return try ContainerCopy(of: container) }
+        guard access(container.url.path, W_OK) == 0 else { return try copy() }
         let locks = try ContainerLocks(storesAt: container.url, timeout: lockTimeout)
         defer { locks.release() }
         try container.checkPlace()
-        return try ContainerCopy(of: container)
+        return try copy()
+    }
+
+    private func copy() throws -> ContainerCopy {
+        try ContainerCopy(of: container, withSetAside: !isOfRecordsOnly, withAssets: !isOfRecordsOnly)
     }
 
     private func place() throws -> URL {

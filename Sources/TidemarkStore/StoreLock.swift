@@ -4,18 +4,28 @@ import Foundation
 /// Owns a lock file of the core; see `tide_lock.h`. It is released when the process dies.
 package struct StoreLock: ~Copyable {
     private let lock: OpaquePointer
+    private let turns: LockTurns
 
     package init(at url: URL) throws(StoreError) {
         var created: OpaquePointer?
         try checked { tide_lock_create(url.path, &created, &$0) }
         lock = created!
+        turns = LockTurns.of(url)
     }
 
     deinit { tide_lock_destroy(lock) }
 
     /// Runs `body` under the lock, waiting for it at most `timeout`. Throws `busy` when the time has passed.
+    ///
+    /// Within the process it goes by turns: who lets go of it and wants it back at once comes behind those who wait.
     package borrowing func withLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
-        try acquire(shared: false, timeout: timeout)
+        let deadline = ContinuousClock.now + timeout
+        guard turns.begin(until: deadline) else {
+            throw StoreError(
+                .busy, "others have held \(turns.path) for over \(timeout); try again when they are done")
+        }
+        defer { turns.end() }
+        try acquire(shared: false, timeout: max(.zero, deadline - .now))
         defer { tide_lock_release(lock) }
         return try body()
     }

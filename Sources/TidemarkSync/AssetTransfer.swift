@@ -24,6 +24,19 @@ actor AssetTransfer {
 
     // Up
 
+    /// The cloud's names of the assets that changes name; `nil` where one is not known, or its file is gone.
+    func names(in items: [ExportItem]) async throws -> [String: CloudAsset]? {
+        let ids = Set(items.flatMap { $0.assets })
+        guard !ids.isEmpty else { return [:] }
+        let known = try await store.digests(of: ids)
+        var assets: [String: CloudAsset] = [:]
+        for id in ids {
+            guard let digest = known[id], let size = store.file(of: id).flatMap(Self.size) else { return nil }
+            assets[id] = CloudAsset(digest: digest, size: size)
+        }
+        return assets
+    }
+
     /// Uploads what the cloud does not have of the assets that changes name.
     ///
     /// - Parameter progress: Called with bytes that have gone up.

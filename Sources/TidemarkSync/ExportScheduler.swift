@@ -130,8 +130,9 @@ actor ExportScheduler {
             let next = try? await store.nextExport(behind: batch, bulk: size(limits))
         else { return nil }
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
-        let needsAssets = next.items.contains { !$0.assets.isEmpty }
-        return Prepared(request: request, batch: next, operations: needsAssets ? nil : operations(request, assets: [:]))
+        // What needs the cloud, or another look into the store, is made when its turn comes.
+        let isWhole = next.items.allSatisfy { $0.assets.isEmpty && $0.cleared.isEmpty }
+        return Prepared(request: request, batch: next, operations: isWhole ? operations(request, assets: [:], foreign: [:]) : nil)
     }
 
     /// - Parameter begun: The request, if it is noted as sent already.
@@ -145,6 +146,9 @@ actor ExportScheduler {
             var operations = Operations()
             if let made = begun?.operations {
                 operations = made
+            } else if wasOutstanding, let known = try await named(request) {
+                // It may have been done, and its assets replaced since: only the answer tells whether they are to go up.
+                operations = known
             } else {
                 operations = try await upload(request, limits: limits, progress: progress)
             }
@@ -156,7 +160,8 @@ actor ExportScheduler {
             if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request) } }
             outstanding = (request, batch)
             // The store is read while the cloud writes.
-            async let ahead = prepare(behind: batch, limits: limits)
+            async let ahead = prepare(behind: environment.aheadOrder == .behind ? nil : batch, limits: limits)
+            if environment.aheadOrder == .before { _ = await ahead }
             let outcomes = try await database.modify(
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
@@ -164,14 +169,16 @@ actor ExportScheduler {
                 throw CloudError(.internalError, "the cloud's answer is none to what it was asked")
             }
             outstanding = nil
-            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: await ahead, limits: limits)
+            var next = await ahead
+            if environment.aheadOrder == .behind { next = await prepare(behind: batch, limits: limits) }
+            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: next, limits: limits)
             outcome.sent = settled
             outcome.conflicts = conflicts
             if settled > 0 { share = min(1, share * 2) }
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
-            case _ where error.code == .storeFailure:
+            case _ where error.storeError != nil:
                 // What the store has of the request counts.
                 (outstanding, hasLooked) = (nil, false)
             case .resend where outstanding != nil, .retry where wasOutstanding,
@@ -225,13 +232,43 @@ actor ExportScheduler {
     ) async throws(CloudError) -> Operations {
         do {
             let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
-            return operations(request, assets: names)
+            return operations(request, assets: names, foreign: try await foreignFields(request.items))
         } catch {
             throw CloudError(transfer: error)
         }
     }
 
-    private nonisolated func operations(_ request: SentRequest, assets: [String: CloudAsset]) -> Operations {
+    /// The operations of a request whose assets are known, without sending these.
+    private func named(_ request: SentRequest) async throws(CloudError) -> Operations? {
+        do {
+            guard let names = try await assets.names(in: request.items) else { return nil }
+            return operations(request, assets: names, foreign: try await foreignFields(request.items))
+        } catch {
+            throw CloudError(transfer: error)
+        }
+    }
+
+    /// Fields, by record, that are empty here only because the store can't hold what the cloud has in them: they are not to be emptied there.
+    private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
+        let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
+        guard !names.isEmpty else { return [:] }
+        let kept = try await store.kept([.schema]).filter { names.contains($0.name) }
+        guard !kept.isEmpty else { return [:] }
+        let types = Dictionary(
+            try await store.types().map { type in
+                (type.name, Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }))
+            }, uniquingKeysWith: { one, _ in one })
+        return kept.reduce(into: [:]) { fields, record in
+            let held = types[record.type] ?? [:]
+            // Of one that can't be read nothing is known, and it comes anew when it changes.
+            guard let whole = try? mapping.record(record) else { return }
+            fields[record.name] = Set(whole.fields.filter { name, value in held[name] != value.type }.keys)
+        }
+    }
+
+    private nonisolated func operations(
+        _ request: SentRequest, assets: [String: CloudAsset], foreign: [String: Set<String>]
+    ) -> Operations {
         var made = Operations()
         var results: [ExportResult] = []
         // Records that came together were mostly edited together.
@@ -239,7 +276,11 @@ actor ExportScheduler {
         for item in request.items {
             if edited?.times != item.edited { edited = (item.edited, item.edited.description) }
             do throws(CloudError) {
-                made.all.append(try mapping.operation(item, assets: assets, edited: edited?.text ?? ""))
+                var operation = try mapping.operation(item, assets: assets, edited: edited?.text ?? "")
+                if let fields = foreign[item.name] {
+                    operation = RecordOperation(operation.kind, operation.record, clearing: operation.cleared.subtracting(fields))
+                }
+                made.all.append(operation)
                 results.append(.undone)
             } catch {
                 // A file may come back.
@@ -355,13 +396,17 @@ extension CloudError {
     init(transfer error: any Error) {
         switch error {
         case let error as CloudError: self = error
-        case let error as StoreError: self.init(.storeFailure, error.message)
-        default: self.init(.storeFailure, "\(error)")
+        case let error as StoreError: self.init(.init(rawValue: Self.ofStore + error.code.rawValue), error.message)
+        default: self.init(.init(rawValue: Self.ofStore + StoreError.Code.io.rawValue), "\(error)")
         }
     }
-}
 
-extension CloudError.Code {
-    /// The store on this side has failed; never said by a cloud.
-    static let storeFailure = CloudError.Code(rawValue: "storeFailure")
+    /// What the code of a failure of the store on this side begins with; the store's code follows. Never said by a cloud.
+    private static let ofStore = "store "
+
+    /// The failure of the store on this side that it stands for.
+    var storeError: StoreError? {
+        guard code.rawValue.hasPrefix(Self.ofStore) else { return nil }
+        return StoreError(.init(rawValue: String(code.rawValue.dropFirst(Self.ofStore.count))), reason)
+    }
 }

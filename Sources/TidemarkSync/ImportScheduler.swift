@@ -8,19 +8,26 @@ actor ImportScheduler {
     private let database: any CloudDatabase
     private let resolver: ConflictResolver
     private let zone: CloudZoneID
+    private let order: SyncEnvironment.AheadOrder
     /// The page that comes after the one that was fetched last, on its way.
     private var ahead: (token: String, page: Task<Result<ZoneChanges, CloudError>, Never>)?
 
-    init(store: RecordStore, database: any CloudDatabase, resolver: ConflictResolver, zone: CloudZoneID) {
+    init(
+        store: RecordStore, database: any CloudDatabase, resolver: ConflictResolver, zone: CloudZoneID,
+        order: SyncEnvironment.AheadOrder
+    ) {
         self.store = store
         self.database = database
         self.resolver = resolver
         self.zone = zone
+        self.order = order
     }
 
     struct Outcome: Sendable {
         var records = 0
         var conflicts = 0
+        /// Something is to be sent by now.
+        var leavesExports = false
         var moreComing = false
         var error: CloudError?
     }
@@ -40,7 +47,7 @@ actor ImportScheduler {
         return try await database.zoneChanges(zone, since: token.map { CloudToken(rawValue: $0) }, limit: nil, desiredKeys: nil)
     }
 
-    private func fetchAhead(since token: CloudToken) {
+    private func fetchAhead(since token: CloudToken) async {
         let (database, zone) = (database, zone)
         let page = Task { () async -> Result<ZoneChanges, CloudError> in
             do throws(CloudError) {
@@ -49,6 +56,7 @@ actor ImportScheduler {
                 return .failure(error)
             }
         }
+        if order != .beside { _ = await page.value }
         ahead = (token.rawValue, page)
     }
 
@@ -60,14 +68,15 @@ actor ImportScheduler {
         var outcome = Outcome()
         let state = try await store.syncState()
         let token = state.token
-        // Without a token nobody tells of deletions: what was sent before everything has come may be gone again by then.
+        // Without a token nobody tells of deletions: what the cloud had before, or was sent before, may be gone again by then.
         if token == nil, !state.isRefetching { try await store.beginRefetch() }
         do throws(CloudError) {
             let page = try await page(since: token)
             guard !page.moreComing || page.token.rawValue != token else {
                 throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
             }
-            if looksAhead, page.moreComing { fetchAhead(since: page.token) }
+            let looksAhead = looksAhead && page.moreComing
+            if looksAhead, order != .behind { await fetchAhead(since: page.token) }
             do {
                 let taken = try await resolver.take(page.changes, limits: limits, occasion: .page, progress: progress) { state in
                     state.token = page.token.rawValue
@@ -78,9 +87,11 @@ actor ImportScheduler {
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
+                outcome.leavesExports = taken.leavesExports
             } catch {
                 throw CloudError(transfer: error)
             }
+            if looksAhead, order == .behind { await fetchAhead(since: page.token) }
             outcome.moreComing = page.moreComing
         } catch {
             if ErrorReaction(error.code) == .refetch, token != nil {

@@ -18,7 +18,7 @@ public actor SyncEngine {
     private let store: RecordStore
     private let database: any CloudDatabase
     private let environment: SyncEnvironment
-    private let configuration: SyncConfiguration
+    let configuration: SyncConfiguration
     private let lock: SyncLock
     private let doorbell: Doorbell
     private let assets: AssetTransfer
@@ -63,7 +63,8 @@ public actor SyncEngine {
             store: store, assets: assets, mapping: mapping, author: configuration.author, policy: configuration.mergePolicy)
         exports = ExportScheduler(
             store: store, database: database, assets: assets, resolver: resolver, mapping: mapping, environment: environment)
-        imports = ImportScheduler(store: store, database: database, resolver: resolver, zone: zone)
+        imports = ImportScheduler(
+            store: store, database: database, resolver: resolver, zone: zone, order: environment.aheadOrder)
         accounts = AccountMonitor(
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
             signOut: configuration.signOut, now: environment.now)
@@ -160,6 +161,7 @@ public actor SyncEngine {
                 note(woken)
             case .halt:
                 try await recorder.endAll()
+                let wasOn = configuration.accountState().isAvailable
                 // Somebody may do something about it.
                 let timer = Task { [environment] in
                     try await environment.sleep(.seconds(30))
@@ -167,8 +169,8 @@ public actor SyncEngine {
                 }
                 let woken = await wakes.next(isolation: self)
                 timer.cancel()
-                // Every save would have it look again; only what comes from outside can have mended it.
-                if woken != .store { machine.begin() }
+                // Every save would have it look again; only what comes from outside can have mended it, or a switch.
+                if woken != .store || !wasOn && configuration.accountState().isAvailable { machine.begin() }
             case let step: try await perform(step)
             }
         }
@@ -331,6 +333,17 @@ public actor SyncEngine {
         }
     }
 
+    /// Does something with the store while nothing is synchronised. Whose records it has is looked at anew afterwards.
+    func alone<Result: Sendable>(_ body: @Sendable (RecordStore) async throws -> Result) async throws -> Result {
+        try claim()
+        defer { isRunning = false }
+        let result = try await body(store)
+        await exports.forget()
+        await imports.forget()
+        machine.begin()
+        return result
+    }
+
     /// Makes the zone, and looks again at what could not be taken in.
     private func prepare() async throws {
         limits = try await database.limits().bounded
@@ -370,8 +383,8 @@ public actor SyncEngine {
             }
         } else {
             machine.imported(moreComing: outcome.moreComing)
-            // A merge may have something to send.
-            if outcome.conflicts > 0 { machine.wantExport() }
+            // A merge may have something to send, or let go what was refused.
+            if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
             if !outcome.moreComing { try await recorder.end(.import) }
         }
     }
@@ -386,9 +399,12 @@ public actor SyncEngine {
         let outcome = try await exports.step(limits: limits, hasRoom: noRoom == nil) { [recorder] bytes in
             await recorder.add(bytes, to: .export)
         }
-        if let noRoom, !outcome.didWork, outcome.error == nil {
-            // What persons edit and delete has gone, and may have made room.
-            machine.exportFailed(at: environment.now(), retryAfter: .seconds(600), random: 0)
+        if noRoom != nil, !outcome.didWork, outcome.error == nil {
+            // What was deleted has gone, and may have made room.
+            noRoom = await quotaFailure(try await store.pendingBytes())
+            guard let noRoom else { return }
+            // What persons edit goes meanwhile.
+            machine.exported(didWork: false, nextTry: environment.now() + Self.roomPause)
             return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
@@ -415,6 +431,8 @@ public actor SyncEngine {
 
     private static let barrenLimit = 20
     private static let pause: Int64 = 1_000_000
+    /// How long it waits before it asks again for room.
+    private static let roomPause: Int64 = 600_000_000
 
     /// So many changes are asked room for before they go up.
     private static let bulk = 1000
@@ -433,7 +451,7 @@ public actor SyncEngine {
     /// What stands in the way of everything; anything else is tried again.
     private func react(to error: CloudError, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
-        case _ where error.code == .storeFailure: throw StoreError(.io, error.reason)
+        case _ where error.storeError != nil: throw error.storeError!
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")

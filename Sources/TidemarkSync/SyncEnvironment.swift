@@ -13,6 +13,18 @@ public struct SyncEnvironment: Sendable {
     /// Whether the next page and the next batch are looked for while the one at hand is dealt with. What comes of it is the same; in which
     /// order stores and clouds are asked is not, so that one who replays a run leaves it off.
     public var looksAhead: Bool
+    /// When that is done; one who replays a run says so.
+    package var aheadOrder = AheadOrder.beside
+
+    /// When the next page and the next batch are looked for.
+    package enum AheadOrder: Sendable, CaseIterable {
+        /// While the one at hand is dealt with.
+        case beside
+        /// Before it is dealt with.
+        case before
+        /// When it has been dealt with.
+        case behind
+    }
 
     public init(
         now: @escaping @Sendable () -> Int64, sleep: @escaping @Sendable (Duration) async throws -> Void,

@@ -13,23 +13,28 @@ public struct SyncPreview: Sendable {
     public let toSend: [LedgerEntry]
     /// How many that would be in all.
     public let toSendCount: Int
+    /// Records of the cloud that could not be taken in, or not whole: conflicts that the policy `error` leaves to a person among them.
     public let kept: [KeptRecord]
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
+    ///   - policy: Settles, by this policy, what was left to a person.
     ///   - limit: So many changes of each kind are listed.
     /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
     public init(
         of container: ContainerDirectory, database: any CloudDatabase, configuration: SyncConfiguration = SyncConfiguration(),
-        in directory: URL, limit: Int = 1000
+        settlingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
     ) async throws {
         let copy = directory.appendingPathComponent("preview.tidemark", isDirectory: true)
-        try ContainerBackup(of: container, to: copy).run()
+        var backup = ContainerBackup(of: container, to: copy)
+        backup.isOfRecordsOnly = true
+        try backup.run()
         let scratch = try ContainerDirectory(openingAt: copy)
         let engine = try SyncEngine(container: scratch, database: database, configuration: configuration)
         let reader = try StoreReader(container: scratch)
         let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflicts().count)
         try await engine.preview()
+        if let policy { try await engine.settleConflicts(policy: policy) }
         fetched = try reader.changes(since: token).transactions.flatMap(\.changes)
         conflicts = try reader.conflicts(limit: try reader.conflicts().count - conflictsBefore)
         toSend = try reader.ledger(limit: limit)

@@ -123,7 +123,7 @@ def run(options, folder, drawn):
     devices = Devices(options, folder)
     manifest = load("kill-import.py").make_data(folder, options.records, options.pictures)
     finish([options.tidemark, "import", manifest, "--into", devices.containers["a"], "--type", "Destination", "--id", "id", "--asset", "image"])
-    finish([options.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", devices.cloud, "--email", "anna@example.org"])
+    finish([options.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", devices.cloud, "--email", "anna@example.org", "--create"])
     start = time.monotonic()
     finish(devices.sync("a", POLICIES[0]))
     sent = time.monotonic()

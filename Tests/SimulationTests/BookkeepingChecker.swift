@@ -3,6 +3,9 @@ struct BookkeepingChecker {
     /// Of a store that has come to rest, these are empty.
     static let emptyTables = ["tide_outbox", "tide_requests", "tide_ledger", "tide_kept", "tide_seen"]
 
+    /// And of one that has a field with another type than the cloud.
+    static let oddTables = ["tide_requests", "tide_seen"]
+
     func check(_ state: FinalState, leftovers: [[String: Int]]) -> [String] {
         var failures: [String] = []
         for (device, tables) in leftovers.enumerated() {
@@ -13,6 +16,7 @@ struct BookkeepingChecker {
         for (device, rows) in state.stores.enumerated() {
             for row in rows {
                 let what = "d\(device)'s row of \(row.name)"
+                if state.excused[device].contains(row.name) { continue }
                 if row.isPending { failures.append("\(what) is to be sent still") }
                 if row.base != row.version {
                     failures.append("\(what) has the version \(row.version) and the base \(row.base ?? -1)")

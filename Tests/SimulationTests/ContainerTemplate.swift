@@ -48,5 +48,10 @@ struct ContainerTemplate: Sendable {
             guard FileManager.default.fileExists(atPath: from.path) else { continue }
             try Data(contentsOf: from).write(to: target.appendingPathComponent(name))
         }
+        for name in ["assets", "staging", "downloads", "quarantine"] {
+            let from = source.appendingPathComponent(name)
+            guard FileManager.default.fileExists(atPath: from.path) else { continue }
+            try FileManager.default.copyItem(at: from, to: target.appendingPathComponent(name))
+        }
     }
 }

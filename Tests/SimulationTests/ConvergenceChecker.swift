@@ -2,9 +2,12 @@
 struct ConvergenceChecker {
     func check(_ state: FinalState) -> [String] {
         var failures: [String] = []
-        let expected = state.cloud.map { Record(name: $0.name, type: $0.type, values: $0.values) }
+        func compared(_ values: [String: String]) -> [String: String] { values.filter { $0.key != state.unequalField } }
+        let cloud = state.cloud.map { Record(name: $0.name, type: $0.type, values: compared($0.values)) }
         for (device, rows) in state.stores.enumerated() {
-            let found = rows.map { Record(name: $0.name, type: $0.type, values: $0.values) }
+            let expected = cloud.filter { !state.excused[device].contains($0.name) }
+            let found = rows.filter { !state.excused[device].contains($0.name) }
+                .map { Record(name: $0.name, type: $0.type, values: compared($0.values)) }
             for record in found where !expected.contains(record) {
                 failures.append("d\(device) has \(record), and the cloud has not")
             }

@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkCloud
 
 /// What was edited in a run, and what the device knew that edited: which edits of the same record its store had taken in, its own and
@@ -32,6 +33,9 @@ struct EditHistory {
     /// What who has come as far as a change token knows.
     private var tokens: [String: [String: Set<Int>]] = [:]
 
+    /// What devices knew whose records were set aside.
+    private var quarantined: [UUID: [String: Set<Int>]] = [:]
+
     init(devices: Int) { known = Array(repeating: [:], count: devices) }
 
     /// Takes note of what a device's store has taken in.
@@ -43,6 +47,29 @@ struct EditHistory {
         }
         for (record, tag) in tags { known[device][record, default: []].formUnion(versions[tag] ?? []) }
     }
+
+    /// A device's store was emptied, and what it had set aside; or not, where there was nothing.
+    mutating func setAside(_ device: Int, as quarantine: UUID?) {
+        if let quarantine { quarantined[quarantine] = known[device] }
+        known[device] = [:]
+    }
+
+    /// A record of what was set aside has come back as an edit.
+    mutating func restore(_ record: String, by device: Int, from quarantine: UUID) {
+        let brought = quarantined[quarantine]?[record] ?? []
+        let sent = carried.values.reduce(into: Set<Int>()) { $0.formUnion($1[record] ?? []) }
+        restored.formUnion(events.filter { $0.device == device && brought.contains($0.id) && sent.contains($0.id) }.map(\.id))
+        known[device][record, default: []].formUnion(quarantined[quarantine]?[record] ?? [])
+    }
+
+    /// Edits that were sent when they were set aside, and came back as edits made anew: nobody knew any more whether the cloud had them.
+    private(set) var restored: Set<Int> = []
+
+    /// The cloud has lost everything.
+    mutating func loseCloud() { cloud = [:] }
+
+    /// The records that were edited, in order.
+    var records: [String] { Set(events.map(\.record)).sorted() }
 
     /// An edit, after ``look(_:token:tags:putOff:)``.
     mutating func edit(
@@ -61,9 +88,11 @@ struct EditHistory {
             let record = operation.record.id.recordName
             var all = known[device][record] ?? []
             // What was made anew since the deletion comes behind it.
-            let own = events.filter { $0.device == device && $0.record == record }
-            if operation.isDeletion, let deletion = own.last(where: { $0.fields == nil }) {
-                all.subtract(own.filter { $0.id > deletion.id }.map(\.id))
+            if operation.isDeletion {
+                let own = events.filter { $0.device == device && $0.record == record }
+                if let deletion = own.last(where: { $0.fields == nil }) {
+                    all.subtract(own.filter { $0.id > deletion.id }.map(\.id))
+                }
             }
             carried[record] = all
         }

@@ -14,4 +14,11 @@ struct FinalState {
     let cloud: [Remote]
     /// Each device's rows, by name.
     let stores: [[SimulatedDevice.StoredRow]]
+    /// Of each device, the records that it can't send, and has said why.
+    let excused: [Set<String>]
+    /// A field that is not compared: the devices have it with different types.
+    let unequalField: String?
+
+    /// Records whose edits have not all reached the cloud.
+    var allExcused: Set<String> { excused.reduce(into: []) { $0.formUnion($1) } }
 }

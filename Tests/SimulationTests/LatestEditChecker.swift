@@ -3,14 +3,15 @@
 struct LatestEditChecker {
     let plan: SimulationPlan
     let history: EditHistory
+    let records: [String]
 
     func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
-        guard plan.policy.name == "latestEdit", plan.clocksAreClose else { return [] }
-        return plan.records.flatMap { name -> [String] in
+        guard plan.settling.name == "latestEdit", plan.clocksAreClose, plan.ancestorsAreKnown else { return [] }
+        return records.flatMap { name -> [String] in
             let events = history.events.filter { $0.record == name }
             // A deletion takes times with it.
             guard let row = rows.first(where: { $0.name == name }), events.allSatisfy({ $0.fields != nil }) else { return [] }
-            return ["a", "b", "c", "s"].compactMap { field in
+            return plan.fields.compactMap { field in
                 let writes = events.filter { $0.fields![field] != nil }
                 guard let last = writes.max(by: { ($0.time, $0.device) < ($1.time, $1.device) }) else { return nil }
                 // What was cleared before anybody else had heard of it is nothing that others could know of.

@@ -4,11 +4,13 @@
 struct LossChecker {
     let plan: SimulationPlan
     let history: EditHistory
+    let records: [String]
 
     func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
-        plan.records.flatMap { name -> [String] in
+        records.flatMap { name -> [String] in
             let record = Record(
-                events: history.events.filter { $0.record == name }, row: rows.first { $0.name == name }, plan: plan)
+                events: history.events.filter { $0.record == name }, row: rows.first { $0.name == name }, plan: plan,
+                restored: history.restored)
             return record.check().map { "\(name): \($0)" }
         }
     }
@@ -19,26 +21,35 @@ struct LossChecker {
         let deletions: [EditHistory.Event]
         let row: SimulatedDevice.StoredRow?
         let plan: SimulationPlan
+        let restored: Set<Int>
 
-        init(events: [EditHistory.Event], row: SimulatedDevice.StoredRow?, plan: SimulationPlan) {
+        init(events: [EditHistory.Event], row: SimulatedDevice.StoredRow?, plan: SimulationPlan, restored: Set<Int>) {
+            self.restored = restored
             saves = events.filter { $0.fields != nil }
             deletions = events.filter { $0.fields == nil }
             (self.row, self.plan) = (row, plan)
         }
 
         private var editsWinOverDeletions: Bool {
-            ["mergeByPropertyObjectTrump", "latestEdit", "overwrite"].contains(plan.policy.name)
+            ["mergeByPropertyObjectTrump", "latestEdit", "overwrite"].contains(plan.settling.name)
         }
 
-        private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.policy.name) }
+        private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.settling.name) }
 
         func check() -> [String] {
+            // What an older edit may have replaced is at least what somebody has saved.
+            guard plan.ancestorsAreKnown else { return plan.fields.flatMap { checkIsSaved($0) } }
             guard let row else { return checkAbsence() }
             var failures: [String] = []
             if !saves.contains(where: { save in !deletions.contains { $0.known.contains(save.id) } }) {
                 failures.append("it is there, and all that was saved of it was deleted by somebody who knew of it")
             }
-            return failures + (isByRecord ? checkWhole(row) : ["a", "b", "c", "s"].flatMap { check($0, row.values[$0]) })
+            return failures + (isByRecord ? checkWhole(row) : plan.fields.flatMap { check($0, row.values[$0]) })
+        }
+
+        private func checkIsSaved(_ field: String) -> [String] {
+            guard let value = row?.values[field], !saves.contains(where: { $0.fields![field] == value }) else { return [] }
+            return ["\(field) is \(value), which nobody has saved"]
         }
 
         private func checkAbsence() -> [String] {
@@ -57,7 +68,7 @@ struct LossChecker {
 
         /// Whether others have written all of its fields beside it: the cloud may never have heard of a save whose fields were all older.
         private func isBeaten(_ save: EditHistory.Event) -> Bool {
-            guard plan.policy.name == "latestEdit" else { return false }
+            guard plan.settling.name == "latestEdit" else { return false }
             return save.fields!.keys.allSatisfy { field in
                 saves.contains {
                     $0.id != save.id && $0.fields![field] != nil && !save.known.contains($0.id) && $0.time >= save.time
@@ -87,11 +98,18 @@ struct LossChecker {
         private func check(_ field: String, _ value: String?) -> [String] {
             let writes = saves.filter { $0.fields![field] != nil }
             guard let value else { return checkEmpty(field, writes) }
-            guard let write = writes.first(where: { $0.fields![field] == value }) else {
-                return ["\(field) is \(value), which nobody has saved"]
-            }
+            // Of pictures several may have saved the same.
+            let failures = writes.filter { $0.fields![field] == value }.map { check($0, of: field, value, among: writes) }
+            guard let first = failures.first else { return ["\(field) is \(value), which nobody has saved"] }
+            return failures.contains([]) ? [] : first
+        }
+
+        private func check(
+            _ write: EditHistory.Event, of field: String, _ value: String, among writes: [EditHistory.Event]
+        ) -> [String] {
             // Whose clock is not believed may lose to what it knew.
-            if plan.policy.name == "latestEdit", !plan.clocksAreClose { return [] }
+            if plan.settling.name == "latestEdit", !plan.clocksAreClose { return [] }
+            if restored.contains(write.id) { return [] }
             if let later = writes.first(where: { replaces($0, write) }) {
                 return ["\(field) is \(value), which e\(later.id) has replaced, knowing of it"]
             }
@@ -115,9 +133,12 @@ struct LossChecker {
                 return ["it is \(row.values), which nobody has saved"]
             }
             var failures: [String] = []
-            if save.state != row.values {
+            // What was set aside may be of a time before the store had a field: that stays as the account has it.
+            let mayBeYounger = plan.features.contains(.accounts)
+            if plan.fields.contains(where: { save.state[$0] != row.values[$0] && !(mayBeYounger && save.state[$0] == nil) }) {
                 failures.append("it is \(row.values), and e\(save.id) has saved \(save.state)")
             }
+            if restored.contains(save.id) { return failures }
             if let later = saves.first(where: { replaces($0, save) }) {
                 failures.append("it is as e\(save.id) has saved it, and e\(later.id) has replaced that, knowing of it")
             }

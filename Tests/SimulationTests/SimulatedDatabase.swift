@@ -5,6 +5,9 @@ import TidemarkCloud
 struct SimulatedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     let device: Int
+    /// Whose cloud it is.
+    let number: Int
+    let account: SimulatedAccount
     let kill: KillSwitch
     let limits: CloudLimits
     /// Changes that one answer has at the most.
@@ -16,11 +19,19 @@ struct SimulatedDatabase: ForwardingDatabase {
     func admit() throws(CloudError) {
         kill.tick()
         guard !kill.isDead else { throw CloudError(.networkUnavailable, "simulated: the process is dead") }
+        try account.admit()
+    }
+
+    func account() async throws(CloudError) -> CloudAccount {
+        kill.tick()
+        guard !kill.isDead else { throw CloudError(.networkUnavailable, "simulated: the process is dead") }
+        let status = account.status
+        return status == .available ? try await base.account() : CloudAccount(status: status)
     }
 
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         try admit()
-        await simulation.willModify(request, by: device)
+        await simulation.willModify(request, by: device, for: number)
         try admit()
         do throws(CloudError) {
             if let refusal = await simulation.refusal(of: request) { throw refusal }
@@ -56,6 +67,8 @@ struct SimulatedDatabase: ForwardingDatabase {
 struct ObservedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     let device: Int
+    /// Whose cloud it is.
+    let number: Int
     let kill: KillSwitch
     unowned let simulation: Simulation
 
@@ -63,7 +76,7 @@ struct ObservedDatabase: ForwardingDatabase {
 
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         let outcomes = try await base.modify(request)
-        await simulation.didCommit(request, outcomes, by: device)
+        await simulation.didCommit(request, outcomes, by: device, for: number)
         // Done there, and not yet known here.
         kill.tick()
         return outcomes
@@ -73,7 +86,7 @@ struct ObservedDatabase: ForwardingDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         let changes = try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
-        await simulation.willAnswer(changes, since: token)
+        await simulation.willAnswer(changes, since: token, for: number)
         return changes
     }
 }

@@ -17,9 +17,16 @@ final class SimulatedDevice {
     private let random: RandomSource
     private let policy: MergePolicy
     private let faults: FaultPlan
-    private let connect: (KillSwitch, FaultPlan) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+    private let ahead: SyncEnvironment.AheadOrder?
+    private let connect: Connect
     private var incarnation = 0
+    let account: SimulatedAccount
+    /// Whose records its store has, as far as the simulation has seen; `nil`: nobody's yet.
+    var owner: Int?
 
+    typealias Connect = (KillSwitch, FaultPlan, SimulatedAccount) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+
+    private(set) var container: ContainerDirectory
     private(set) var kill: KillSwitch
     private(set) var store: RecordStore
     private(set) var engine: SyncEngine
@@ -29,25 +36,26 @@ final class SimulatedDevice {
 
     init(
         _ number: Int, in folder: URL, template: ContainerTemplate, time: VirtualTime, lead: Int64, seed: UInt64,
-        policy: MergePolicy,
-        connect: @escaping (KillSwitch, FaultPlan) -> (database: any CloudDatabase, faulty: FaultyDatabase)
+        plan: SimulationPlan, connect: @escaping Connect
     ) throws {
-        (self.number, self.folder, self.time, self.lead, self.policy, self.connect) = (
-            number, folder, time, lead, policy, connect
+        (self.number, self.folder, self.time, self.lead, policy, ahead, self.connect) = (
+            number, folder, time, lead, plan.policy, plan.ahead, connect
         )
         random = RandomSource(seed)
         faults = FaultPlan(seed: seed &+ 1)
+        account = SimulatedAccount()
         let url = folder.appendingPathComponent("\(number)-0")
         try template.make(number, at: url)
-        (kill, store, engine, faulty) = try Self.open(url, time: time, lead: lead, random: random, policy: policy) {
-            connect($0, FaultPlan(seed: seed &+ 1, delayMax: .seconds(2)))
-        }
+        (container, kill, store, engine, faulty) = try Self.open(
+            url, time: time, lead: lead, random: random, policy: policy, ahead: ahead, account: account
+        ) { [account] in connect($0, FaultPlan(seed: seed &+ 1, delayMax: .seconds(2)), account) }
     }
 
     private static func open(
         _ url: URL, time: VirtualTime, lead: Int64, random: RandomSource, policy: MergePolicy,
+        ahead: SyncEnvironment.AheadOrder?, account: SimulatedAccount,
         connect: (KillSwitch) -> (database: any CloudDatabase, faulty: FaultyDatabase)
-    ) throws -> (KillSwitch, RecordStore, SyncEngine, FaultyDatabase) {
+    ) throws -> (ContainerDirectory, KillSwitch, RecordStore, SyncEngine, FaultyDatabase) {
         let container = try ContainerDirectory(openingAt: url)
         let kill = KillSwitch(url) { url in
             let image = url.appendingPathExtension("image")
@@ -57,19 +65,21 @@ final class SimulatedDevice {
         let (database, faulty) = connect(kill)
         var configuration = SyncConfiguration()
         configuration.mergePolicy = { _ in policy }
+        configuration.accountState = { account.switches }
         // The engine's process may die whenever it looks at the clock: before, between and within its transactions.
-        let environment = SyncEnvironment(
+        var environment = SyncEnvironment(
             now: {
                 kill.tick()
                 return time.now + lead
             },
             sleep: { time.advance(by: Int64($0 / .microseconds(1))) }, random: { random.unit() },
-            identifier: { random.identifier() })
+            identifier: { random.identifier() }, looksAhead: ahead != nil)
+        environment.aheadOrder = ahead ?? .beside
         let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { time.now + lead })
         let engine = try SyncEngine(
             container: container, database: database, configuration: configuration, environment: environment,
             log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
-        return (kill, store, engine, faulty)
+        return (container, kill, store, engine, faulty)
     }
 
     /// Begins again with what was on disk when it died, or is now.
@@ -78,9 +88,9 @@ final class SimulatedDevice {
         guard let image = try kill.image() else { return }
         incarnation += 1
         let rates = faultRates
-        (kill, store, engine, faulty) = try Self.open(image, time: time, lead: lead, random: random, policy: policy) {
-            connect($0, FaultPlan(seed: faults.seed &+ UInt64(incarnation) &* 1000, delayMax: .seconds(2)))
-        }
+        (container, kill, store, engine, faulty) = try Self.open(
+            image, time: time, lead: lead, random: random, policy: policy, ahead: ahead, account: account
+        ) { connect($0, FaultPlan(seed: faults.seed &+ UInt64(incarnation) &* 1000, delayMax: .seconds(2)), account) }
         faultRates = rates
     }
 
@@ -103,7 +113,9 @@ final class SimulatedDevice {
     }
 
     /// All rows, by name.
-    func rows() throws -> [StoredRow] {
+    ///
+    /// - Parameter picture: Says what an asset is.
+    func rows(_ picture: (String) -> String) throws -> [StoredRow] {
         try store.reader.unsafeReentrantRead { db in
             let types = try db.cachedStatement(sql: "SELECT id, name, table_name FROM tide_types ORDER BY id")
             return try Row.fetchAll(types).flatMap { type in
@@ -116,7 +128,9 @@ final class SimulatedDevice {
                     var values: [String: String] = [:]
                     for field in fields {
                         let value: DatabaseValue = row[field[1] as String]
-                        if !value.isNull { values[field[0]] = String.fromDatabaseValue(value) ?? "\(value)" }
+                        guard !value.isNull else { continue }
+                        let text = String.fromDatabaseValue(value) ?? "\(value)"
+                        values[field[0]] = field[0] == "image" ? picture(text) : text
                     }
                     return StoredRow(
                         name: row["_key"], type: type[1], version: row["_version"], tag: row["_tag"], base: row["_base"],
@@ -133,11 +147,32 @@ final class SimulatedDevice {
         }
     }
 
-    /// Records that it has heard of, and looks up when it knows what became of what it has sent of them.
+    /// Records that it has heard of and not taken in: they are looked up when it is known what became of what was sent of them, or a
+    /// person is to decide.
     func putOff() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in
-            try Set(String.fetchAll(db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason = 'sent'")))
+            let reasons = "'sent', 'conflict', 'deletion', 'name'"
+            let statement = try db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason IN (\(reasons))")
+            return try Set(String.fetchAll(statement))
         }
+    }
+
+    /// The account's name in the cloud whose records it has.
+    func user() throws -> String? {
+        try store.reader.unsafeReentrantRead { db in
+            try String.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'user'"))
+        }
+    }
+
+    /// What the ledger says of records.
+    func refused() throws -> [String: LedgerEntry] {
+        let entries = try StoreReader(container: container).ledger(limit: .max).filter { $0.code != nil }
+        return entries.reduce(into: [:]) { $0[$1.record] = $1 }
+    }
+
+    /// Names of records that it could not take in whole.
+    func kept() throws -> [String: KeptRecord.Reason] {
+        try StoreReader(container: container).kept().reduce(into: [:]) { $0[$1.name] = $1.reason }
     }
 
     func transactionTime(_ id: Int64) throws -> Int64 {

@@ -16,12 +16,25 @@ actor Simulation {
     let plan: SimulationPlan
     private let folder: URL
     private var devices: [SimulatedDevice] = []
-    private var cloud: (any CloudDatabase)!
-    private(set) var history: EditHistory
+    /// The databases of the accounts; a run without accounts has one.
+    private var clouds: [any CloudDatabase] = []
+    /// The accounts' names in the cloud.
+    private var users: [String] = []
+    private var embedded: EmbeddedCloud!
+    /// What was edited in each account.
+    private(set) var histories: [EditHistory]
+    private let pictures = SimulatedPictures()
+    /// Words for assets that were taken in, by their identifiers.
+    private var pictureNames: [String: String] = [:]
+    /// Records that came many at once.
+    private var bulk: [String] = []
+    private var bulks = 0
     private var log: [String] = []
     private var isEnding = false
     private static let zone = CloudZoneID(SyncConfiguration().zoneName)
+    private static let cloudContainer = "iCloud.org.example.simulation"
     private static let deviceCount = 3
+    private static let accountCount = 2
 
     struct Outcome: Sendable {
         var log: [String]
@@ -42,7 +55,13 @@ actor Simulation {
         random = SeededRandom(seed)
         plan = SimulationPlan(&random, devices: Self.deviceCount)
         folder = ContainerTemplate.scratch.appendingPathComponent("run-\(seed)-\(UUID().uuidString)", isDirectory: true)
-        history = EditHistory(devices: Self.deviceCount)
+        histories = Array(repeating: EditHistory(devices: Self.deviceCount), count: Self.accountCount)
+    }
+
+    /// What a seed's run is like.
+    static func plan(_ seed: UInt64) -> SimulationPlan {
+        var random = SeededRandom(seed)
+        return SimulationPlan(&random, devices: deviceCount)
     }
 
     /// Runs a seed.
@@ -58,8 +77,7 @@ actor Simulation {
         do {
             try await open(template)
             for _ in 0..<plan.actions { try await act() }
-            try await end()
-            let failures = try await check()
+            let failures = try await end()
             devices = []
             return Outcome(log: log, failures: failures)
         } catch {
@@ -75,26 +93,39 @@ actor Simulation {
     private func open(_ template: ContainerTemplate) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let time = time
-        let embedded = try EmbeddedCloud(inMemoryBeside: folder.appendingPathComponent("cloud"), now: { time.now })
-        let account = try await embedded.addAccount("anna@example.org")
-        let database = try embedded.database(.private, of: "iCloud.org.example.simulation", account: account.id)
-        cloud = database
+        embedded = try EmbeddedCloud(inMemoryBeside: folder.appendingPathComponent("cloud"), now: { time.now })
+        for number in 0..<Self.accountCount {
+            let account = try await embedded.addAccount("anna\(number)@example.org")
+            let database = try embedded.database(.private, of: Self.cloudContainer, account: account.id)
+            clouds.append(database)
+            users.append(try await database.account().userRecordName ?? "")
+        }
         var limits = CloudLimits()
         limits.operationsPerRequest = plan.operationsPerRequest
-        let page = plan.changesPerPage
+        limits.bytesPerAssetPiece = SimulatedPictures.bytesPerPiece
+        let (page, clouds) = (plan.changesPerPage, clouds)
         for number in 0..<Self.deviceCount {
             devices.append(
                 try SimulatedDevice(
-                    number, in: folder, template: template, time: time, lead: plan.leads[number], seed: random.next(),
-                    policy: plan.policy
-                ) { [unowned self] kill, faults in
-                    let observed = ObservedDatabase(base: database, device: number, kill: kill, simulation: self)
+                    number, in: folder, template: template, time: time, lead: plan.leads[number], seed: random.next(), plan: plan
+                ) { [unowned self] kill, faults, account in
+                    let signedIn = account.number
+                    let observed = ObservedDatabase(
+                        base: clouds[signedIn], device: number, number: signedIn, kill: kill, simulation: self)
                     let faulty = FaultyDatabase(
                         observed, plan: faults, sleep: { time.advance(by: Int64($0 / .microseconds(1))) })
                     let database = SimulatedDatabase(
-                        base: faulty, device: number, kill: kill, limits: limits, page: page, simulation: self)
+                        base: faulty, device: number, number: signedIn, account: account, kill: kill, limits: limits, page: page,
+                        simulation: self)
                     return (database, faulty)
                 })
+        }
+        if plan.oddDevice != nil {
+            for device in devices {
+                let field = RecordTypeSchema.Field(name: "b", type: plan.type(of: "b", on: device.number))
+                let schemas = Set(plan.records.map(plan.type)).sorted().map { RecordTypeSchema(name: $0, fields: [field]) }
+                try await device.store.declare(schemas, environment: .development)
+            }
         }
         if plan.faultRate > 0 { for device in devices { device.faultRates = FaultPlan.all(rate: plan.faultRate, seed: 0).rates } }
     }
@@ -115,8 +146,101 @@ actor Simulation {
             let moments = Int.random(in: 1...25, using: &random)
             device.kill.arm(moments)
             note("d\(device.number) dies after \(moments)")
-        default: try restart(device)
+        case 97..<98: try restart(device)
+        default: try await actOnFeature(device)
         }
+    }
+
+    /// Something that only some runs have.
+    private func actOnFeature(_ device: SimulatedDevice) async throws {
+        let features = SimulationPlan.Feature.allCases.filter(plan.features.contains)
+        switch features.randomElement(using: &random) {
+        case .purges: try await purge(device)
+        case .asking: try await settle(device)
+        case .accounts: try await changeAccount(device)
+        case .bulk: try await editMany(device)
+        case .zoneLoss: try await loseZone()
+        case .lookingAhead, .clashes, .pictures, nil: try restart(device)
+        }
+    }
+
+    private func purge(_ device: SimulatedDevice) async throws {
+        let age = [0, 1, 10, 100].randomElement(using: &random)!
+        let purge = try await device.store.purgeHistory(olderThan: .seconds(age), keepingAtLeast: .zero)
+        note("d\(device.number) purges \(purge.changes) changes of \(purge.transactions) transactions")
+    }
+
+    /// Conflicts that were left are settled.
+    private func settle(_ device: SimulatedDevice) async throws {
+        guard !device.isBusy, !device.kill.isDead else { return }
+        device.isBusy = true
+        defer { device.isBusy = false }
+        let settled = try await device.engine.settleConflicts(policy: plan.settling)
+        note("d\(device.number) settles \(settled.map(\.name))")
+        if device.kill.isDead {
+            try device.restart()
+            note("d\(device.number) has died and begins again")
+        }
+    }
+
+    private func loseZone() async throws {
+        do throws(CloudError) {
+            try await clouds[0].modifyZones(saving: [], deleting: [Self.zone])
+        } catch {
+            guard error.code == .zoneNotFound else { throw error }
+            return
+        }
+        histories[0].loseCloud()
+        note("the cloud loses the zone")
+    }
+
+    // Accounts
+
+    private func changeAccount(_ device: SimulatedDevice) async throws {
+        let account = device.account
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: account.status = .temporarilyUnavailable
+        case 1: account.status = .noAccount
+        case 2: account.switches = AccountState(isSignedIn: true, appIsOn: false)
+        case 3: account.switches = AccountState(isSignedIn: false)
+        case 4: signIn(device)
+        default:
+            guard !device.isBusy else { return }
+            try look(device)
+            // What belongs to nobody yet is the first account's.
+            guard device.owner != nil else { return }
+            signIn(device)
+            if chance(2) { try await restore(device) }
+            account.number = 1 - account.number
+            try restart(device)
+        }
+        note("d\(device.number) account \(account.number) \(account.status.rawValue) \(account.switches.isAvailable)")
+    }
+
+    private func signIn(_ device: SimulatedDevice) {
+        device.account.status = .available
+        device.account.switches = AccountState(isSignedIn: true)
+    }
+
+    /// Brings back what was set aside of the account whose records the device has.
+    private func restore(_ device: SimulatedDevice) async throws {
+        guard !device.isBusy, !device.kill.isDead else { return }
+        try look(device)
+        guard let owner = device.owner else { return }
+        for quarantine in try device.container.quarantines() where quarantine.user == users[owner] {
+            let before = Set(try rows(device).map(\.name))
+            let policy = plan.settling
+            _ = try await device.store.restore(quarantine, all: false, author: "test", policy: { _ in policy })
+            try device.container.discard(quarantine)
+            let after = try rows(device)
+            let changed = after.filter(\.isPending).map(\.name) + before.subtracting(after.map(\.name))
+            for name in changed { histories[owner].restore(name, by: device.number, from: quarantine.id) }
+            note("d\(device.number) restores \(changed.sorted()), of \(quarantine.pending) of \(quarantine.records) records")
+        }
+    }
+
+    private func rows(_ device: SimulatedDevice) throws -> [SimulatedDevice.StoredRow] {
+        try device.rows { pictureNames[$0] ?? $0 }
     }
 
     /// Lets time pass: a little, or until a device has something to do again.
@@ -151,7 +275,12 @@ actor Simulation {
         if chance(2) { await engine.look() }
         var didWork = false
         do {
-            didWork = try await engine.step()
+            if chance(8) {
+                _ = try await engine.sync(patience: .zero)
+                didWork = true
+            } else {
+                didWork = try await engine.step()
+            }
         } catch {
             // What a dead process still does is of no interest.
             guard kill.isDead else { throw error }
@@ -170,24 +299,66 @@ actor Simulation {
 
     /// Saves or deletes records, several at once now and then.
     private func edit(_ device: SimulatedDevice) async throws {
-        try look(device)
-        let before = try device.rows()
         let count = chance(4) ? Int.random(in: 1...plan.records.count, using: &random) : 1
-        let edits = plan.records.shuffled(using: &random).prefix(count).map { draw($0) }
-        let outcome = try await device.store.save(
-            edits.map(\.edit), schemas: edits.compactMap(\.schema), blobs: [], author: TransactionAuthor("test", origin: .save),
-            policy: { _ in .mergeByPropertyObjectTrump }, check: { _ in })
+        var names = plan.records.shuffled(using: &random).prefix(count) + []
+        if !bulk.isEmpty, chance(3) { names = [bulk.randomElement(using: &random)!] }
+        try await save(names.map { draw($0, device) }, device)
+    }
+
+    /// Saves so many records at once that they go behind what persons edit.
+    private func editMany(_ device: SimulatedDevice) async throws {
+        guard bulks < 2 else { return }
+        bulks += 1
+        // Now and then another device has the same.
+        let names = (0..<Int.random(in: 100...130, using: &random)).map { "x\(chance(2) ? 0 : bulks)-\($0)" }
+        bulk += names
+        try await save(Set(names).sorted().map { draw($0, device, isBulk: true) }, device)
+    }
+
+    private typealias Drawn = (id: Int, edit: RecordEdit, schema: RecordTypeSchema?, picture: Int?)
+
+    private func save(_ edits: [Drawn], _ device: SimulatedDevice) async throws {
+        try look(device)
+        let owner = device.owner ?? 0
+        func values(_ rows: [SimulatedDevice.StoredRow]) -> [String: [String: String]] {
+            rows.reduce(into: [:]) { $0[$1.name] = $1.values }
+        }
+        let before = values(try rows(device))
+        var (blobs, stores): ([BlobStore.Blob], [BlobStore]) = ([], [])
+        var all = edits.map(\.edit)
+        for (index, edit) in edits.enumerated() {
+            guard let picture = edit.picture else { continue }
+            let (store, blob) = try pictures.takeIn(picture, into: device.container)
+            stores.append(store)
+            blobs.append(blob)
+            pictureNames[blob.id] = "picture \(picture)"
+            let old = all[index]
+            all[index] = RecordEdit(
+                record: old.record, base: .any, values: (old.values ?? [:]).merging(["image": .asset(blob.id)]) { $1 },
+                fields: old.fields.union(["image"]))
+        }
+        let outcome: SaveOutcome
+        do {
+            outcome = try await device.store.save(
+                all, schemas: edits.compactMap(\.schema), blobs: blobs, author: TransactionAuthor("test", origin: .save),
+                policy: { _ in .mergeByPropertyObjectTrump }, check: { _ in })
+        } catch {
+            // Another device's records have brought the other type.
+            guard plan.oddDevice != nil, let error = error as? StoreError, error.code == .schema else { throw error }
+            note("d\(device.number) can't save: \(error.message)")
+            return
+        }
+        for store in stores { store.close() }
         guard let transaction = outcome.transaction else { return }
         let time = try device.transactionTime(transaction)
-        let after = try device.rows()
-        for (id, edit, _) in edits {
+        let after = values(try rows(device))
+        for ((id, _, _, _), edit) in zip(edits, all) {
             let name = edit.record.name
-            func values(_ rows: [SimulatedDevice.StoredRow]) -> [String: String]? { rows.first { $0.name == name }?.values }
-            let (old, new) = (values(before), values(after))
+            let (old, new) = (before[name], after[name])
             guard edit.values != nil else {
                 guard new == nil else { throw Failure(reason: "the record \(name) is there after it was deleted") }
                 guard old != nil else { continue }
-                history.edit(id, name, by: device.number, fields: nil, state: [:], time: time)
+                histories[owner].edit(id, name, by: device.number, fields: nil, state: [:], time: time)
                 note("d\(device.number) e\(id) deletes \(name)")
                 continue
             }
@@ -195,7 +366,7 @@ actor Simulation {
             guard old != new else { continue }
             // What was without a value and stays so is no edit.
             let changed = edit.fields.filter { old?[$0] != new[$0] }
-            history.edit(
+            histories[owner].edit(
                 id, name, by: device.number, fields: changed.reduce(into: [:]) { $0[$1] = .some(new[$1]) }, state: new, time: time
             )
             note("d\(device.number) e\(id) saves \(name) \(changed.sorted()) -> \(Self.text(new))")
@@ -203,16 +374,17 @@ actor Simulation {
     }
 
     /// An edit of a record, as chance has it.
-    private func draw(_ name: String) -> (id: Int, edit: RecordEdit, schema: RecordTypeSchema?) {
-        let record = RecordName(type: plan.types[name]!, name: name)
+    private func draw(_ name: String, _ device: SimulatedDevice, isBulk: Bool = false) -> Drawn {
+        let record = RecordName(type: plan.type(of: name), name: name)
         nextID += 1
-        if plan.deletions > 0, chance(plan.deletions) {
-            return (nextID, RecordEdit(record: record, base: .any, values: nil, fields: []), nil)
+        if !isBulk, plan.deletions > 0, chance(plan.deletions) {
+            return (nextID, RecordEdit(record: record, base: .any, values: nil, fields: []), nil, nil)
         }
         var values: [String: FieldValue?] = [:]
         for field in ["a", "b", "c"] where chance(2) {
             // Without a value, now and then.
-            let value: FieldValue = field == "b" ? .int64(Int64(nextID)) : .string("e\(nextID)")
+            let isNumber = plan.type(of: field, on: device.number) == .int64
+            let value: FieldValue = isNumber ? .int64(Int64(nextID)) : .string("e\(nextID)")
             values[field] = .some(chance(5) ? nil : value)
         }
         if plan.hasReferences, chance(3) {
@@ -220,18 +392,38 @@ actor Simulation {
             values["parent"] = .some(chance(4) || target == name ? nil : .reference(target))
         }
         if plan.isStamped { values["s"] = .some(.string("e\(nextID)")) }
-        if values.isEmpty { values["a"] = .some(.string("e\(nextID)")) }
-        let types: [String: FieldType] = ["a": .string, "b": .int64, "c": .string, "s": .string, "parent": .reference]
-        let schema = RecordTypeSchema(name: record.type, fields: values.keys.sorted().map { .init(name: $0, type: types[$0]!) })
+        var picture: Int?
+        if !isBulk, plan.features.contains(.pictures), chance(2) {
+            picture = chance(5) ? nil : Int.random(in: 0..<SimulatedPictures.count, using: &random)
+            if picture == nil { values["image"] = .some(nil) }
+        }
+        if values.isEmpty || isBulk { values["a"] = .some(.string("e\(nextID)")) }
+        let fields = Set(values.keys).union(picture == nil ? [] : ["image"])
+        let schema = RecordTypeSchema(
+            name: record.type, fields: fields.sorted().map { .init(name: $0, type: plan.type(of: $0, on: device.number)) })
         let edit = RecordEdit(record: record, base: .any, values: values.compactMapValues { $0 }, fields: Set(values.keys))
-        return (nextID, edit, schema)
+        return (nextID, edit, schema, picture)
     }
 
     /// Takes note of what a device knows by now.
     private func look(_ device: SimulatedDevice) throws {
-        let tags = try device.rows().reduce(into: [:]) { $0[$1.name] = $1.tag }
-        history.look(device.number, token: try device.token(), tags: tags, putOff: try device.putOff())
+        let user = try device.user()
+        let owner = user.flatMap { users.firstIndex(of: $0) }
+        if owner != device.owner {
+            if let last = device.owner {
+                // What was set aside then is the newest.
+                let all = try device.container.quarantines().filter { $0.user == users[last] }
+                histories[last].setAside(device.number, as: all.last { !seenQuarantines.contains($0.id) }?.id)
+                seenQuarantines.formUnion(all.map(\.id))
+                note("d\(device.number) is account \(owner ?? -1)'s, and has set \(all.count) aside")
+            }
+            device.owner = owner
+        }
+        let tags = try rows(device).reduce(into: [:]) { $0[$1.name] = $1.tag }
+        histories[owner ?? 0].look(device.number, token: try device.token(), tags: tags, putOff: try device.putOff())
     }
+
+    private var seenQuarantines: Set<UUID> = []
 
     // What happens in the middle of a step
 
@@ -252,9 +444,16 @@ actor Simulation {
 
     private var interruption: (any Error)?
 
+    /// Tokens of requests that the cloud has done.
+    private var committed: Set<String> = []
+
     /// What the cloud says to a request that it does not do, now and then.
     func refusal(of request: ModifyRecordsRequest) -> CloudError? {
         guard !isEnding, plan.faultRate > 0, chance(12) else { return nil }
+        // What it has done, it answers as before.
+        if let token = request.clientToken, committed.contains(token) {
+            return CloudError(.internalError, "simulated: a fault of the cloud's")
+        }
         switch Int.random(in: 0..<3, using: &random) {
         case 0 where request.operations.count > 1: return CloudError(.limitExceeded, "simulated: too much at once")
         case 1: return CloudError(.quotaExceeded, "simulated: no room")
@@ -262,10 +461,10 @@ actor Simulation {
         }
     }
 
-    func willModify(_ request: ModifyRecordsRequest, by number: Int) async {
+    func willModify(_ request: ModifyRecordsRequest, by number: Int, for account: Int) async {
         do {
             try look(devices[number])
-            history.send(request, by: number)
+            histories[account].send(request, by: number)
         } catch {
             interruption = error
         }
@@ -278,12 +477,15 @@ actor Simulation {
         await interrupt(number)
     }
 
-    func didCommit(_ request: ModifyRecordsRequest, _ outcomes: [RecordOutcome], by number: Int) {
-        history.commit(request, outcomes)
+    func didCommit(_ request: ModifyRecordsRequest, _ outcomes: [RecordOutcome], by number: Int, for account: Int) {
+        if let token = request.clientToken { committed.insert(token) }
+        histories[account].commit(request, outcomes)
         note("the cloud did for d\(number) \(outcomes.map(Self.text).joined(separator: ", "))")
     }
 
-    func willAnswer(_ changes: ZoneChanges, since token: CloudToken?) { history.answer(changes, since: token?.rawValue) }
+    func willAnswer(_ changes: ZoneChanges, since token: CloudToken?, for account: Int) {
+        histories[account].answer(changes, since: token?.rawValue)
+    }
 
     func didFetch(_ changes: ZoneChanges, by number: Int) async {
         let texts = changes.changes.map { change in
@@ -322,20 +524,55 @@ actor Simulation {
 
     // The end
 
-    /// Without faults, all devices go on until none has anything to do.
-    private func end() async throws {
+    /// Without faults, all devices go on until none has anything to do, in one account after the other.
+    ///
+    /// - Returns: What is wrong.
+    private func end() async throws -> [String] {
         if let interruption { throw interruption }
         isEnding = true
         for device in devices {
             device.faultRates = [:]
             device.kill.disarm()
+            signIn(device)
         }
         note("the end begins")
+        guard plan.features.contains(.accounts) else {
+            // What an account or a picture was waited for is looked at anew.
+            if plan.features.contains(.pictures) { for device in devices { try restart(device) } }
+            try await restAll()
+            return try await check(0)
+        }
+        for device in devices { try restart(device) }
+        try await restAll()
+        for number in [1, 0] {
+            for device in devices {
+                try look(device)
+                guard device.account.number != number else { continue }
+                device.account.number = number
+                time.advance(by: 1000)
+                try restart(device)
+            }
+            try await restAll()
+            for device in devices { try await restore(device) }
+            try await restAll()
+            let failures = try await check(number)
+            guard failures.isEmpty else { return failures.map { "account \(number): \($0)" } }
+        }
+        return []
+    }
+
+    private func restAll() async throws {
         for _ in 0..<20 {
             var hasRested = true
             for device in devices {
                 await device.engine.look()
                 hasRested = try await rest(device) && hasRested
+                guard plan.features.contains(.asking) else { continue }
+                let settled = try await device.engine.settleConflicts(policy: plan.settling)
+                if !settled.isEmpty {
+                    note("d\(device.number) settles \(settled.map(\.name))")
+                    hasRested = false
+                }
             }
             if hasRested { return }
         }
@@ -358,32 +595,48 @@ actor Simulation {
 
     // The checks
 
-    private func check() async throws -> [String] {
+    private func check(_ account: Int) async throws -> [String] {
+        for device in devices { try look(device) }
         var (records, token): ([CloudRecord], CloudToken?) = ([], nil)
         while true {
-            let page = try await cloud.zoneChanges(Self.zone, since: token, limit: nil, desiredKeys: nil)
+            let page = try await clouds[account].zoneChanges(Self.zone, since: token, limit: nil, desiredKeys: nil)
             for case .saved(let record) in page.changes { records.append(record) }
             token = page.token
             if !page.moreComing { break }
         }
+        let schema = try await embedded.schema(of: Self.cloudContainer)
+        let clash = plan.oddDevice == nil ? nil : ClashChecker(plan: plan, schema: schema)
         let state = FinalState(
             cloud: records.map { record in
                 FinalState.Remote(
                     name: record.id.recordName, type: record.type, tag: record.changeTag ?? "",
                     edited: record.fields[Self.editedField]?.text,
-                    values: record.fields.filter { $0.key != Self.editedField }.mapValues(\.text))
+                    values: record.fields.filter { $0.key != Self.editedField }.mapValues { text($0) })
             }.sorted { $0.name < $1.name },
-            stores: try devices.map { try $0.rows() })
+            stores: try devices.map { device in try device.rows { pictures.name(of: $0, in: device.store) } },
+            excused: try devices.map { try clash?.excused(by: $0) ?? [] }, unequalField: clash == nil ? nil : "b")
         for (number, rows) in state.stores.enumerated() {
             note("d\(number) has \(rows.map { "\($0.name) \(Self.text($0.values))" })")
         }
         var failures = ConvergenceChecker().check(state)
         failures += BookkeepingChecker().check(
-            state, leftovers: try devices.map { try $0.counts(of: BookkeepingChecker.emptyTables) })
+            state,
+            leftovers: try devices.map { device in
+                let isOdd = try clash?.isOdd(device.number) ?? false
+                return try device.counts(of: isOdd ? BookkeepingChecker.oddTables : BookkeepingChecker.emptyTables)
+            })
+        if let clash { for device in devices { failures += try clash.check(device, state) } }
         guard failures.isEmpty else { return failures }
-        failures += LossChecker(plan: plan, history: history).check(state.stores[0])
-        failures += LatestEditChecker(plan: plan, history: history).check(state.stores[0])
+        let history = histories[account]
+        let names = history.records.filter { !state.allExcused.contains($0) }
+        failures += LossChecker(plan: plan, history: history, records: names).check(state.stores[0])
+        failures += LatestEditChecker(plan: plan, history: history, records: names).check(state.stores[0])
         return failures
+    }
+
+    private func text(_ value: CloudValue) -> String {
+        if case .asset(let asset) = value { return pictures.name(ofDigest: asset.digest) }
+        return value.text
     }
 }
 

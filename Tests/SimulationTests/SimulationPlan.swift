@@ -1,9 +1,33 @@
 import TidemarkModel
+import TidemarkSync
 import TidemarkTesting
 
 /// What one run is to be like; follows from its seed.
 struct SimulationPlan {
+    /// What may come on top of edits, faults and deaths.
+    enum Feature: String, CaseIterable {
+        /// The next page and the next batch are looked for ahead.
+        case lookingAhead
+        /// Devices purge their history.
+        case purges
+        /// A device has a field with another type than the others.
+        case clashes
+        /// Conflicts are left to a person, who settles them some time.
+        case asking
+        /// Devices sign out, are switched off, and belong to another account for a while.
+        case accounts
+        /// Records have pictures.
+        case pictures
+        /// Many records are saved at once.
+        case bulk
+        /// The cloud loses the zone.
+        case zoneLoss
+    }
+
     let policy: MergePolicy
+    /// Under which a person settles what the policy leaves.
+    let settling: MergePolicy
+    let features: Set<Feature>
     let records: [String]
     /// By name.
     let types: [String: String]
@@ -18,33 +42,68 @@ struct SimulationPlan {
     let changesPerPage: Int?
     /// Microseconds by which the devices' clocks are ahead.
     let leads: [Int64]
+    /// `nil`: nothing is looked for ahead.
+    let ahead: SyncEnvironment.AheadOrder?
+    /// The device that has another type of the field `b`.
+    let oddDevice: Int?
 
     static let policies: [MergePolicy] = [
         .mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback, .latestEdit,
     ]
 
     init(_ random: inout SeededRandom, devices: Int) {
-        policy = Self.policies.randomElement(using: &random)!
+        settling = Self.policies.randomElement(using: &random)!
+        features = Set(Feature.allCases.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
+        policy = features.contains(.asking) ? .error : settling
         records = (0..<Int.random(in: 1...5, using: &random)).map { "r\($0)" }
         let hasTwoTypes = Int.random(in: 0..<4, using: &random) == 0
         types = records.enumerated().reduce(into: [:]) { $0[$1.element] = hasTwoTypes && $1.offset % 2 == 1 ? "Note" : "Trip" }
         hasReferences = Int.random(in: 0..<3, using: &random) == 0
-        let isByRecord = ["overwrite", "rollback"].contains(policy.name)
+        let isByRecord = ["overwrite", "rollback"].contains(settling.name)
         isStamped = Bool.random(using: &random) || isByRecord
         actions = Int.random(in: 0..<10, using: &random) == 0 ? 150 : Int.random(in: 15...60, using: &random)
         deletions = [0, 4, 10].randomElement(using: &random)!
         faultRate = [0, 0.1, 0.2, 0.2, 0.5].randomElement(using: &random)!
-        operationsPerRequest = [1, 2, 3, 400].randomElement(using: &random)!
-        changesPerPage = [1, 2, 3, nil].randomElement(using: &random)!
+        let isBulk = features.contains(.bulk)
+        operationsPerRequest = (isBulk ? [20, 40, 400] : [1, 2, 3, 400]).randomElement(using: &random)!
+        changesPerPage = (isBulk ? [20, 50, nil] : [1, 2, 3, nil]).randomElement(using: &random)!
         let spread: Int64 = [0, 2_000_000, 120_000_000, 600_000_000].randomElement(using: &random)!
         leads = (0..<devices).map { _ in Int64.random(in: -spread...spread, using: &random) }
+        let order = Bool.random(using: &random) ? SyncEnvironment.AheadOrder.before : .behind
+        ahead = features.contains(.lookingAhead) ? order : nil
+        let odd = Int.random(in: 0..<devices, using: &random)
+        oddDevice = features.contains(.clashes) ? odd : nil
     }
 
     /// Whether no clock is so far ahead of another that its edits are not believed.
     var clocksAreClose: Bool { leads.max()! - leads.min()! < EditTime.greatestLead / 2 }
 
+    /// A record's fields whose last values are looked for at the end.
+    var fields: [String] {
+        ["a", "b", "c", "s", "image"].filter { $0 != "image" || features.contains(.pictures) }
+            .filter { $0 != "b" || oddDevice == nil }
+    }
+
+    /// Whether it is always known what an edit has begun with: without that, one that is older may win.
+    var ancestorsAreKnown: Bool {
+        let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name)
+        return !features.contains(.zoneLoss) && (!features.contains(.purges) || editsHere)
+    }
+
+    func type(of name: String) -> String { types[name] ?? "Trip" }
+
+    func type(of field: String, on device: Int) -> FieldType {
+        switch field {
+        case "b": device == oddDevice ? .string : .int64
+        case "parent": .reference
+        case "image": .asset
+        default: .string
+        }
+    }
+
     var description: String {
-        "\(policy.name), \(records.count) records, \(Set(types.values).count) types, references \(hasReferences), "
+        "\(policy.name) (\(settling.name)), \(features.map(\.rawValue).sorted()), \(records.count) records, "
+            + "\(Set(types.values).count) types, references \(hasReferences), "
             + "stamped \(isStamped), \(actions) actions, 1/\(deletions) deletions, faults \(faultRate), \(operationsPerRequest) a request, "
             + "\(changesPerPage ?? 0) a page, clocks \(leads)"
     }

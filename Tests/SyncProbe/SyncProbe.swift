@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GRDB
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -94,6 +95,7 @@ struct Digest: AsyncParsableCommand {
         let reader = try StoreReader(container: ContainerDirectory(openingAt: URL(fileURLWithPath: container)))
         var digest = AssetDigest()
         var count = 0
+        let types = try reader.types().map(\.name)
         for type in try reader.types().sorted(by: { $0.name < $1.name }) {
             try reader.forEachRecord(RecordQuery(type: type.name, sortField: "_name")) { record in
                 let fields = zip(type.fields, record.values).compactMap { field, value in value.map { "\(field.name)=\($0)" } }
@@ -114,6 +116,13 @@ struct Digest: AsyncParsableCommand {
             }
         }
         let pending = try reader.outbox().pending
+        // What the outbox does not know of would wait for ever.
+        let rows = try reader.read { db in
+            try types.reduce(0) { count, type in
+                try count + (Int.fetchOne(db, sql: "SELECT count(*) FROM _\(type) WHERE _pending IS NOT NULL") ?? 0)
+            }
+        }
+        precondition(rows <= pending, "\(rows) rows are pending, and the outbox knows of \(pending)")
         print("digest \(digest.finish().digest) \(count) records, \(pending) pending")
     }
 }

@@ -23,7 +23,7 @@ import Testing
 
     private func signIn(_ names: String..., email: String = "anna@example.org") async throws {
         for name in names {
-            try await run("account", "sign-in", path(name), "--cloud", scratch["cloud"].path, "--email", email)
+            try await run("account", "sign-in", path(name), "--cloud", scratch["cloud"].path, "--email", email, "--create")
         }
     }
 
@@ -82,8 +82,15 @@ import Testing
         #expect(status.output.contains("noAccount"))
         #expect(status.output.contains("134405"))
         #expect(status.output.contains("134400"))
+        // Of one record, too, it is said why it is still here.
+        let why = try await run("status", path("a"), "--record", "senja").output
+        #expect(
+            why.contains("queued since") && why.contains("nothing is sent: 134405") && why.contains("switched off"),
+            "\(why)")
         try await run("account", "set", path("a"), "--app", "on")
+        #expect(try await run("status", path("a"), "--record", "senja").output.contains("the last try to send failed at"))
         #expect(try await run("sync", path("a"), "--json").json()["exported"] as? Int == 1)
+        #expect(try await run("status", path("a"), "--json").json()["lastFailure"] == nil)
     }
 
     @Test func `what is refused is told with its reason, and the exit code is 75`() async throws {
@@ -136,6 +143,127 @@ import Testing
         #expect((report["sync"] as? [String: Any])?["exported"] as? Int == 2000)
         #expect(try await run("sync", path("b"), "--json").json()["imported"] as? Int == 2000)
         #expect(try await captions("a") == captions("b"))
+    }
+
+    @Test func `what an import has read is sent while it waits for more`() async throws {
+        try await signIn("a", "b")
+        let pipe = scratch["pipe"]
+        try #require(mkfifo(pipe.path, 0o600) == 0)
+        // For reading, too, so that neither end waits for the other to be opened.
+        let descriptor = open(pipe.path, O_RDWR | O_CLOEXEC)
+        let input = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        func write(_ numbers: Range<Int>) throws {
+            for number in numbers {
+                try input.write(contentsOf: Data("{\"id\":\"r\(number)\",\"caption\":\"\(number)\"}\n".utf8))
+            }
+        }
+        async let report = tool.run(
+            ["import", "-", "--into", path("a"), "--type", "Destination", "--id", "id", "--sync", "--batch", "100", "--json"],
+            input: pipe)
+        try write(0..<1000)
+        var (fetched, tries) = (0, 0)
+        while fetched == 0, tries < 600 {
+            fetched = try await run("sync", path("b"), "--json").json()["imported"] as? Int ?? 0
+            tries += 1
+        }
+        #expect(fetched > 0)
+        try write(1000..<1500)
+        try input.close()
+        let sync = try await report.json()["sync"] as? [String: Any]
+        #expect(sync?["exported"] as? Int == 1500)
+        try await run("sync", path("b"))
+        #expect(try await captions("a") == captions("b"))
+    }
+
+    @Test func `conflicts that were left are told beforehand, and settled by a sync that names a policy`() async throws {
+        try await signIn("a", "b")
+        try await set("a", "senja", "caption=Senja")
+        for name in ["a", "b"] { try await run("sync", path(name)) }
+        try await set("a", "senja", "caption=of A")
+        try await set("b", "senja", "caption=of B")
+        try await run("sync", path("a"))
+        try await run("account", "set", path("b"), "--merge-policy", "error")
+        let preview = try await run("sync", path("b"), "--dry-run")
+        #expect(preview.output.contains("would be left: 1 conflict\n  Destination senja: both sides changed it"))
+        let left = try await run("sync", path("b"), "--json", expecting: 75).json()
+        #expect(left["kept"] as? Int == 1)
+        #expect(left["isComplete"] as? Bool == false)
+        #expect(left["isTakenInWhole"] as? Bool == false)
+
+        let decided = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--dry-run", "--json")
+            .json()
+        #expect((decided["left"] as? [Any])?.count == 0)
+        #expect((decided["conflicts"] as? [[String: Any]])?.map { $0["winner"] as? String } == ["local"])
+        #expect(decided["toSendCount"] as? Int == 1)
+        #expect(try await run("conflicts", path("b"), "--limit", "0").output.contains("left: Destination senja"))
+        let settled = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--json").json()
+        #expect(settled["kept"] as? Int == 0)
+        #expect(settled["conflicts"] as? Int == 1)
+        #expect(settled["exported"] as? Int == 1)
+        #expect(settled["isTakenInWhole"] as? Bool == true)
+        try await run("sync", path("a"))
+        #expect(try await captions("a") == ["senja of B"])
+    }
+
+    @Test func `a sync that goes on tells what comes and goes, and what is refused, once`() async throws {
+        try await signIn("a")
+        let watching = try tool.start(["sync", path("a"), "--watch", "--json"])
+        #expect(await watching.line()?.contains(#""type":"setup""#) == true)
+        try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "x", count: 2_000_000))"}"#], to: "large.jsonl")
+        try await run("import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+        let refused = await watching.line()
+        #expect(refused?.hasPrefix(#"{"refused":{"#) == true, "\(refused ?? "")")
+        #expect(refused?.contains(#""code":"limitExceeded""#) == true)
+        #expect(refused?.contains(#""record":"large""#) == true)
+        for name in ["senja", "geysir"] {
+            try await set("a", name, "caption=\(name)")
+            let sent = await watching.line()
+            #expect(sent?.contains(#""type":"export""#) == true, "\(sent ?? "")")
+            #expect(sent?.contains(#""records":1,"#) == true)
+        }
+        // The same record, changed: that it is refused again is new.
+        try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "y", count: 2_000_000))"}"#], to: "large.jsonl")
+        try await run("import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+        #expect(await watching.line()?.hasPrefix(#"{"refused":{"#) == true)
+        #expect(await watching.kill() == [])
+    }
+
+    @Test func `a cloud that may not be written to is named, with what helps`() async throws {
+        try await signIn("a")
+        let cloud = scratch["cloud"]
+        let isRoot = geteuid() == 0
+        if isRoot {
+            // Not every root may mount.
+            guard try ChildProcess.run("/bin/mount", ["--bind", cloud.path, cloud.path]) == 0 else { return }
+            guard try ChildProcess.run("/bin/mount", ["-o", "remount,bind,ro", cloud.path]) == 0 else {
+                _ = try ChildProcess.run("/bin/umount", ["-l", cloud.path])
+                return
+            }
+        } else {
+            chmod(cloud.path, 0o500)
+        }
+        defer {
+            if isRoot { _ = try? ChildProcess.run("/bin/umount", ["-l", cloud.path]) } else { chmod(cloud.path, 0o700) }
+        }
+        let refused = try await run("sync", path("a"), expecting: isRoot ? 74 : 77)
+        #expect(refused.errors.contains("the cloud \(cloud.path) can't be written to"))
+        #expect(refused.errors.contains(isRoot ? "mounted for writing" : "have its owner let you write to it"))
+    }
+
+    @Test(arguments: [["events"], ["status"], ["conflicts", "list"], ["history"], ["records", "list"]])
+    func `a limit below 0 is told as such`(_ command: [String]) async throws {
+        let type = command[0] == "records" ? ["--type", "Destination"] : []
+        let result = try await tool.run(command + [path("a")] + type + ["--limit", "-1"])
+        #expect(result.status == 64)
+        #expect(result.errors.contains("--limit takes a number from 0 on"), "\(result.errors)")
+    }
+
+    @Test func `an account without a limit has no quota`() async throws {
+        try await signIn("a")
+        let status = try await run("account", "status", path("a"), "--json").json()
+        #expect(status["quota"] == nil)
+        #expect(status["used"] as? Int == 0)
+        #expect(try await run("account", "status", path("a")).output.contains("no limit"))
     }
 
     @Test func `while one process synchronises a container another is told 134410, and what changes comes over at once`()

@@ -172,4 +172,50 @@ import TidemarkModel
             }
         }
     }
+
+    private static let policies: [MergePolicy] = [
+        .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback, .latestEdit,
+        .custom(MergeRule { $0.ancestor }), .custom(.byField(["a": .error])),
+    ]
+
+    @Test func `values in the order of their fields are merged as values by name, under every policy`() throws {
+        let fields = ["a", "b"]
+        func inOrder(_ version: RecordVersion) -> [FieldValue?] { fields.map { version.values[$0] } }
+        try everyCase { ancestor, one, other in
+            for (policy, before) in Self.policies.flatMap({ [($0, ancestor as RecordVersion?), ($0, nil)] }) {
+                let byName = Result {
+                    try RecordMerge(type: "D", record: "r", ancestor: before, local: one, store: other).run(policy)
+                }
+                let byPlace = Result {
+                    try FieldMerge(type: "D", record: "r", fields: fields).run(
+                        policy, ancestor: before.map(inOrder), local: inOrder(one), store: inOrder(other),
+                        times: { (one.times[fields[$0]], other.times[fields[$0]]) })
+                }
+                switch (byName, byPlace) {
+                case (.success(let byName), .success(let byPlace)):
+                    var values = inOrder(other)
+                    for (field, value) in byPlace.edits {
+                        #expect(values[field] != value)
+                        values[field] = value
+                    }
+                    #expect(fields.map { byName.values?[$0] } == values)
+                    #expect(byName.conflicts == byPlace.conflicts)
+                case (.failure(let byName as RecordMerge.Unresolved), .failure(let byPlace as FieldMerge.Unresolved)):
+                    #expect(byName.fields == byPlace.fields)
+                default: Issue.record("\(byName) and \(byPlace)")
+                }
+            }
+        }
+    }
+
+    @Test func `another way to write the same characters is an edit`() throws {
+        let (one, other) = ("\u{e9}t\u{e9}", "e\u{301}te\u{301}")
+        let merge = RecordMerge(
+            type: "D", record: "r", ancestor: RecordVersion(["a": .string(one)]), local: RecordVersion(["a": .string(other)]),
+            store: RecordVersion(["a": .string(one)]))
+        guard case .string(let value) = try merge.run(.error).values?["a"] else { throw RecordMergeHasNoValue() }
+        #expect(Array(value.utf8) == Array(other.utf8))
+    }
+
+    private struct RecordMergeHasNoValue: Error {}
 }

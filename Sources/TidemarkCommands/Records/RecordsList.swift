@@ -35,7 +35,7 @@ struct RecordsList: AsyncParsableCommand {
     @Flag(help: "Sorts from the last to the first.")
     var descending = false
 
-    @Option(help: ArgumentHelp("At most so many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many.", valueName: "n"))
     var limit: Int?
 
     @Flag(help: "Prints a JSON array, a record a line.")

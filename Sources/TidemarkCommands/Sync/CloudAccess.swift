@@ -33,8 +33,9 @@ struct CloudAccess {
     /// Of the settings, as they are by then.
     private let reader: StoreReader
 
+    /// - Parameter opened: The cloud, if it is open already.
     /// - Throws: `ContainerEvent.Failure` when no cloud was ever named.
-    init(_ directory: ContainerDirectory) async throws {
+    init(_ directory: ContainerDirectory, _ opened: EmbeddedCloud? = nil) async throws {
         let reader = try StoreReader(container: directory)
         let settings = try reader.accountSettings()
         guard let cloud = settings.cloud else {
@@ -49,7 +50,8 @@ struct CloudAccess {
                 reason: "the cloud \(cloud) is not there; if it has moved, name its place with 'tidemark account sign-in --cloud'"
             )
         }
-        let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
+        try Self.checkMayWrite(cloud)
+        let embedded = try opened ?? EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
         var account: EmbeddedAccount?
         if let email = settings.email { account = try await embedded.account(email) }
         self.directory = directory
@@ -57,6 +59,17 @@ struct CloudAccess {
         self.reader = reader
         database = try embedded.database(
             .private, of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
+    }
+
+    /// Makes sure that a cloud may be written to: also who only fetches writes to it.
+    static func checkMayWrite(_ cloud: String) throws {
+        for path in [cloud, cloud + "/accounts.sqlite"] where access(path, W_OK) != 0 && errno != ENOENT {
+            let (number, reason) = (errno, String(cString: strerror(errno)))
+            let remedy = number == EROFS ? "have its file system mounted for writing" : "have its owner let you write to it"
+            throw ending(
+                "the cloud \(cloud) can't be written to (\(path): \(reason)); \(remedy)",
+                number == EROFS ? .ioError : .noPermission)
+        }
     }
 
     /// - Parameter policy: Another merge policy than the account's.

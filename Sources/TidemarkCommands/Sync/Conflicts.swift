@@ -39,7 +39,7 @@ struct ConflictsList: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: ArgumentHelp("So many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("So many.", valueName: "n"))
     var limit: Int = 20
 
     @Flag(help: "Prints a JSON object a line.")

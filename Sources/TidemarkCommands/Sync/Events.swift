@@ -15,7 +15,7 @@ struct Events: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: ArgumentHelp("The last so many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The last so many.", valueName: "n"))
     var limit: Int = 20
 
     @Flag(help: "Prints a JSON object a line.")

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 
 struct Quarantines: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -92,21 +93,27 @@ struct QuarantineRestore: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let quarantine = try directory.quarantine(identifier)
             let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
-            let user = try await store.syncState().user
-            guard user == quarantine.user || intoAnotherAccount else {
-                throw ending(
-                    user == nil
-                        ? "the records belong to an account, and none is synchronised here: sign in and run 'tidemark sync' first, or use --into-another-account"
-                        : "the records belong to another account than the one that is signed in; --into-another-account restores them all the same",
-                    .noPermission)
+            var options: QuarantineRestoration = []
+            if all { options.insert(.withRecordsOfTheCloud) }
+            if intoAnotherAccount { options.insert(.intoAnotherAccount) }
+            if keep { options.insert(.keepingQuarantine) }
+            let counts: ChangeCounts
+            do {
+                counts = try await store.restore(
+                    quarantine, options: options, author: "tidemark quarantine restore",
+                    policy: { _ in .mergeByPropertyObjectTrump }
+                ).counts
+            } catch let error as StoreError where error.code == .anotherAccount {
+                throw StoreError(error.code, "\(error.message) with --into-another-account")
             }
-            let outcome = try await store.restore(
-                quarantine, all: all, author: "tidemark quarantine restore", policy: { _ in .mergeByPropertyObjectTrump })
-            if !keep { try directory.discard(quarantine) }
-            let counts = outcome.counts
             try Output.line(
                 "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
             )
+            if !keep, try directory.quarantines().contains(where: { $0.id == quarantine.id }) {
+                Output.error(
+                    "note: only what no cloud had was restored. The other records stay set aside, for this account's cloud does not have "
+                        + "them; --all restores them, too")
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Fetches what others have changed, and sends what was changed here.",
         discussion: """
-            Exit codes: 0 both sides have all that the other has; 69 nobody is signed in, or the account is switched off; 75 something \
+            Exit codes: 0 nothing waits to be sent, and all was fetched (what could not be taken in whole is told); 69 nobody is signed in, or the account is switched off; 75 something \
             could not be sent, which 'tidemark status' explains, or another process synchronises the container (134410).
 
             Examples:
@@ -29,7 +29,7 @@ struct Sync: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How conflicts are settled, this time: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
+            "How conflicts are settled, this time, those that were left before among them: \(NamedPolicy.allValueStrings.joined(separator: ", ")). (default: the account's)",
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
 
@@ -39,7 +39,10 @@ struct Sync: AsyncParsableCommand {
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
-    @Flag(help: "Prints JSON: the report as one object, with --watch an object for each event.")
+    @Flag(
+        help:
+            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…} or {\"kept\":…} of a record that did not go or come."
+    )
     var json = false
 
     func validate() throws {
@@ -50,13 +53,16 @@ struct Sync: AsyncParsableCommand {
     struct Report: Encodable {
         struct Failure: Encodable { let code: Int, reason: String }
         let imported, exported, conflicts, pending, blocked, kept: Int
+        /// Nothing waits to be sent, and nothing failed.
         let isComplete: Bool
+        /// Nothing failed, and everything that the cloud has is here, whole.
+        let isTakenInWhole: Bool
         let failure: Failure?
 
         init(_ report: SyncReport) {
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
             (pending, blocked, kept) = (report.outbox.pending, report.outbox.blocked, report.kept)
-            isComplete = report.isComplete
+            (isComplete, isTakenInWhole) = (report.isComplete, report.failure == nil && report.kept == 0)
             failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
         }
     }
@@ -67,15 +73,15 @@ struct Sync: AsyncParsableCommand {
             let access = try await CloudAccess(directory)
             if dryRun { return try await preview(access) }
             let engine = try access.engine(policy: mergePolicy?.policy)
-            if watch { return try await watch(engine) }
+            if watch { return try await watch(engine, StoreReader(container: directory)) }
             let mode = progress
             let showing = Task {
                 let bar = ProgressBar(mode)
                 for await event in engine.events { bar.show(event) }
                 bar.finish()
             }
-            let limit = patience
-            let work = Task { try await engine.sync(patience: .seconds(limit)) }
+            let command = self
+            let work = Task { try await command.synchronize(engine) }
             let interruption = Interruption { work.cancel() }
             defer { interruption.stop() }
             let result = await work.result
@@ -88,6 +94,24 @@ struct Sync: AsyncParsableCommand {
                     "interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
             }
         }
+    }
+
+    /// The policy that settles what was left to a person before: the one that is named, if it settles anything.
+    private var settlingPolicy: MergePolicy? {
+        guard let policy = mergePolicy?.policy else { return nil }
+        if case .error = policy { return nil }
+        return policy
+    }
+
+    /// Synchronises once; where a policy is named it settles what was left before, and that is sent, too.
+    private func synchronize(_ engine: SyncEngine) async throws -> SyncReport {
+        let report = try await engine.sync(patience: .seconds(patience))
+        guard let policy = settlingPolicy, report.kept > 0, report.failure == nil else { return report }
+        let settled = try await engine.settleConflicts(policy: policy)
+        guard !settled.isEmpty else { return report }
+        var next = try await engine.sync(patience: .seconds(patience), isContinued: true)
+        next.conflicts += settled.count
+        return SyncReport(report, then: next)
     }
 
     private func show(_ report: SyncReport) throws {
@@ -113,20 +137,49 @@ struct Sync: AsyncParsableCommand {
             "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
     }
 
-    private func watch(_ engine: SyncEngine) async throws {
-        let asJSON = json
+    private func watch(_ engine: SyncEngine, _ reader: StoreReader) async throws {
+        let command = self
+        let work = Task {
+            if command.settlingPolicy != nil { _ = try await command.synchronize(engine) }
+            try await engine.run()
+        }
         let showing = Task {
-            for await event in engine.events where event.end != nil {
-                if asJSON { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
+            do {
+                var news = SyncNews()
+                for await event in engine.events where event.end != nil { try command.tell(event, reader, &news) }
+            } catch {
+                // Nobody reads on.
+                work.cancel()
+                throw error
             }
         }
-        let work = Task { try await engine.run() }
         let interruption = Interruption { work.cancel() }
         defer { interruption.stop() }
-        do {
-            try await work.value
-        } catch is CancellationError {}
+        let result = await work.result
         showing.cancel()
+        try await showing.value
+        do {
+            try result.get()
+        } catch is CancellationError {}
+    }
+
+    /// Tells of an event that has ended, and of what waits since, as far as it is new.
+    private func tell(_ event: ContainerEvent, _ reader: StoreReader, _ news: inout SyncNews) throws {
+        if news.tells(event) {
+            if json { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
+        }
+        // What can't be read now is told with the next event.
+        guard let refused = try? reader.outbox().blocked > 0 ? reader.ledger(isRefused: true) : [],
+            let keeping = try? reader.kept()
+        else { return }
+        for entry in news.new(refused) {
+            let line = LedgerLine(entry)
+            if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
+        }
+        for kept in news.new(keeping) {
+            let line = KeptLine(kept)
+            if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
+        }
     }
 
     // What it would do
@@ -143,6 +196,8 @@ struct Sync: AsyncParsableCommand {
         let toSend: [Change]
         let toSendCount: Int
         let kept: [String]
+        /// Of these, conflicts that are left to a person.
+        let left: [KeptLine]
     }
 
     private func preview(_ access: CloudAccess) async throws {
@@ -153,7 +208,8 @@ struct Sync: AsyncParsableCommand {
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
             of: access.directory, database: access.database, configuration: access.configuration(policy: mergePolicy?.policy),
-            in: folder)
+            settlingBy: settlingPolicy, in: folder)
+        let left = preview.kept.filter { $0.reason == .conflict || $0.reason == .deletion }
         let report = Preview(
             fetched: preview.fetched.map {
                 .init(type: $0.record.type, record: $0.record.name, kind: "\($0.kind)", fields: $0.fields)
@@ -164,7 +220,7 @@ struct Sync: AsyncParsableCommand {
                     winner: $0.winner.rawValue, policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
-            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name))
+            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map(KeptLine.init))
         if json { return try Output.json(report) }
         func list(_ title: String, _ changes: [Preview.Change], of count: Int) throws {
             try Output.line("\(title): \(Wording.count(count, "change"))")
@@ -177,10 +233,14 @@ struct Sync: AsyncParsableCommand {
         try list("would be fetched", report.fetched, of: report.fetched.count)
         try Output.line("would be settled: \(Wording.count(report.conflicts.count, "conflict"))")
         for conflict in preview.conflicts.prefix(20) { try Output.line("  \(Conflicts.text(conflict))") }
-        try list("would be sent", report.toSend, of: report.toSendCount)
-        if !report.kept.isEmpty {
-            try Output.line("could not be taken in whole: \(report.kept.prefix(20).joined(separator: ", "))")
+        if !left.isEmpty {
+            try Output.line("would be left: \(Wording.count(left.count, "conflict"))")
+            for line in report.left.prefix(20) { try Output.line("  \(line.text)") }
+            if left.count > 20 { try Output.line("  and \(Wording.count(left.count - 20)) more") }
         }
+        try list("would be sent", report.toSend, of: report.toSendCount)
+        let others = preview.kept.filter { !left.contains($0) }.map(\.name)
+        if !others.isEmpty { try Output.line("could not be taken in whole: \(others.prefix(20).joined(separator: ", "))") }
     }
 }
 

@@ -1,81 +1,72 @@
 import Synchronization
 import TidemarkStore
 import TidemarkSync
-import TidemarkTransfer
 
-/// Sends what an import brings while it goes on, and the rest when it has ended.
+/// Sends what an import brings while it goes on, batch after batch, and the rest when it has ended.
 final class Uploading: Sendable {
-    /// Records that were sent so far, as they are; ends with the upload. For one consumer.
+    /// Rows in a transaction of an import that is sent as it goes on: the import and the upload take the store by turns, and neither is to
+    /// wait for long.
+    static let batchSize = 2000
+
+    /// Records that were sent so far; ends with the upload. For one consumer.
     let progress: AsyncStream<Int>
     private let work: Task<SyncReport, any Error>
     private let counting: Task<Void, Never>
+    private let batches: AsyncStream<Void>.Continuation
 
-    init(with engine: SyncEngine, while importing: Task<ImportSummary, any Error>) {
-        let (progress, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
-        self.progress = progress
-        let over = Over()
-        Task {
-            _ = await importing.result
-            over.end()
-        }
+    init(with engine: SyncEngine) {
+        let (progress, told) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
+        let (stream, batches) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (self.progress, self.batches) = (progress, batches)
+        // It looks at the account, and fetches, while the first batch is read.
+        batches.yield()
         work = Task {
-            defer { continuation.finish() }
+            defer { told.finish() }
             var sum = SyncReport()
-            var isLast = false
-            while true {
-                let report = try await engine.sync(isContinued: true)
-                sum = SyncReport(sum, then: report)
-                if isLast { return sum }
-                isLast = over.isOver
-                if !isLast { try await Task.sleep(for: .milliseconds(50)) }
+            for await _ in stream { sum = SyncReport(sum, then: try await engine.sync(isContinued: true)) }
+            // A stream ends also when its task is cancelled.
+            try Task.checkCancellation()
+            return SyncReport(sum, then: try await engine.sync(isContinued: true))
+        }
+        let counted = Counted()
+        counting = Task {
+            for await event in engine.events where event.kind == .export {
+                told.yield(counted.note(event.id.hashValue, event.records))
             }
         }
-        let counted = Counted(continuation)
-        counting = Task {
-            for await event in engine.events where event.kind == .export { counted.note(event.id.hashValue, event.records) }
-        }
-        counts = counted
     }
 
-    private let counts: Counted
+    /// There is something to send.
+    func batchHasCome() { batches.yield() }
 
-    /// Whether the import has ended.
-    private final class Over: Sendable {
-        private let state = Mutex(false)
-        var isOver: Bool { state.withLock { $0 } }
-        func end() { state.withLock { $0 = true } }
-    }
+    /// Nothing more will come.
+    func importHasEnded() { batches.finish() }
 
     /// Adds the records of one export after the other.
     private final class Counted: Sendable {
         private let state = Mutex<(before: Int, event: Int, records: Int)>((0, 0, 0))
-        private let told: AsyncStream<Int>.Continuation
 
-        init(_ told: AsyncStream<Int>.Continuation) { self.told = told }
-
-        var sum: Int { state.withLock { $0.before + $0.records } }
-
-        func note(_ event: Int, _ records: Int) {
+        func note(_ event: Int, _ records: Int) -> Int {
             state.withLock { state in
                 if state.event != event { state = (state.before + state.records, event, 0) }
                 state.records = records
+                return state.before + state.records
             }
-            told.yield(sum)
         }
     }
-
-    /// Records that were sent so far.
-    var sent: Int { counts.sum }
 
     /// What has come of it.
-    var report: SyncReport {
-        get async throws {
+    var report: Result<SyncReport, any Error> {
+        get async {
             defer { counting.cancel() }
-            return try await work.value
+            return await work.result
         }
     }
 
-    func cancel() { work.cancel() }
+    func cancel() {
+        work.cancel()
+        batches.finish()
+    }
 }
 
 extension SyncReport {
@@ -85,5 +76,7 @@ extension SyncReport {
         imported += first.imported
         exported += first.exported
         conflicts += first.conflicts
+        // What stood in its way does so still, whether or not the second has tried again.
+        if failure == nil, outbox.pending > 0 { failure = first.failure }
     }
 }

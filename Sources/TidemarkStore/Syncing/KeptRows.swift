@@ -11,6 +11,8 @@ struct KeptRows {
     private var isAny: Bool
     /// Records that could not be taken in, or not whole.
     private(set) var count = 0
+    /// Records are to be looked up.
+    private(set) var hasPutOff = false
 
     init(_ db: Database, endsPutOff: Bool) throws {
         self.db = db
@@ -39,7 +41,10 @@ struct KeptRows {
         count += 1
     }
 
-    mutating func putOff(_ name: String) throws { try add(name, "", tag: nil, Self.putOffReason, Data()) }
+    mutating func putOff(_ name: String) throws {
+        hasPutOff = true
+        try add(name, "", tag: nil, Self.putOffReason, Data())
+    }
 
     /// Something newer has come under the name.
     func end(_ name: String) throws {

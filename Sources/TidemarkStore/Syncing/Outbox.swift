@@ -63,9 +63,11 @@ struct Outbox {
         try note(last)
     }
 
-    /// Looks anew at what waits for other records.
-    func endWaiting() throws {
+    /// Looks anew at what waits for other records; whether anything does.
+    @discardableResult
+    func endWaiting() throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for IS NOT NULL").execute()
+        return db.changesCount > 0
     }
 
     /// Everything up to a change is in the outbox.

@@ -113,6 +113,13 @@ extension Quarantine {
 }
 
 extension RecordStore {
+    /// Whether nothing was ever saved here.
+    package func isUnused() throws(StoreError) -> Bool {
+        try connection.read("look for changes") { db in
+            try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM tide_transactions)") ?? false)
+        }
+    }
+
     /// Whether there is any record.
     package func hasRecords() throws(StoreError) -> Bool {
         try connection.read("look for records") { db in
@@ -129,18 +136,16 @@ extension RecordStore {
     /// - Returns: `nil` when there was nothing.
     @discardableResult
     package func setAside(reason: String) throws(StoreError) -> Quarantine? {
-        let hasRecords = try hasRecords()
-        let hasExports = try hasExports()
-        guard hasRecords || hasExports else {
-            try wipe()
-            return nil
-        }
-        let quarantine: Quarantine = try connection.locked("set the records aside") { db in
+        let quarantine: Quarantine? = try connection.locked("set the records aside") { db in
             try connection.refreshSchema(db)
             try Outbox(db).takeIn()
             let summary = try OutboxSummary(db, types: connection.types)
             let records = try connection.types.reduce(0) { sum, type in
                 try sum + (Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0)
+            }
+            guard records > 0 || summary.pending > 0 else {
+                try empty(db)
+                return (nil, .commit)
             }
             let quarantine = Quarantine(
                 id: UUID(), time: now(), user: try SyncState(db).user, reason: reason, records: records, pending: summary.pending)
@@ -227,7 +232,8 @@ extension RecordStore {
     ///
     /// - Parameter all: Also the records that the cloud had. They come as new ones where they are not there.
     package func restore(
-        _ quarantine: Quarantine, all: Bool, author: String, policy: @Sendable (String) -> MergePolicy
+        _ quarantine: Quarantine, all: Bool, author: String, policy: @Sendable (String) -> MergePolicy,
+        checkUser: @escaping @Sendable (String?) throws -> Void = { _ in }
     ) throws -> SaveOutcome {
         let source = try quarantine.container(in: container)
         let (edits, schemas) = try StoreReader(container: source, scope: scope).setAsideEdits(all: all)
@@ -239,7 +245,7 @@ extension RecordStore {
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try save(
             edits, schemas: schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save), policy: policy,
-            check: { _ in })
+            check: { db in try checkUser(SyncState(db).user) })
         assets.close()
         return outcome
     }

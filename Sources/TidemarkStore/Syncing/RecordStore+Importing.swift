@@ -37,7 +37,8 @@ extension RecordStore {
             if old.isRefetching, !state.isRefetching { try taking.deleteUnseen() }
             try state.store(db, insteadOf: old)
             return ImportOutcome(
-                counts: transaction.counts, conflicts: transaction.conflicts, kept: taking.kept, state: state)
+                counts: transaction.counts, conflicts: transaction.conflicts, kept: taking.kept,
+                leavesExports: taking.leavesExports, state: state)
         }
     }
 

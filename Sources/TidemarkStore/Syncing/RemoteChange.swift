@@ -82,6 +82,8 @@ package struct ImportOutcome: Sendable {
     package var conflicts: [MergeConflict] = []
     /// Records that could not be taken in, or not whole.
     package var kept = 0
+    /// Whether something is to be sent, or looked up, that was not, or might not have been before.
+    package var leavesExports = false
     package var state = SyncState()
 }
 

@@ -15,12 +15,17 @@ struct RemoteTaking {
     private var keeping: KeptRows
     private let seen: SeenRows
     private var places: [String: Place] = [:]
+    /// Something is to be sent that was not, or might not have been before.
+    private var letsGo = false
     /// Records that nobody edited here, or that are new, by type; written together.
     private var plain: [Int64: [RemoteRecord]] = [:]
     /// Rows that the cloud has deleted and nobody edited here, by type.
     private var gone: [Int64: [Int64]] = [:]
 
     private var db: Database { transaction.db }
+
+    /// Whether something is to be sent, or looked up, that was not, or might not have been before.
+    var leavesExports: Bool { letsGo || keeping.hasPutOff }
     /// Records that could not be taken in, or not whole.
     var kept: Int { keeping.count }
 
@@ -77,7 +82,7 @@ struct RemoteTaking {
             }
         }
         // Who waits for another record may have waited for one of these.
-        if !changes.isEmpty { try Outbox(db).endWaiting() }
+        if !changes.isEmpty, try Outbox(db).endWaiting() { letsGo = true }
         try writePlain()
         for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
         gone = [:]
@@ -204,44 +209,55 @@ struct RemoteTaking {
 
     /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
     private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
-        let (current, theirs) = (mine.state(type), values(record, type))
-        let ancestor = try ancestor(of: mine, type)
+        let ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
+        let theirs = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
         let times = try localTimes(mine)
-        func clamped(_ times: EditTimes?) -> [String: EditTime] {
-            (times ?? EditTimes()).times(of: type.fields.map(\.name)).mapValues { $0.clamped(to: transaction.time) }
-        }
-        let merge = RecordMerge(
-            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) },
-            local: RecordVersion(current, times: clamped(times)), store: RecordVersion(theirs, times: clamped(record.edited)))
-        let merged: [String: FieldValue]
+        let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
+        let edits: [FieldMerge.Edit]
         do {
-            let (values, conflicts) = try merge.run(policy(type.name))
-            merged = values ?? theirs
+            let (found, conflicts) = try merge.run(
+                policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+                times: { field in
+                    let name = type.fields[field].name
+                    return (times[name]?.clamped(to: transaction.time), record.edited?[name]?.clamped(to: transaction.time))
+                })
+            edits = found
             transaction.log(conflicts)
-        } catch let error as RecordMerge.Unresolved {
+        } catch let error as FieldMerge.Unresolved {
             return try leave(mine, record, type, fields: error.fields)
         }
         try write([record], type: type)
         try forget(mine.id, type)
-        let changed = Set(current.keys).union(theirs.keys).filter { merged[$0] != theirs[$0] }
-        guard !changed.isEmpty else { return }
+        guard !edits.isEmpty else { return }
         // When the fields that stay as they are here were edited is known from here.
         var edited = record.edited ?? EditTimes()
-        for field in changed { edited.fields[field] = times[field] }
+        for (field, _) in edits { edited.fields[type.fields[field].name] = times[type.fields[field].name] }
         try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
             edited.description, mine.id,
         ])
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        try batch.add(
-            name: record.name, values: type.schema.fields.filter { changed.contains($0.name) }.map { ($0, merged[$0.name]) })
+        let fields = type.schema.fields
+        try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, uniquePolicy: nil)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
+        letsGo = true
     }
 
     /// What was said of the row as it was is void.
     private func forget(_ row: Int64, _ type: StoredType) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ?").execute(arguments: [type.id, row])
+    }
+
+    /// There is nothing left for a person to decide, and nothing left to be deleted.
+    private mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND code = 'conflict'")
+            .execute(arguments: [type.id, mine.id])
+        // It was deleted here before it was made again.
+        if let deletion = try deletion(of: mine.key) {
+            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+        letsGo = true
     }
 
     /// Leaves a conflict to a person.
@@ -286,6 +302,7 @@ struct RemoteTaking {
                 return true
             }
             // The next try deletes what is there by now.
+            letsGo = true
             try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
                 record.tag, deletion.change,
             ])
@@ -319,8 +336,8 @@ struct RemoteTaking {
     }
 
     private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
-        // It was made here, under a name that the cloud had once.
-        guard mine.tag != nil || mine.base != nil else { return }
+        // It was made here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
+        guard mine.tag != nil || mine.base != nil else { return try endConflict(of: mine, type) }
         guard mine.isPending else {
             gone[type.id, default: []].append(mine.id)
             return
@@ -344,14 +361,16 @@ struct RemoteTaking {
         }
     }
 
-    /// The cloud is to get it as a new one.
-    private func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
+    /// were not edited here are theirs then.
+    private mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
         try db.cachedStatement(
-            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
+            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
         ).execute(arguments: [times.description, mine.id])
         try forget(mine.id, type)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+        letsGo = true
     }
 
     private func delete(_ rows: [Int64], typeID: Int64) throws {
@@ -377,8 +396,9 @@ struct RemoteTaking {
     }
 
     /// What this transaction has changed from a change on is to go to the cloud.
-    private func send(from first: Int64) throws {
+    private mutating func send(from first: Int64) throws {
         guard transaction.nextChange > first else { return }
+        letsGo = true
         for change in try StoredChange.fetchAll(db, in: first..<transaction.nextChange) {
             let kind: Outbox.Kind = change.kind == .delete ? .delete : .save
             for row in change.rows { try Outbox(db).add(kind, type: change.typeID, row: row, change: change.id) }

@@ -47,6 +47,18 @@ public struct LoggedEvent: Hashable, Sendable {
 }
 
 extension StoreReader {
+    /// Why nothing is sent at all: the last event that set the synchronisation up or sent something, if it has failed. What the cloud says
+    /// of one record is in its ledger.
+    public func lastFailure() throws(StoreError) -> ContainerEvent? {
+        let last = try read("read the log of events") { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT max(id) FROM tide_events WHERE end IS NOT NULL AND type IN (?, ?)",
+                arguments: [ContainerEvent.Kind.setup.rawValue, ContainerEvent.Kind.export.rawValue])
+        }
+        guard let last, let event = try events(after: last - 1, limit: Int.max).first?.event else { return nil }
+        return event.failure == nil ? nil : event
+    }
+
     /// What the synchronisation has done, oldest first.
     ///
     /// - Parameters:

@@ -53,21 +53,8 @@ public struct OutboxSummary: Hashable, Sendable {
     public init() {}
 
     init(_ db: Database, types: [StoredType]) throws {
-        for row in try Row.fetchAll(
-            db, sql: "SELECT type_id, kind, first_row, last_row FROM tide_outbox ORDER BY type_id, kind, first_row")
-        {
-            let (typeID, kind, first, last): (Int64, Int, Int64, Int64) = (row[0], row[1], row[2], row[3])
-            guard let type = types.first(where: { $0.id == typeID }) else { continue }
-            if kind == Outbox.Kind.delete.rawValue {
-                pending += 1
-            } else {
-                let sql = """
-                    SELECT count(*) FROM "\(type.table)" r WHERE _id BETWEEN ?1 AND ?2 AND _pending IS NOT NULL AND NOT EXISTS (
-                        SELECT 1 FROM tide_outbox o WHERE ?1 < ?2 AND o.type_id = ?3 AND o.kind = 1 AND o.first_row = r._id AND o.last_row = r._id)
-                    """
-                pending += try Int.fetchOne(db.cachedStatement(sql: sql), arguments: [first, last, typeID]) ?? 0
-            }
-        }
+        let waiting = try WaitingRows(db)
+        for type in types { pending += try waiting.count(of: type, db) }
         let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_ledger")
         blocked = row?[0] ?? 0
         nextTry = row?[1]
@@ -85,73 +72,63 @@ extension RecordStore {
             return (try OutboxSummary(db, types: connection.types), .commit)
         }
     }
-
-    /// Whether anything may be sent now.
-    package func hasExports() throws(StoreError) -> Bool {
-        try connection.read("look into the outbox") { db in
-            let sql = """
-                SELECT EXISTS (SELECT 1 FROM tide_outbox) OR coalesce((SELECT max(id) FROM tide_changes), 0) >
-                    coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
-                """
-            return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
-        }
-    }
 }
 
 extension StoreReader {
     /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
     ///
-    /// - Parameter record: One record, whatever its type.
-    public func ledger(record: String? = nil, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
+    /// - Parameters:
+    ///   - record: One record, whatever its type.
+    ///   - isRefused: Only what was refused, or waits for what was.
+    /// - Complexity: Key look-ups for each entry, and a pass over what the outbox has; not over the records.
+    public func ledger(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [LedgerEntry] {
         try read("read the ledger") { db in
             var entries: [LedgerEntry] = []
-            let types = try StoredType.fetchAll(db)
-            for type in types where entries.count < limit {
-                let key = record.map { RecordKey(name: $0) }
-                let sql = """
-                    SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
-                    LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
-                    WHERE r._pending IS NOT NULL AND (?2 IS NULL OR r._key = ?2)
-                    \(record == nil ? "ORDER BY l.row IS NULL, r._id" : "") LIMIT ?3
-                    """
-                for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, key, limit - entries.count]) {
-                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
+            let key = record.map { RecordKey(name: $0) }
+            let waiting = try key == nil ? WaitingRows(db) : nil
+            for type in try StoredType.fetchAll(db) where entries.count < limit {
+                let saves =
+                    try key.map { try WaitingRows.saves(of: $0, type: type, db) }
+                    ?? waiting?.saves(of: type, isRefused: isRefused, limit: limit - entries.count, db) ?? []
+                let save = try db.cachedStatement(
+                    sql: """
+                        SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
+                        LEFT JOIN tide_ledger l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
+                        WHERE r._id = ?2\(isRefused ? " AND l.row IS NOT NULL" : "")
+                        """)
+                for id in saves.prefix(limit - entries.count) {
+                    guard let row = try Row.fetchOne(save, arguments: [type.id, id]),
+                        let name = RecordKey.fromDatabaseValue(row[1])?.name
+                    else { continue }
                     entries.append(
                         try LedgerEntry(row, db, type: type, record: name, kind: .save, fields: type.fields(ofPending: row[4])))
                 }
                 // What was deleted, and the cloud knows of.
-                let deletions = """
-                    SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
-                    LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
-                    WHERE c.type_id = ?1 AND (?2 IS NULL OR c.key = ?2) AND \(Outbox.isWaitingDeletion)
-                    LIMIT ?3
-                    """
-                for row in try Row.fetchAll(db, sql: deletions, arguments: [type.id, key, limit - entries.count]) {
-                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name else { continue }
-                    entries.append(
-                        try LedgerEntry(row, db, type: type, record: name, kind: .delete, fields: []))
+                let deletions =
+                    try key.map { try WaitingRows.deletions(of: $0, type: type, db) }
+                    ?? WaitingRows.deletions(of: type, limit: isRefused ? .max : limit - entries.count, db)
+                let deletion = try db.cachedStatement(
+                    sql: """
+                        SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
+                        LEFT JOIN tide_ledger l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
+                        WHERE c.id = ?\(isRefused ? " AND l.row IS NOT NULL" : "")
+                        """)
+                for id in deletions where entries.count < limit {
+                    guard let row = try Row.fetchOne(deletion, arguments: [id]),
+                        let name = RecordKey.fromDatabaseValue(row[1])?.name
+                    else { continue }
+                    entries.append(try LedgerEntry(row, db, type: type, record: name, kind: .delete, fields: []))
                 }
             }
             return entries
         }
     }
 
-    /// How much is yet to be sent, as far as it is known without looking into history.
+    /// How much is yet to be sent.
+    ///
+    /// - Complexity: A look at each row that waits; not at those that do not.
     public func outbox() throws(StoreError) -> OutboxSummary {
-        try read("look into the outbox") { db in
-            let types = try StoredType.fetchAll(db)
-            var summary = OutboxSummary()
-            for type in types {
-                summary.pending +=
-                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _pending IS NOT NULL") ?? 0
-            }
-            let sql = "SELECT count(*) FROM tide_changes c WHERE \(Outbox.isWaitingDeletion)"
-            summary.pending += try Int.fetchOne(db, sql: sql) ?? 0
-            let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_ledger")
-            summary.blocked = row?[0] ?? 0
-            summary.nextTry = row?[1]
-            return summary
-        }
+        try read("look into the outbox") { db in try OutboxSummary(db, types: StoredType.fetchAll(db)) }
     }
 }
 

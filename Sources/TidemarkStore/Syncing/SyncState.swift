@@ -11,8 +11,8 @@ package struct SyncState: Hashable, Sendable {
     package var zoneIsMade = false
     /// Everything that the cloud had at one time has been fetched once.
     package var initialImportIsComplete = false
-    /// Everything is fetched, for the first time, or anew because the token had expired: what the cloud is known to have had and does not
-    /// come was deleted meanwhile.
+    /// Everything is fetched without a token though the cloud is known to have had something already: what it had and does not come was
+    /// deleted meanwhile.
     package var isRefetching = false
     /// The person has deleted the zone's data for good: nothing is to be uploaded.
     package var isPurged = false

@@ -48,6 +48,11 @@ extension Guide {
         return [recent, by]
     }
 
+    static func signOut(_ journal: PersistentContainer) async throws {
+        let setAside = try await journal.signOut()
+        print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
+    }
+
     static func synchronise(
         _ journal: PersistentContainer, with database: any CloudDatabase, show: (ContainerEvent) -> Void
     ) async throws {

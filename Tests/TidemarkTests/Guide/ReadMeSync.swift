@@ -32,5 +32,10 @@ enum ReadMeSync {
 
         // And from then on, as things change, until the task is cancelled.
         try await engine.run()
+
+        // The account goes, and its records are set aside. When it is back and synchronised, they come back.
+        try await engine.signOut()
+        _ = try await engine.sync()
+        for quarantine in try journal.quarantines() { try await engine.restore(quarantine) }
     }
 }

@@ -1,0 +1,59 @@
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+extension PersistentContainer {
+    /// Ends the synchronisation of the private store with the account whose records are here.
+    ///
+    /// ```swift
+    /// let setAside = try await journal.signOut()
+    /// print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
+    /// ```
+    ///
+    /// No engine may have the container; one that has ends it with ``SyncEngine/signOut(_:reason:)``. Where records go, observations see
+    /// it, and history tokens from before expire.
+    ///
+    /// - Parameters:
+    ///   - choice: What becomes of the account's records here: they are set aside, stay, or are deleted. Those that stay go on with the same
+    ///     account where they were; another one gets none of them.
+    ///   - reason: What `Quarantine.reason` says.
+    /// - Returns: What was set aside; `nil` where there was nothing, or `choice` is another.
+    /// - Throws: `ContainerEvent.Failure` 134410 while the container is synchronised, by this process or another; ``StoreError``.
+    @discardableResult
+    public func signOut(
+        _ choice: SignOutChoice = .quarantine, reason: String = "the account has signed out"
+    ) async throws -> Quarantine? {
+        // A synchronisation that is under way is not to go on with what is set aside.
+        let lock = try SyncLock(directory)
+        defer { lock.release() }
+        defer { changeBell.ring(isOwn: true) }
+        return try await privateStore.signOut(choice, reason: reason)
+    }
+
+    /// What was set aside when an account went, or another one came; oldest first. What one has in it can be read in
+    /// `Quarantine.container(in:)`.
+    public nonisolated func quarantines() throws(StoreError) -> [Quarantine] { try directory.quarantines() }
+
+    /// Brings back what was set aside: edits that no cloud had are merged with what is there by now. The next synchronisation sends them.
+    ///
+    /// - Parameters:
+    ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
+    ///   - policy: Settles what was changed here meanwhile, too; by default the container's.
+    /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account; those of a save.
+    @discardableResult
+    public func restore(
+        _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
+    ) async throws -> SaveResult {
+        let rule = policy ?? mergePolicy
+        let outcome = try await privateStore.restore(quarantine, options: options, author: author, policy: { _ in rule })
+        changeBell.ring(isOwn: true)
+        var result = SaveResult()
+        result.add(outcome, scope: .private)
+        return result
+    }
+
+    /// Removes what was set aside, for good.
+    public nonisolated func discard(_ quarantine: Quarantine) throws(StoreError) { try directory.discard(quarantine) }
+
+    private var privateStore: RecordStore { stores[.private]! }
+}

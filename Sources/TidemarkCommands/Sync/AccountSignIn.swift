@@ -1,0 +1,170 @@
+import ArgumentParser
+import Foundation
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+struct AccountSignIn: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sign-in", abstract: "Has a container be synchronised with an account's cloud.",
+        discussion: """
+            The cloud is a directory, and all devices of a person name the same directory, address and container. With --create the cloud, \
+            and the account in it, are made as far as they are not there; without it they have to be. A sign-in that fails leaves nothing.
+
+            Examples:
+              tidemark account sign-in MyJournal.tidemark --cloud ~/cloud \\
+                  --email anna@example.org --create
+              tidemark account sign-in MyPhone.tidemark --cloud ~/cloud \\
+                  --email anna@example.org --records apart
+            """)
+
+    @Argument(help: "The container; made if it is not there.")
+    var container: String
+
+    @Option(help: ArgumentHelp("The directory of the cloud. (default: the one of the last time)", valueName: "dir"))
+    var cloud: String?
+
+    @Option(help: ArgumentHelp("The account's address.", valueName: "address"))
+    var email: String
+
+    @Option(
+        name: .customLong("container"),
+        help: ArgumentHelp("The container in the cloud. (default: that of the last time, or 'default')", valueName: "name"))
+    var cloudContainer: String?
+
+    @Option(help: "What becomes of records that are here already: merge, apart, delete or ask.")
+    var records: SignInChoice = .merge
+
+    @Flag(help: "Makes the cloud and the account, as far as they are not there.")
+    var create = false
+
+    func run() async throws {
+        try await reportingErrors {
+            var made = Made()
+            do {
+                try await signIn(&made)
+            } catch {
+                await made.remove()
+                throw error
+            }
+        }
+    }
+
+    /// What a sign-in has made, and takes back when it fails.
+    private struct Made {
+        var container: (url: URL, store: RecordStore)?
+        var cloud: (url: URL, cloud: EmbeddedCloud?)?
+        var account: (cloud: EmbeddedCloud, account: EmbeddedAccount)?
+        var settings: (store: RecordStore, before: AccountSettings)?
+
+        /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
+        func remove() async {
+            if let settings {
+                _ = try? await settings.store.updateAccountSettings { [before = settings.before] in $0 = before }
+            }
+            if let container, (try? await container.store.isUnused()) == true {
+                try? FileManager.default.removeItem(at: container.url)
+            }
+            if let account { try? await account.cloud.removeIfUnused(account.account) }
+            if let (url, cloud) = cloud, await isUnused(cloud) { try? FileManager.default.removeItem(at: url) }
+        }
+
+        private func isUnused(_ cloud: EmbeddedCloud?) async -> Bool {
+            guard let cloud else { return true }
+            return (try? await cloud.isUnused()) == true
+        }
+    }
+
+    private func signIn(_ made: inout Made) async throws {
+        let url = try fileURL(container, "the container")
+        let isNew = !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
+        let known = isNew ? AccountSettings() : try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
+        guard let place = try cloud.map({ try fileURL($0, "the cloud").path }) ?? known.cloud else {
+            throw ending("name the directory of the cloud: --cloud DIR", .usage)
+        }
+        let name = cloudContainer ?? known.cloudContainer
+        try EmbeddedCloud.check(email: email, container: name)
+        let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
+        try checkCloud(cloudURL)
+
+        // What may be missing is looked for before anything is made here.
+        let (embedded, account) = try await open(cloudURL, &made)
+        let isThere = FileManager.default.fileExists(atPath: url.path)
+        let directory = try ContainerDirectory(openingOrCreatingAt: url)
+        let store = try RecordStore(container: directory)
+        if isNew, !isThere { made.container = (url, store) }
+        let lock = try SyncLock(directory)
+        made.settings = (store, known)
+        let choice = records
+        try await store.updateAccountSettings { settings in
+            settings.cloud = place
+            settings.cloudContainer = name
+            settings.email = account.email
+            settings.signIn = choice.rawValue
+        }
+        lock.release()
+        let before = Set(try directory.quarantines())
+        do {
+            try await CloudAccess(directory, embedded).engine().adoptAccount()
+        } catch let failure as ContainerEvent.Failure where isNoObstacle(failure, known) {
+            Output.error("note: \(failure.code): \(failure.reason)")
+        }
+        // From here on the account is signed in: whatever else goes wrong, that stays.
+        made = Made()
+        // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
+        try await store.updateSyncState { $0.isPurged = false }
+        try Output.line("signed in as \(account.email); synchronise with 'tidemark sync \(container)'")
+        for it in try directory.quarantines() where !before.contains(it) {
+            try Output.line(
+                "\(Wording.count(it.records, "record")) set aside, with \(Wording.count(it.pending, "change")) that no cloud has: \(it.reason)"
+            )
+        }
+    }
+
+    /// Whether somebody is signed in all the same, and only what comes next has to wait: for an answer, or for a switch.
+    private func isNoObstacle(_ failure: ContainerEvent.Failure, _ settings: AccountSettings) -> Bool {
+        var settings = settings
+        settings.email = email
+        return failure.code == SyncErrorCode.notInitialized || !settings.state.setupFailures.isEmpty
+    }
+
+    /// Makes sure that there is a cloud, or that one may be made.
+    private func checkCloud(_ url: URL) throws {
+        guard !EmbeddedCloud.exists(at: url) else { return try CloudAccess.checkMayWrite(url.path) }
+        guard create else {
+            throw ending(
+                "there is no cloud at \(url.path); name the directory of the one that you mean, or make one there with --create",
+                .noInput)
+        }
+        let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
+        guard entries?.isEmpty ?? true else {
+            throw ending(
+                "cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
+        }
+    }
+
+    /// The cloud and the account in it, made where that is wanted.
+    private func open(_ url: URL, _ made: inout Made) async throws -> (EmbeddedCloud, EmbeddedAccount) {
+        let isNew = !EmbeddedCloud.exists(at: url)
+        let embedded: EmbeddedCloud
+        do {
+            if isNew, !FileManager.default.fileExists(atPath: url.path) { made.cloud = (url, nil) }
+            embedded = try EmbeddedCloud(at: url)
+            made.cloud?.cloud = embedded
+        } catch {
+            guard isNew else { throw error }
+            throw ending(
+                "cannot make a cloud at \(url.path): \(error.reason). Name a directory that you may write to", .cannotCreate)
+        }
+        if let account = try await embedded.account(email) { return (embedded, account) }
+        guard create else {
+            throw ending(
+                "the cloud \(url.path) has no account \(email); check the address, or make the account with --create", .noInput)
+        }
+        let account = try await embedded.addAccount(email)
+        made.account = (embedded, account)
+        return (embedded, account)
+    }
+}

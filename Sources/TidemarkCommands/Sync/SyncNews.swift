@@ -1,0 +1,53 @@
+import TidemarkModel
+import TidemarkStore
+
+/// Of what a synchronisation that goes on tells, what is new.
+struct SyncNews {
+    /// Why a kind of event has failed since it last succeeded.
+    private var failures: [ContainerEvent.Kind: Set<ContainerEvent.Failure>] = [:]
+    private var hasSetUp = false
+    private var refused: [RefusedKey: Refusal] = [:]
+    private var kept: Set<KeptRecord> = []
+
+    private struct RefusedKey: Hashable {
+        let type, record: String
+        let kind: LedgerEntry.Kind
+    }
+
+    private struct Refusal: Hashable {
+        let code, reason, waitsFor: String?
+        /// When it was tried, where only a change of the record has it be tried again: then it is another change that was refused.
+        let time: Int64?
+    }
+
+    /// Whether an event that has ended is to be told: something has come of it, or it fails or succeeds as it did not before.
+    mutating func tells(_ event: ContainerEvent) -> Bool {
+        let hasCounts = event.records > 0 || event.bytes > 0 || event.conflicts > 0
+        if let failure = event.failure { return failures[event.kind, default: []].insert(failure).inserted || hasCounts }
+        let isMended = failures.removeValue(forKey: event.kind) != nil
+        guard event.kind == .setup else { return isMended || hasCounts }
+        defer { hasSetUp = true }
+        return isMended || !hasSetUp
+    }
+
+    /// Those that were refused, or wait, for another reason than they were when this was asked last.
+    mutating func new(_ entries: [LedgerEntry]) -> [LedgerEntry] {
+        var (now, new): ([RefusedKey: Refusal], [LedgerEntry]) = ([:], [])
+        for entry in entries {
+            let key = RefusedKey(type: entry.type, record: entry.record, kind: entry.kind)
+            let refusal = Refusal(
+                code: entry.code, reason: entry.reason, waitsFor: entry.waitsFor,
+                time: entry.nextTry == nil && entry.waitsFor == nil ? entry.lastTry : nil)
+            now[key] = refusal
+            if refused[key] != refusal { new.append(entry) }
+        }
+        refused = now
+        return new
+    }
+
+    /// Records of the cloud that could not be taken in, and were not among those of the last time.
+    mutating func new(_ records: [KeptRecord]) -> [KeptRecord] {
+        defer { kept = Set(records) }
+        return records.filter { !kept.contains($0) }
+    }
+}

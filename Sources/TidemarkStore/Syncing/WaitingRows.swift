@@ -1,0 +1,104 @@
+import GRDB
+import TidemarkModel
+
+/// The rows that are to be sent to the cloud, found by what the outbox has and by the history that it is yet to take in: so nothing is
+/// read of the rows that are not.
+///
+/// Reads only, so that a reader that can't write knows as much as the one that sends.
+struct WaitingRows {
+    /// Where rows with something to be sent may be, by type: in order, without overlaps.
+    private var ranges: [Int64: [ClosedRange<Int64>]] = [:]
+
+    /// - Complexity: O(n log n) in the rows of the outbox and the changes that it is yet to take in.
+    init(_ db: Database) throws {
+        let sql = """
+            SELECT type_id, first_row, last_row FROM tide_outbox WHERE kind = 1
+            UNION ALL SELECT type_id, first_row, last_row FROM (\(Self.news)) WHERE kind <> 3
+            ORDER BY 1, 2
+            """
+        let rows = try Row.fetchCursor(db.cachedStatement(sql: sql))
+        while let row = try rows.next() {
+            let (type, first, last): (Int64, Int64, Int64) = (row[0], row[1], row[2])
+            guard first <= last else { continue }
+            ranges[type, default: []].append(first...last)
+        }
+        ranges = ranges.mapValues(Self.joined)
+    }
+
+    /// Ranges in order of their beginnings as such that do not overlap.
+    private static func joined(_ ranges: [ClosedRange<Int64>]) -> [ClosedRange<Int64>] {
+        var joined: [ClosedRange<Int64>] = []
+        for range in ranges {
+            if let last = joined.last, range.lowerBound - 1 <= last.upperBound {
+                joined[joined.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
+    }
+
+    /// Changes that the outbox is to take in.
+    private static let news = """
+        SELECT c.id, c.type_id, c.kind, c.first_row, c.last_row, c.key, c.tag
+        FROM tide_changes c CROSS JOIN tide_transactions t ON t.id = c.transaction_id
+        WHERE c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0) AND t.origin <> 'cloud'
+        """
+
+    /// How many records of a type are to be sent, those that were deleted among them.
+    func count(of type: StoredType, _ db: Database) throws -> Int {
+        let statement = try db.cachedStatement(
+            sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _id BETWEEN ? AND ? AND _pending IS NOT NULL")
+        var count = try Self.deletions(of: type, limit: .max, db).count
+        for range in ranges[type.id] ?? [] {
+            count += try Int.fetchOne(statement, arguments: [range.lowerBound, range.upperBound]) ?? 0
+        }
+        return count
+    }
+
+    /// Rows of a type that are to be sent: those that the cloud has refused first, then, unless only these are wanted, in their order.
+    func saves(of type: StoredType, isRefused: Bool, limit: Int, _ db: Database) throws -> [Int64] {
+        let refused = """
+            SELECT l.row FROM tide_ledger l CROSS JOIN "\(type.table)" r ON r._id = l.row
+            WHERE l.type_id = ? AND l.kind = 1 AND r._pending IS NOT NULL ORDER BY l.row LIMIT ?
+            """
+        var rows = try Int64.fetchAll(db.cachedStatement(sql: refused), arguments: [type.id, limit])
+        if isRefused { return rows }
+        let queued = """
+            SELECT r._id FROM "\(type.table)" r WHERE r._id BETWEEN ? AND ? AND r._pending IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM tide_ledger l WHERE l.type_id = ? AND l.row = r._id AND l.kind = 1)
+            ORDER BY r._id LIMIT ?
+            """
+        let statement = try db.cachedStatement(sql: queued)
+        for range in ranges[type.id] ?? [] where rows.count < limit {
+            rows += try Int64.fetchAll(
+                statement, arguments: [range.lowerBound, range.upperBound, type.id, limit - rows.count])
+        }
+        return rows
+    }
+
+    /// The row of a name, if it is to be sent.
+    static func saves(of key: RecordKey, type: StoredType, _ db: Database) throws -> [Int64] {
+        let sql = """
+            SELECT _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone) AND _pending IS NOT NULL
+            """
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [key])
+    }
+
+    /// Numbers of changes that are deletions which the cloud is yet to hear of.
+    static func deletions(of type: StoredType, limit: Int, _ db: Database) throws -> [Int64] {
+        let sql = """
+            SELECT c.id FROM tide_outbox o CROSS JOIN tide_changes c ON c.type_id = o.type_id AND c.first_row = o.first_row
+            WHERE o.type_id = ?1 AND o.kind = 3 AND c.kind = 3 AND c.tag IS NOT NULL
+            UNION SELECT id FROM (\(news)) WHERE +type_id = ?1 AND kind = 3 AND tag IS NOT NULL
+            ORDER BY 1 LIMIT ?2
+            """
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [type.id, limit])
+    }
+
+    /// As ``deletions(of:limit:_:)``, of one name.
+    static func deletions(of key: RecordKey, type: StoredType, _ db: Database) throws -> [Int64] {
+        let sql = "SELECT c.id FROM tide_changes c WHERE c.key = ? AND c.type_id = ? AND \(Outbox.isWaitingDeletion)"
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [key, type.id])
+    }
+}

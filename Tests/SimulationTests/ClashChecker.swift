@@ -1,0 +1,44 @@
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// Where the devices have a field with different types, the cloud has the type of who came first. The others say of each record that they
+/// can't send, or can't take in whole, why not; and of no other.
+struct ClashChecker {
+    let plan: SimulationPlan
+    let schema: CloudSchema
+
+    private func cloudType(_ type: String) -> FieldType? { schema.types[type]?.fields["b"]?.fieldType }
+
+    /// Whether a device has the field with another type than the cloud.
+    func isOdd(_ device: Int) throws -> Bool {
+        Set(plan.records.map(plan.type)).union(["Trip"]).contains { type in
+            cloudType(type).map { $0 != plan.type(of: "b", on: device) } ?? false
+        }
+    }
+
+    /// Records that a device can't send.
+    func excused(by device: SimulatedDevice) throws -> Set<String> {
+        try isOdd(device.number) ? Set(device.refused().keys) : []
+    }
+
+    func check(_ device: SimulatedDevice, _ state: FinalState) throws -> [String] {
+        guard try isOdd(device.number) else { return [] }
+        let (refused, kept) = (try device.refused(), try device.kept())
+        var failures: [String] = []
+        for (name, entry) in refused.sorted(by: { $0.key < $1.key }) {
+            let isTold = entry.code == "invalidArguments" && entry.reason?.contains("'b'") == true || entry.waitsFor != nil
+            if !isTold { failures.append("d\(device.number) does not say why \(name) is not sent: \(entry)") }
+        }
+        for record in state.cloud where record.values["b"] != nil {
+            guard cloudType(record.type) != plan.type(of: "b", on: device.number) else { continue }
+            if kept[record.name] != .schema, !state.excused[device.number].contains(record.name) {
+                failures.append("d\(device.number) does not say that it lacks something of \(record.name)")
+            }
+        }
+        for (name, reason) in kept.sorted(by: { $0.key < $1.key }) {
+            let isDue = state.cloud.contains { $0.name == name && $0.values["b"] != nil }
+            if reason == .schema, !isDue { failures.append("d\(device.number) keeps \(name), and has all of it") }
+        }
+        return failures
+    }
+}

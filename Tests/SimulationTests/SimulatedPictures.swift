@@ -1,0 +1,43 @@
+import Foundation
+import TidemarkCloud
+import TidemarkStore
+
+/// The pictures of a run, by the words for them.
+struct SimulatedPictures {
+    static let count = 4
+    /// Pieces of this size go up and down: a picture has several.
+    static let bytesPerPiece = 100
+
+    /// Nothing that would have to be a whole picture.
+    private static let begin = Data("picture ".utf8)
+
+    private let contents: [String: Data]
+    private let digests: [String: String]
+
+    init() {
+        contents = (0..<Self.count).reduce(into: [:]) {
+            $0["picture \($1)"] = Self.begin + Data(repeating: UInt8($1), count: 40 + 90 * $1)
+        }
+        digests = contents.reduce(into: [:]) { $0[AssetDigest.asset(of: $1.value).digest] = $1.key }
+    }
+
+    func content(_ number: Int) -> Data { contents["picture \(number)"]! }
+
+    /// What the cloud has under a digest.
+    func name(ofDigest digest: String) -> String { digests[digest] ?? "no picture of the run" }
+
+    /// What a store has as an asset.
+    func name(of asset: String, in store: RecordStore) -> String {
+        guard let file = store.file(of: asset), let data = try? Data(contentsOf: file) else { return "a picture that is missing" }
+        return contents.first { $0.value == data }?.key ?? "a damaged picture"
+    }
+
+    /// Takes a picture in; the blobs stay open until it is named.
+    func takeIn(_ number: Int, into container: ContainerDirectory) throws -> (blobs: BlobStore, blob: BlobStore.Blob) {
+        let blobs = try BlobStore(container: container)
+        let workers = try IntakeWorkers(store: blobs, root: container.url, count: 1)
+        let blob = try content(number).withUnsafeBytes { try workers.takeIn($0, name: "picture \(number)") }
+        try blobs.sync()
+        return (blobs, blob)
+    }
+}

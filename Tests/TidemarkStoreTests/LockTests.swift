@@ -1,0 +1,52 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import TidemarkStore
+
+/// Goal: whoever waits for a store's lock gets it, also while another thread takes it again and again. Method: two threads of one process,
+/// which know of each other when they wait.
+@Suite struct LockTests {
+    private let scratch: Scratch
+    private var file: URL { scratch["lock"] }
+
+    init() throws { scratch = try Scratch() }
+
+    private final class Order: Sendable {
+        private let names = Mutex<[String]>([])
+        var all: [String] { names.withLock { $0 } }
+        func note(_ name: String) { names.withLock { $0.append(name) } }
+    }
+
+    @Test func `who waits has the lock before one who has just let go of it and wants it back`() async throws {
+        let (file, order) = (file, Order())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let lock = try StoreLock(at: file)
+            let turns = LockTurns.of(file)
+            let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+            group.addTask {
+                for await _ in begun {}
+                try StoreLock(at: file).withLock(timeout: .seconds(60)) { order.note("waiting") }
+            }
+            try lock.withLock(timeout: .seconds(60)) {
+                begin.finish()
+                while turns.count < 2 { sched_yield() }
+                order.note("first")
+            }
+            try lock.withLock(timeout: .seconds(60)) { order.note("again") }
+            try await group.waitForAll()
+        }
+        #expect(order.all == ["first", "waiting", "again"])
+    }
+
+    @Test func `who waits in vain is told so, and the next one comes to it`() throws {
+        let lock = try StoreLock(at: file)
+        let file = file
+        try lock.withLock(timeout: .seconds(60)) {
+            #expect(throws: StoreError(.busy, "")) { try StoreLock(at: file).withLock(timeout: .milliseconds(10)) {} }
+        }
+        #expect(LockTurns.of(file).count == 0)
+        #expect(try lock.withLock(timeout: .zero) { true })
+    }
+}
