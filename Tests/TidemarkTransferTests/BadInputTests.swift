@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -164,12 +165,17 @@ import TidemarkTransfer
         let content = Data(repeating: 7, count: 96 << 20)
         let path = try scratch.write(content, to: "in/growing.bin").path
         let file = try scratch.writeLines([#"{"id": "a", "image": "growing.bin"}"#], to: "in/manifest.jsonl")
-        let writer = Task.detached {
-            let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-            while !Task.isCancelled {
-                try handle.seek(toOffset: UInt64.random(in: 0..<(96 << 20)))
-                try handle.write(contentsOf: [UInt8.random(in: 0...255)])
+        // A thread of its own: those of tasks are few, and the import needs them.
+        let isRead = Mutex(false)
+        let (done, end) = AsyncStream.makeStream(of: Void.self)
+        Thread.detachNewThread {
+            if let handle = FileHandle(forWritingAtPath: path) {
+                while !isRead.withLock({ $0 }) {
+                    try? handle.seek(toOffset: UInt64.random(in: 0..<(96 << 20)))
+                    try? handle.write(contentsOf: [UInt8.random(in: 0...255)])
+                }
             }
+            end.finish()
         }
         let summary = try await scratch.importing(
             file,
@@ -177,8 +183,8 @@ import TidemarkTransfer
                 $0.assetFields = ["image"]
                 $0.rejects = scratch["rejects.jsonl"]
             })
-        writer.cancel()
-        _ = try await writer.value
+        isRead.withLock { $0 = true }
+        for await _ in done {}
         #expect(summary.rejected == 1)
         #expect(try scratch.rejects()[0].code == "assetChanged")
         #expect(try scratch.verification().isOK)
