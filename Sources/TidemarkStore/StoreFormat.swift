@@ -1,4 +1,5 @@
 import GRDB
+import TidemarkModel
 
 /// The tables of a store that are not records; specified in Documentation/Formats/store.md.
 enum StoreFormat {
@@ -10,7 +11,7 @@ enum StoreFormat {
     static let tables = """
         CREATE TABLE tide_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
 
-        CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+        CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, owner TEXT NOT NULL DEFAULT '', name TEXT NOT NULL, UNIQUE (owner, name)) STRICT;
         CREATE TABLE tide_types (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,
             name_field TEXT, forgotten_rows INTEGER NOT NULL DEFAULT 0
@@ -30,7 +31,7 @@ enum StoreFormat {
         CREATE TABLE tide_changes (
             id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,
             first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY, tag TEXT,
-            base INTEGER
+            base INTEGER, zone INTEGER
         ) STRICT;
         CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;
         CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;
@@ -40,11 +41,13 @@ enum StoreFormat {
         ) STRICT;
         CREATE TABLE tide_outbox (
             id INTEGER PRIMARY KEY, lane INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL, first_row INTEGER NOT NULL,
-            last_row INTEGER NOT NULL, change_id INTEGER NOT NULL
+            last_row INTEGER NOT NULL, change_id INTEGER NOT NULL, zone INTEGER NOT NULL DEFAULT 1
         ) STRICT;
         CREATE UNIQUE INDEX tide_outbox_rows ON tide_outbox (type_id, kind, first_row, last_row);
-        CREATE INDEX tide_outbox_lanes ON tide_outbox (lane, id);
-        CREATE TABLE tide_requests (token TEXT PRIMARY KEY, items TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX tide_outbox_lanes ON tide_outbox (zone, lane, id);
+        CREATE TABLE tide_requests (
+            token TEXT PRIMARY KEY, items TEXT NOT NULL, zone INTEGER NOT NULL DEFAULT 1
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_ledger (
             type_id INTEGER NOT NULL, row INTEGER NOT NULL, kind INTEGER NOT NULL, version INTEGER NOT NULL, attempts INTEGER NOT NULL,
             code TEXT NOT NULL, reason TEXT NOT NULL, time INTEGER NOT NULL, next_try INTEGER, waits_for TEXT,
@@ -52,8 +55,18 @@ enum StoreFormat {
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX tide_ledger_waiting ON tide_ledger (waits_for) WHERE waits_for IS NOT NULL;
         CREATE TABLE tide_kept (
-            name TEXT PRIMARY KEY, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL, fields BLOB NOT NULL
+            name TEXT NOT NULL, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL, fields BLOB NOT NULL,
+            zone INTEGER NOT NULL DEFAULT 1, PRIMARY KEY (zone, name)
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_shares (
+            zone INTEGER NOT NULL, name TEXT NOT NULL, root TEXT, title TEXT, public_permission INTEGER NOT NULL, tag TEXT,
+            role INTEGER NOT NULL, permission INTEGER NOT NULL, acceptance INTEGER NOT NULL, participant TEXT NOT NULL,
+            participants TEXT NOT NULL, PRIMARY KEY (zone, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tide_refused (
+            id INTEGER PRIMARY KEY, time INTEGER NOT NULL, owner TEXT NOT NULL, zone_name TEXT NOT NULL, type TEXT NOT NULL,
+            name TEXT NOT NULL, kind INTEGER NOT NULL, before TEXT, after TEXT, code TEXT NOT NULL, reason TEXT NOT NULL
+        ) STRICT;
         CREATE TABLE tide_events (
             id INTEGER PRIMARY KEY, identifier TEXT NOT NULL UNIQUE, type INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER,
             code INTEGER, reason TEXT, records INTEGER NOT NULL, bytes INTEGER NOT NULL, conflicts INTEGER NOT NULL,
@@ -66,7 +79,7 @@ enum StoreFormat {
         CREATE INDEX tide_assets_sha256 ON tide_assets (sha256) WHERE sha256 IS NOT NULL;
         CREATE TABLE tide_imports (source TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
-        INSERT INTO tide_zones (id, name) VALUES (1, '_defaultZone');
+        INSERT INTO tide_zones (id, name) VALUES (\(defaultZone), '\(ZoneName.default.name)');
         INSERT INTO tide_meta (key, value) VALUES ('schema_generation', 1), ('first_transaction', 1), ('first_change', 1);
         """
 

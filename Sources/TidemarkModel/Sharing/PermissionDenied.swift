@@ -1,0 +1,19 @@
+/// Somebody may not do what they tried to do; nothing was done.
+public struct PermissionDenied: Error, Hashable, Sendable {
+    /// `nil` where it is about a share or a zone.
+    public let record: RecordName?
+    public let decision: ShareDecision
+
+    public init(record: RecordName?, decision: ShareDecision) {
+        self.record = record
+        self.decision = decision
+    }
+}
+
+extension PermissionDenied: CustomStringConvertible {
+    public var description: String {
+        let what = record.map { "\(decision.operation.rawValue) of \($0.type) \($0.name)" } ?? decision.operation.rawValue
+        let remedy = decision.remedy.map { "; \($0.text)" } ?? ""
+        return "\(what) is not allowed: \(decision.reason)\(remedy)"
+    }
+}

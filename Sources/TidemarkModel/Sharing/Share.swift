@@ -1,0 +1,51 @@
+/// What is shared with whom, as a store knows it. As `CKShare`.
+///
+/// It is what the cloud said last: what somebody may do, the cloud decides when they do it.
+public struct Share: Hashable, Codable, Sendable {
+    /// Private for the owner, shared for everybody else.
+    public let scope: DatabaseScope
+    public let zone: ZoneName
+    /// The name of the share's record.
+    public let name: String
+    /// The root of the hierarchy that is shared; `nil` where the whole zone is.
+    public let root: String?
+    public var title: String?
+    /// What everybody may do who has a link.
+    public var publicPermission: ShareParticipant.Permission
+    /// The owner first.
+    public var participants: [ShareParticipant]
+    /// Whose container this is.
+    public var currentUser: ShareParticipant?
+    public var changeTag: String?
+
+    public init(
+        scope: DatabaseScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
+        publicPermission: ShareParticipant.Permission = .none, participants: [ShareParticipant] = [],
+        currentUser: ShareParticipant? = nil, changeTag: String? = nil
+    ) {
+        self.scope = scope
+        self.zone = zone
+        self.name = name
+        self.root = root
+        self.title = title
+        self.publicPermission = publicPermission
+        self.participants = participants
+        self.currentUser = currentUser
+        self.changeTag = changeTag
+    }
+
+    public var owner: ShareParticipant? { participants.first { $0.role == .owner } }
+
+    /// Who asks, for ``SharePolicy``. In one's own database one is the owner, whatever is known.
+    public var actor: SharePolicy.Actor {
+        if scope == .private { return .owner }
+        return currentUser.map { .participant($0) } ?? .stranger
+    }
+
+    /// A record that it covers, for ``SharePolicy``.
+    public func target(record: String? = nil, isUnsaved: Bool = false) -> SharePolicy.Target {
+        SharePolicy.Target(
+            scope: scope, isShared: true, publicPermission: publicPermission, isRoot: record != nil && record == root,
+            isUnsaved: isUnsaved)
+    }
+}

@@ -1,0 +1,14 @@
+/// Names a zone of a store: a set of records that is synchronised, shared and deleted as one.
+public struct ZoneName: Hashable, Codable, Sendable {
+    public let name: String
+    /// The owner's name in the cloud container; `nil` for one's own.
+    public let owner: String?
+
+    public init(_ name: String, owner: String? = nil) {
+        self.name = name
+        self.owner = owner
+    }
+
+    /// Where records are that are in no other zone. What its name is in a cloud, the synchronisation's configuration says.
+    public static let `default` = ZoneName("_defaultZone")
+}
