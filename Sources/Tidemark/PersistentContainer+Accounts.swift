@@ -55,5 +55,5 @@ extension PersistentContainer {
     /// Removes what was set aside, for good.
     public nonisolated func discard(_ quarantine: Quarantine) throws(StoreError) { try directory.discard(quarantine) }
 
-    private var privateStore: RecordStore { stores[.private]! }
+    var privateStore: RecordStore { stores[.private]! }
 }

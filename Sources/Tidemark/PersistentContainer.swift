@@ -117,6 +117,11 @@ public actor PersistentContainer: RecordReading {
     /// Saves records: in each store all or none. Where the shared store fails after the private one was saved, the error says so.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) throws -> SaveResult {
+        try save(records, in: scope, zone: nil)
+    }
+
+    /// - Parameter zone: Of that store, for new records.
+    func save<R: Record>(_ records: [R], in scope: DatabaseScope, zone: Int64?) throws -> SaveResult {
         let policy = policies(nil, types: [R.recordType: R.mergePolicy])
         return try write { assets in
             let prepared = try records.map { try PreparedRecord($0, assets: assets) }
@@ -124,9 +129,9 @@ public actor PersistentContainer: RecordReading {
             for (index, it) in prepared.enumerated() {
                 parts[try home(of: it.record, default: scope), default: []].append(index)
             }
-            return parts.map { scope, indices in
+            return parts.map { home, indices in
                 StoreSave(
-                    scope: scope, edits: indices.map { prepared[$0].edit(.any) },
+                    scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? zone : nil) },
                     schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
                     check: { db, source in
                         for index in indices {
@@ -338,6 +343,9 @@ public actor PersistentContainer: RecordReading {
     func commit(_ prepare: @Sendable (AssetIntake) throws -> [StoreSave]) throws -> Committed {
         try save(tellingStates: true, prepare)
     }
+
+    /// Tells those who follow that something has changed.
+    nonisolated func ringChanges() { changeBell.ring(isOwn: true) }
 
     static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []

@@ -34,8 +34,9 @@ struct PreparedRecord: Sendable {
             uniqueKeys: R.uniqueKeys.map(\.fields))
     }
 
-    func edit(_ base: RecordEdit.Base) -> RecordEdit {
-        RecordEdit(record: record, base: base, values: values, fields: names)
+    /// - Parameter zone: Where it is made if it is not there.
+    func edit(_ base: RecordEdit.Base, in zone: Int64? = nil) -> RecordEdit {
+        RecordEdit(record: record, base: base, values: values, fields: names, zone: zone)
     }
 }
 

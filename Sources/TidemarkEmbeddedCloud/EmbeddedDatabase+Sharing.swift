@@ -72,3 +72,16 @@ extension EmbeddedDatabase: SharingDatabase {
         try await container.engine.audit(in: zone, after: time, caller())
     }
 }
+
+extension EmbeddedCloud {
+    /// The databases of an account.
+    ///
+    /// - Parameter account: Its identifier; `nil` for nobody.
+    public func databases(
+        of container: String, environment: StoreEnvironment = .development, account: String?
+    ) throws(CloudError) -> CloudDatabases {
+        CloudDatabases(
+            private: try database(.private, of: container, environment: environment, account: account),
+            shared: try database(.shared, of: container, environment: environment, account: account))
+    }
+}

@@ -1,0 +1,17 @@
+import TidemarkModel
+
+/// What an account has of a cloud container. As `CKContainer`'s databases.
+public struct CloudDatabases: Sendable {
+    /// One's own records, shared ones among them.
+    public let `private`: any SharingDatabase
+    /// What others share with one.
+    public let shared: any SharingDatabase
+
+    public init(private: any SharingDatabase, shared: any SharingDatabase) {
+        self.private = `private`
+        self.shared = shared
+    }
+
+    /// The one of a scope; the private one for what is public.
+    public subscript(scope: DatabaseScope) -> any SharingDatabase { scope == .shared ? shared : `private` }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import TidemarkModel
+
+extension Share {
+    /// A cloud's share, as a store knows it.
+    ///
+    /// - Parameter scope: The database that it was seen in.
+    public init(_ share: CloudShare, scope: DatabaseScope) {
+        var root: String?
+        if case .hierarchy(let name) = share.coverage { root = name }
+        self.init(
+            scope: scope, zone: ZoneName(share.id.zone, scope: scope), name: share.id.recordName, root: root, title: share.title,
+            publicPermission: share.publicPermission, participants: share.participants, currentUser: share.currentUser,
+            changeTag: share.changeTag)
+    }
+
+    /// The record of the share in its database.
+    public var cloudID: CloudRecordID { CloudRecordID(name, in: zone.cloudZone) }
+}
+
+extension ZoneName {
+    /// - Parameter scope: The database in which it is called so. In one's own it has no owner but oneself.
+    public init(_ zone: CloudZoneID, scope: DatabaseScope) {
+        self.init(
+            zone.zoneName, owner: scope == .private || zone.ownerName == CloudZoneID.defaultOwner ? nil : zone.ownerName)
+    }
+
+    /// As a cloud calls it; not for ``default``, whose name a synchronisation's configuration says.
+    public var cloudZone: CloudZoneID { CloudZoneID(name, owner: owner ?? CloudZoneID.defaultOwner) }
+
+    /// What the names of zones begin with that are made to share a record and its graph.
+    private static let sharePrefix = "TidemarkShare-"
+
+    /// The zone in which a record and its graph are shared: on all devices the same, so that two that share it at once share it once.
+    public static func ofShare(root: String) -> ZoneName {
+        let isPlain =
+            root.utf8.count <= 200
+            && root.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x2d
+                    || byte == 0x5f
+            }
+        guard !isPlain else { return ZoneName(sharePrefix + root) }
+        var digest = AssetDigest()
+        digest.update(Data(root.utf8))
+        return ZoneName(sharePrefix + "." + digest.finish().digest)
+    }
+
+    /// Whether it was made to share records.
+    public var isOfShare: Bool { owner != nil || name.hasPrefix(Self.sharePrefix) }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// A record and the zone that it is in.
+package struct PlacedRecord: Hashable, Sendable {
+    package let record: RecordName
+    package let zone: ZoneName
+}
+
+extension RecordStore {
+    /// Records, and all that hang on them through references, either way and over any number of steps.
+    ///
+    /// - Throws: ``StoreError`` `notFound` for one of the records that is not there.
+    /// - Complexity: A look through each type that has references, for each step.
+    package func graph(of records: [RecordName]) throws(StoreError) -> [PlacedRecord] {
+        try connection.read("look for what hangs on the records") { db in
+            try connection.refreshSchema(db)
+            var search = GraphSearch(db: db, types: connection.types, zones: try Self.zoneNames(db))
+            for record in records { try search.begin(with: record) }
+            return try search.run()
+        }
+    }
+
+    /// The zone that a record is in; `nil` where it is not there.
+    package func zone(of record: RecordName) throws(StoreError) -> ZoneName? {
+        try connection.read("look for a record's zone") { db in
+            try connection.refreshSchema(db)
+            guard let type = connection.types.first(where: { $0.name == record.type }) else { return nil }
+            let statement = try db.cachedStatement(
+                sql: "SELECT _zone FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1")
+            let keys = RecordKey.all(name: record.name)
+            guard let zone = try Int64.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) else { return nil }
+            return try Self.zoneNames(db)[zone] ?? .default
+        }
+    }
+
+    private static func zoneNames(_ db: Database) throws -> [Int64: ZoneName] {
+        try Row.fetchAll(db.cachedStatement(sql: "SELECT id, name, owner FROM tide_zones")).reduce(into: [:]) { zones, row in
+            let owner: String = row[2]
+            zones[row[0]] = ZoneName(row[1], owner: owner.isEmpty ? nil : owner)
+        }
+    }
+}
+
+/// Goes from record to record.
+private struct GraphSearch {
+    let db: Database
+    let types: [StoredType]
+    let zones: [Int64: ZoneName]
+    private var found: [RecordName: PlacedRecord] = [:]
+    private var order: [PlacedRecord] = []
+    /// Names whose records are looked for, or whose references are.
+    private var frontier: Set<String> = []
+
+    init(db: Database, types: [StoredType], zones: [Int64: ZoneName]) {
+        (self.db, self.types, self.zones) = (db, types, zones)
+    }
+
+    mutating func begin(with record: RecordName) throws {
+        guard let type = types.first(where: { $0.name == record.type }) else { throw Self.notFound(record) }
+        // Whoever knows a UUID need not know in which case it was written.
+        for key in RecordKey.all(name: record.name) where try take(key.name, type: type) { return }
+        throw Self.notFound(record)
+    }
+
+    private static func notFound(_ record: RecordName) -> StoreError {
+        StoreError(.notFound, "there is no \(record.type) \(record.name)")
+    }
+
+    mutating func run() throws -> [PlacedRecord] {
+        while !frontier.isEmpty {
+            let step = frontier
+            frontier = []
+            let list = String(data: try JSONEncoder().encode(step.sorted()), encoding: .utf8) ?? "[]"
+            for type in types {
+                let columns = type.fields.filter { $0.type.scalar == .reference }
+                guard !columns.isEmpty else { continue }
+                let conditions = columns.map { field in
+                    field.type.isList
+                        ? "EXISTS (SELECT 1 FROM json_each(\"\(field.column)\") WHERE value IN (SELECT value FROM named))"
+                        : "\"\(field.column)\" IN (SELECT value FROM named)"
+                }
+                let sql = """
+                    WITH named AS MATERIALIZED (SELECT value FROM json_each(?))
+                    SELECT _key FROM "\(type.table)" WHERE \(conditions.joined(separator: " OR "))
+                    """
+                let keys = try DatabaseValue.fetchAll(db, sql: sql, arguments: [list])
+                for key in keys {
+                    if let name = RecordKey.fromDatabaseValue(key)?.name { try take(name, type: type) }
+                }
+            }
+        }
+        return order
+    }
+
+    /// Takes a record in, and those that it refers to; whether it is there.
+    @discardableResult
+    private mutating func take(_ name: String, type: StoredType) throws -> Bool {
+        let record = RecordName(type: type.name, name: name)
+        guard found[record] == nil else { return true }
+        var open = [(record, type)]
+        var isThere = false
+        while let (record, type) = open.popLast() {
+            guard found[record] == nil else { continue }
+            let columns = type.fields.filter { $0.type.scalar == .reference }
+            let list = columns.map { ", \"\($0.column)\"" }.joined()
+            let statement = try db.cachedStatement(sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")
+            guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: record.name)]) else { continue }
+            isThere = true
+            let placed = PlacedRecord(record: record, zone: zones[row[0]] ?? .default)
+            found[record] = placed
+            order.append(placed)
+            frontier.insert(record.name)
+            for (index, field) in columns.enumerated() {
+                guard let text: String = row[index + 1] else { continue }
+                let targets = field.type.isList ? (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? [] : [text]
+                for target in targets {
+                    for other in types where found[RecordName(type: other.name, name: target)] == nil {
+                        open.append((RecordName(type: other.name, name: target), other))
+                    }
+                }
+            }
+        }
+        return isThere
+    }
+}
