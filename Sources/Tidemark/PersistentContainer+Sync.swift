@@ -30,6 +30,24 @@ extension PersistentContainer {
         return try SyncEngine(container: directory, database: database, configuration: chosen)
     }
 
+    /// What synchronises both stores with an account's cloud: one's own records, and what others share.
+    ///
+    /// ```swift
+    /// let sync = try await journal.sync(with: cloud.databases(of: "Journal", account: anna))
+    /// Task { try await sync.run() }
+    /// ```
+    ///
+    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container; ``StoreError``.
+    public func sync(with databases: CloudDatabases, configuration: SyncConfiguration? = nil) throws -> ContainerSync {
+        var chosen = configuration ?? SyncConfiguration()
+        if configuration == nil {
+            let policy = mergePolicy
+            chosen.mergePolicy = { _ in policy }
+        }
+        try followOthers()
+        return try ContainerSync(container: directory, databases: databases, configuration: chosen)
+    }
+
     /// Why records have not reached the cloud; empty for what has.
     ///
     /// - Parameter record: One record's name; `nil` for all.

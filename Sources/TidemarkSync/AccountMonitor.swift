@@ -80,13 +80,23 @@ actor AccountMonitor {
         return .available(account)
     }
 
+    private static let another = "another account has signed in"
+
     /// Makes the store that of an account.
     private func adopt(_ user: String) async throws -> ContainerEvent.Failure? {
         let known = try await store.syncState().user
         guard known != user else { return nil }
+        // What others share with one account is nothing to another.
+        if store.scope == .shared {
+            if known != nil {
+                if signOut == .delete { try await store.wipe() } else { try await store.setAside(reason: Self.another) }
+            }
+            try await store.forgetCloud(user: user)
+            return nil
+        }
         if known != nil {
             switch signOut {
-            case .quarantine: try await store.setAside(reason: "another account has signed in")
+            case .quarantine: try await store.setAside(reason: Self.another)
             case .delete: try await store.wipe()
             case .keep: try await store.forgetCloud(user: nil)
             }

@@ -68,7 +68,7 @@ actor AssetTransfer {
                 guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
                 do {
                     try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
-                } catch let error where Self.isOfOneAsset(error) {
+                } catch let error where Self.isOfOneAsset(error) && (error as? CloudError)?.code != .permissionFailure {
                     // Its records are refused, and the others go.
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     try await store.forgetDigest(of: id)

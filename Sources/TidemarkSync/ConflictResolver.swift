@@ -20,7 +20,8 @@ actor ConflictResolver {
         self.mapping = mapping
         self.author = author
         self.policy = policy
-        isProduction = store.container.description.environment == .production
+        // What others share comes with its types: their cloud's schema is fixed.
+        isProduction = store.container.description.environment == .production && mapping.scope == .private
     }
 
     /// Takes in changes from the cloud; see `RecordStore.take`.
@@ -34,12 +35,16 @@ actor ConflictResolver {
         policy other: MergePolicy? = nil,
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
-        let records = changes.compactMap { if case .saved(let record) = $0 { record } else { nil } }
+        let records = changes.compactMap { change -> CloudRecord? in
+            if case .saved(let record) = change, record.type != CloudShare.recordType { record } else { nil }
+        }
         let names = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: progress)
         var edited: (text: String, times: EditTimes)?
-        let remote = changes.map { change -> RemoteChange in
+        let remote = changes.compactMap { change -> RemoteChange? in
             switch change {
+            case .saved(let record) where record.type == CloudShare.recordType:
+                record.share.map { .share(Share($0, scope: mapping.scope)) }
             case .saved(let record): .saved(mapping.remote(record, assets: names, known: &edited))
             case .deleted(let deletion): .deleted(name: deletion.id.recordName)
             }
@@ -47,19 +52,19 @@ actor ConflictResolver {
         var policy = policy
         if let other { policy = { _ in other } }
         let canGrow: Bool
-        if isProduction { canGrow = try await store.syncState().isDeploying } else { canGrow = true }
+        if isProduction { canGrow = try await store.syncState(zone: mapping.number).isDeploying } else { canGrow = true }
         return try await store.take(
             remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, occasion: occasion,
-            author: author, policy: policy, state: change)
+            author: author, policy: policy, state: change, zone: mapping.number)
     }
 
     /// Looks again at what was kept: what lacks an asset each time, the rest after the schema has changed.
     func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
-        let isNew = try await store.syncState().keptGeneration != generation
-        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.name, .asset])
+        let isNew = try await store.syncState(zone: mapping.number).keptGeneration != generation
+        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.name, .asset], zone: mapping.number)
         guard !kept.isEmpty else {
-            if isNew { try await store.updateSyncState { $0.keptGeneration = generation } }
+            if isNew { try await store.updateSyncState(zone: mapping.number) { $0.keptGeneration = generation } }
             return nil
         }
         let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
@@ -88,7 +93,7 @@ actor ConflictResolver {
     /// - Parameter record: One of them; `nil` for all.
     /// - Returns: What was settled.
     func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [KeptRecord] {
-        let kept = try await store.kept([.conflict, .deletion]).filter { record == nil || $0.name == record }
+        let kept = try await store.kept([.conflict, .deletion], zone: mapping.number).filter { record == nil || $0.name == record }
         let changes = try kept.map { kept -> ZoneChanges.Change in
             guard kept.reason == .conflict else {
                 return .deleted(.init(id: CloudRecordID(kept.name, in: mapping.zone), type: kept.type))

@@ -74,7 +74,7 @@ actor ExportScheduler {
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
         if !hasLooked {
-            for request in try await store.sentRequests() { outstanding = (request, nil) }
+            for request in try await store.sentRequests(zone: mapping.number) { outstanding = (request, nil) }
             hasLooked = true
         }
         if let outstanding {
@@ -90,7 +90,8 @@ actor ExportScheduler {
         } catch {
             return Outcome(didWork: true, error: error)
         }
-        let batch = try await store.nextExport(edits: size(limits), bulk: size(limits), deletesOnly: !hasRoom)
+        let batch = try await store.nextExport(
+            edits: size(limits), bulk: size(limits), deletesOnly: !hasRoom, zone: mapping.number)
         guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
         var outcome = try await send(request, of: batch, limits: limits, progress: progress)
@@ -103,7 +104,7 @@ actor ExportScheduler {
     /// - Returns: How many conflicts there were.
     private func takePutOff(limits: CloudLimits) async throws(CloudError) -> Int {
         do {
-            var (names, conflicts) = (try await store.putOff()[...], 0)
+            var (names, conflicts) = (try await store.putOff(zone: mapping.number)[...], 0)
             while !names.isEmpty {
                 let some = names.prefix(max(1, limits.operationsPerRequest))
                 let found = try await database.lookup(Array(some), in: mapping.zone, desiredKeys: nil)
@@ -127,7 +128,7 @@ actor ExportScheduler {
     /// Gathers what comes behind a batch. Where that fails it is gathered when its turn comes, and fails then.
     private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
         guard environment.looksAhead, hasRoom, let batch,
-            let next = try? await store.nextExport(behind: batch, bulk: size(limits))
+            let next = try? await store.nextExport(behind: batch, bulk: size(limits), zone: mapping.number)
         else { return nil }
         let request = SentRequest(token: environment.identifier().uuidString, items: next.items)
         // What needs the cloud, or another look into the store, is made when its turn comes.
@@ -154,10 +155,10 @@ actor ExportScheduler {
             }
             if let refused = operations.refused {
                 outstanding = nil
-                try await stored { try await self.store.settle(request, of: batch, results: refused) }
+                try await stored { try await self.store.settle(request, of: batch, results: refused, zone: self.mapping.number) }
                 return outcome
             }
-            if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request) } }
+            if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request, zone: self.mapping.number) } }
             outstanding = (request, batch)
             // The store is read while the cloud writes.
             async let ahead = prepare(behind: environment.aheadOrder == .behind ? nil : batch, limits: limits)
@@ -233,6 +234,11 @@ actor ExportScheduler {
         do {
             let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
             return operations(request, assets: names, foreign: try await foreignFields(request.items))
+        } catch let error as CloudError where mapping.isRefusal(error) {
+            return Operations(
+                refused: request.items.map { item in
+                    item.assets.isEmpty ? .undone : .rejected(code: error.code.rawValue, reason: Self.reason(error))
+                })
         } catch {
             throw CloudError(transfer: error)
         }
@@ -252,7 +258,7 @@ actor ExportScheduler {
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
         guard !names.isEmpty else { return [:] }
-        let kept = try await store.kept([.schema]).filter { names.contains($0.name) }
+        let kept = try await store.kept([.schema], zone: mapping.number).filter { names.contains($0.name) }
         guard !kept.isEmpty else { return [:] }
         let types = Dictionary(
             try await store.types().map { type in
@@ -318,7 +324,7 @@ actor ExportScheduler {
         do {
             // What was refused, or has met another's change, changes what can be sent next: others may wait for it.
             let next = sent == request.items.count ? next : nil
-            if try await store.settle(request, of: batch, results: results, next: next?.request) { self.next = next }
+            if try await store.settle(request, of: batch, results: results, next: next?.request, zone: mapping.number) { self.next = next }
         } catch {
             throw CloudError(transfer: error)
         }
@@ -353,10 +359,17 @@ actor ExportScheduler {
         case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
         case .park:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
+        // In what is somebody else's, their cloud's word is the last: it is taken back here.
+        case .ask where mapping.isRefusal(error): return .rejected(code: error.code.rawValue, reason: Self.reason(error))
         case .ask:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)
         case .halve, .report: return .refused(code: error.code.rawValue, reason: error.reason, nextTry: nil)
         }
+    }
+
+    private static func reason(_ error: CloudError) -> String {
+        guard let denial = error.denial else { return error.reason }
+        return denial.reason + (denial.remedy.map { "; \($0.text)" } ?? "")
     }
 
     /// What was sent to a zone that is no more, or for somebody else, is not asked for again.
@@ -365,14 +378,15 @@ actor ExportScheduler {
     /// The cloud has not done it: it is gathered anew.
     private func abandon(_ request: SentRequest) async throws {
         outstanding = nil
-        try await store.settle(request, of: nil, results: request.items.map { _ in .undone })
+        try await store.settle(request, of: nil, results: request.items.map { _ in .undone }, zone: mapping.number)
     }
 
     private func refuse(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError, nextTry: Int64?) async throws {
         outstanding = nil
         try await store.settle(
             request, of: batch,
-            results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) })
+            results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) },
+            zone: mapping.number)
     }
 
     /// The request as a whole was refused, and nobody says because of which record: the next ones are smaller.

@@ -8,18 +8,21 @@ actor ImportScheduler {
     private let database: any CloudDatabase
     private let resolver: ConflictResolver
     private let zone: CloudZoneID
+    /// Its number in the store.
+    private let number: Int64
     private let order: SyncEnvironment.AheadOrder
     /// The page that comes after the one that was fetched last, on its way.
     private var ahead: (token: String, page: Task<Result<ZoneChanges, CloudError>, Never>)?
 
     init(
-        store: RecordStore, database: any CloudDatabase, resolver: ConflictResolver, zone: CloudZoneID,
+        store: RecordStore, database: any CloudDatabase, resolver: ConflictResolver, mapping: RecordMapping,
         order: SyncEnvironment.AheadOrder
     ) {
         self.store = store
         self.database = database
         self.resolver = resolver
-        self.zone = zone
+        zone = mapping.zone
+        number = mapping.number
         self.order = order
     }
 
@@ -66,10 +69,10 @@ actor ImportScheduler {
     ///   ``forget()`` has to be called.
     func step(limits: CloudLimits, looksAhead: Bool, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         var outcome = Outcome()
-        let state = try await store.syncState()
+        let state = try await store.syncState(zone: number)
         let token = state.token
         // Without a token nobody tells of deletions: what the cloud had before, or was sent before, may be gone again by then.
-        if token == nil, !state.isRefetching { try await store.beginRefetch() }
+        if token == nil, !state.isRefetching { try await store.beginRefetch(zone: number) }
         do throws(CloudError) {
             let page = try await page(since: token)
             guard !page.moreComing || page.token.rawValue != token else {
@@ -84,6 +87,7 @@ actor ImportScheduler {
                     state.initialImportIsComplete = true
                     state.isRefetching = false
                     state.isDeploying = false
+                    state.hasNews = false
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
@@ -95,7 +99,7 @@ actor ImportScheduler {
             outcome.moreComing = page.moreComing
         } catch {
             if ErrorReaction(error.code) == .refetch, token != nil {
-                try await store.beginRefetch()
+                try await store.beginRefetch(zone: number)
                 outcome.moreComing = true
             } else {
                 outcome.error = error

@@ -9,6 +9,9 @@ struct RecordMapping {
     static let editedField = "tide_edited"
 
     let zone: CloudZoneID
+    /// Its number in the store.
+    let number: Int64
+    let scope: DatabaseScope
 
     /// What a change is to do in the cloud.
     ///
@@ -31,6 +34,9 @@ struct RecordMapping {
         fields[Self.editedField] = .string(edited)
         return .save(CloudRecord(id, type: item.type, fields: fields, changeTag: item.tag), clearing: item.cleared)
     }
+
+    /// Whether an error says that one may not do it, where that is somebody else's to say.
+    func isRefusal(_ error: CloudError) -> Bool { scope == .shared && error.code == .permissionFailure }
 
     /// A record as a store takes it in.
     ///

@@ -15,21 +15,21 @@ import TidemarkStore
 /// It holds the container's right to synchronise until it is deallocated: one process at a time has it, and a second one gets error 134410.
 /// What was interrupted goes on the next time.
 public actor SyncEngine {
-    private let store: RecordStore
-    private let database: any CloudDatabase
-    private let environment: SyncEnvironment
+    let store: RecordStore
+    let database: any CloudDatabase
+    let environment: SyncEnvironment
     let configuration: SyncConfiguration
     private let lock: SyncLock
     private let doorbell: Doorbell
     private let assets: AssetTransfer
-    private let resolver: ConflictResolver
-    private let exports: ExportScheduler
-    private let imports: ImportScheduler
+    let lines: ZoneLines
     private let accounts: AccountMonitor
-    private let recorder: EventRecorder
-    private let log: Logger
+    let recorder: EventRecorder
+    let log: Logger
     private var machine = SyncMachine()
-    private var limits = CloudLimits()
+    private(set) var limits = CloudLimits()
+    /// Whether it was asked, in this round of imports, which zones have changed.
+    var knowsChangedZones = false
     private var report = SyncReport()
     private var isRunning = false
     /// Batches in a row of which nothing came.
@@ -49,22 +49,27 @@ public actor SyncEngine {
         configuration: SyncConfiguration = SyncConfiguration(), environment: SyncEnvironment = .system,
         log: Logger = Logger(label: "tidemark.sync")
     ) throws {
-        lock = try SyncLock(container)
+        try self.init(
+            container: container, scope: scope, database: database, configuration: configuration, environment: environment,
+            log: log, lock: SyncLock(container))
+    }
+
+    /// - Parameter lock: The right to synchronise the container, which others may share.
+    init(
+        container: ContainerDirectory, scope: DatabaseScope, database: any CloudDatabase, configuration: SyncConfiguration,
+        environment: SyncEnvironment, log: Logger, lock: SyncLock
+    ) throws {
+        self.lock = lock
         doorbell = try Doorbell(container: container, role: .sync)
         store = try RecordStore(container: container, scope: scope, doorbell: doorbell, now: environment.now)
         self.database = database
         self.environment = environment
         self.configuration = configuration
         self.log = log
-        let zone = CloudZoneID(configuration.zoneName)
-        let mapping = RecordMapping(zone: zone)
         assets = AssetTransfer(store: store, database: database)
-        resolver = ConflictResolver(
-            store: store, assets: assets, mapping: mapping, author: configuration.author, policy: configuration.mergePolicy)
-        exports = ExportScheduler(
-            store: store, database: database, assets: assets, resolver: resolver, mapping: mapping, environment: environment)
-        imports = ImportScheduler(
-            store: store, database: database, resolver: resolver, zone: zone, order: environment.aheadOrder)
+        lines = ZoneLines(
+            ZoneLine.Parts(
+                store: store, database: database, assets: assets, configuration: configuration, environment: environment))
         accounts = AccountMonitor(
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
             signOut: configuration.signOut, now: environment.now)
@@ -205,10 +210,13 @@ public actor SyncEngine {
 
     private func finish() async throws -> SyncReport {
         try await recorder.endAll()
-        await imports.forget()
+        await lines.forgetImports()
         await assets.close()
         report.outbox = try await store.outbox()
-        report.kept = try await store.kept(Set(KeptRecord.Reason.allCases)).count
+        report.kept = 0
+        for line in try await lines.all() {
+            report.kept += try await store.kept(Set(KeptRecord.Reason.allCases), zone: line.zone.id).count
+        }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
         return report
@@ -246,11 +254,13 @@ public actor SyncEngine {
         case .stopped(let failures): throw failures[0]
         }
         limits = try await database.limits().bounded
-        guard try await database.zones().contains(where: { $0.zoneName == configuration.zoneName }) else { return }
-        while true {
-            let outcome = try await imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-            if let error = outcome.error { throw error }
-            if !outcome.moreComing { return }
+        let zones = try await database.zones()
+        for line in try await lines.all() where zones.contains(where: { $0.zoneName == line.cloudZone.zoneName }) {
+            while true {
+                let outcome = try await line.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
+                if let error = outcome.error { throw error }
+                if !outcome.moreComing { break }
+            }
         }
     }
 
@@ -265,7 +275,11 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         limits = try await database.limits().bounded
-        return try await resolver.settle(record: record, policy: policy, limits: limits)
+        var settled: [KeptRecord] = []
+        for line in try await lines.all() {
+            settled += try await line.resolver.settle(record: record, policy: policy, limits: limits)
+        }
+        return settled
     }
 
     // Steps
@@ -291,14 +305,15 @@ public actor SyncEngine {
     }
 
     private func setUp() async throws {
-        await exports.forgetNext()
-        await imports.forget()
+        await lines.forgetNext()
+        await lines.forgetImports()
+        knowsChangedZones = false
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
         switch try await accounts.look() {
         case .available:
-            if try await store.syncState().user != user { await exports.forget() }
+            if try await store.syncState().user != user { await lines.forgetExports() }
             do {
                 try await prepare()
                 machine.setUpSucceeded()
@@ -327,7 +342,7 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         switch try await accounts.look() {
-        case .available: await exports.forget()
+        case .available: await lines.forgetExports()
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
         }
@@ -338,8 +353,8 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         let result = try await body(store)
-        await exports.forget()
-        await imports.forget()
+        await lines.forgetExports()
+        await lines.forgetImports()
         machine.begin()
         return result
     }
@@ -353,7 +368,7 @@ public actor SyncEngine {
                 .permissionFailure,
                 "the cloud's copy was deleted for good, and nothing is uploaded again. Sign in anew to begin with what is here")
         }
-        if !state.zoneIsMade {
+        if !state.zoneIsMade, store.scope == .private {
             try await database.modifyZones(saving: [CloudZoneID(configuration.zoneName)], deleting: [])
             let isNew = try await store.types().isEmpty && store.container.description.environment == .production
             state = try await store.updateSyncState { state in
@@ -363,22 +378,20 @@ public actor SyncEngine {
         }
         // What only a person could mend, somebody may have mended.
         try await store.tryAgain([CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue))
-        _ = try await resolver.takeKept(limits: limits)
+        for line in try await lines.all() { _ = try await line.resolver.takeKept(limits: limits) }
     }
 
     private func importPage() async throws {
         await recorder.begin(.import)
         // What is sent in between changes what comes.
         let looksAhead = environment.looksAhead && !machine.exportIsWanted
-        let outcome = try await imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
-            await recorder.add(bytes, to: .import)
-        }
+        let (line, outcome) = try await nextPage(looksAhead: looksAhead)
         report.imported += outcome.records
         report.conflicts += outcome.conflicts
         try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.import, error)
-            try await react(to: error) {
+            try await react(to: error, of: line) {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
@@ -390,15 +403,13 @@ public actor SyncEngine {
     }
 
     private func exportBatch() async throws {
-        await imports.forget()
+        await lines.forgetImports()
         if await recorder.begin(.export) {
             let (records, bytes) = (try await store.outbox().pending, try await store.pendingBytes())
             await recorder.expect(.export, records: records, bytes: bytes)
             noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
-        let outcome = try await exports.step(limits: limits, hasRoom: noRoom == nil) { [recorder] bytes in
-            await recorder.add(bytes, to: .export)
-        }
+        let (line, outcome) = try await nextBatch(hasRoom: noRoom == nil)
         if noRoom != nil, !outcome.didWork, outcome.error == nil {
             // What was deleted has gone, and may have made room.
             noRoom = await quotaFailure(try await store.pendingBytes())
@@ -413,7 +424,7 @@ public actor SyncEngine {
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.export, error)
-            try await react(to: error) {
+            try await react(to: error, of: line) {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
@@ -449,18 +460,29 @@ public actor SyncEngine {
     }
 
     /// What stands in the way of everything; anything else is tried again.
-    private func react(to error: CloudError, retry: () -> Void) async throws {
-        switch ErrorReaction(error.code) {
+    private func react(to error: CloudError, of line: ZoneLine?, retry: () -> Void) async throws {
+        let reaction = ErrorReaction(error.code)
+        switch reaction {
         case _ where error.storeError != nil: throw error.storeError!
+        case .remakeZone where line?.isDefault == false, .wipe where line?.isDefault == false:
+            guard let line else { break }
+            // It was left, or its owner has deleted it, or shares it no more.
+            log.notice("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
+            try await store.removeZone(
+                line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : error.reason,
+                code: error.code.rawValue, author: configuration.author)
+            await lines.forgetImports()
+            machine.wantImport()
+            machine.wantExport()
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")
-            await exports.forget()
+            await lines.forgetExports()
             try await store.forgetCloud(user: try await store.syncState().user)
             machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:
             log.warning("the zone's data was deleted for good")
-            await exports.forget()
+            await lines.forgetExports()
             let user = try await store.syncState().user
             try await store.wipe { state in
                 state.user = user

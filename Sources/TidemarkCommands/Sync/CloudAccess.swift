@@ -29,7 +29,8 @@ struct NamedPolicy: ExpressibleByArgument {
 struct CloudAccess {
     let directory: ContainerDirectory
     let settings: AccountSettings
-    let database: any CloudDatabase
+    let databases: CloudDatabases
+    var database: any CloudDatabase { databases.private }
     /// Of the settings, as they are by then.
     private let reader: StoreReader
 
@@ -57,8 +58,8 @@ struct CloudAccess {
         self.directory = directory
         self.settings = settings
         self.reader = reader
-        database = try embedded.database(
-            .private, of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
+        databases = try embedded.databases(
+            of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
     }
 
     /// Makes sure that a cloud may be written to: also who only fetches writes to it.
@@ -88,6 +89,11 @@ struct CloudAccess {
         }
         if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
         return configuration
+    }
+
+    /// What synchronises both stores.
+    func sync(policy: MergePolicy? = nil) throws -> ContainerSync {
+        try ContainerSync(container: directory, databases: databases, configuration: configuration(policy: policy))
     }
 
     func engine(policy: MergePolicy? = nil) throws -> SyncEngine {

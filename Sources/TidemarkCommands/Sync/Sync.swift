@@ -72,7 +72,7 @@ struct Sync: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let access = try await CloudAccess(directory)
             if dryRun { return try await preview(access) }
-            let engine = try access.engine(policy: mergePolicy?.policy)
+            let engine = try access.sync(policy: mergePolicy?.policy)
             if watch { return try await watch(engine, StoreReader(container: directory)) }
             let mode = progress
             let showing = Task {
@@ -104,7 +104,7 @@ struct Sync: AsyncParsableCommand {
     }
 
     /// Synchronises once; where a policy is named it settles what was left before, and that is sent, too.
-    private func synchronize(_ engine: SyncEngine) async throws -> SyncReport {
+    private func synchronize(_ engine: ContainerSync) async throws -> SyncReport {
         let report = try await engine.sync(patience: .seconds(patience))
         guard let policy = settlingPolicy, report.kept > 0, report.failure == nil else { return report }
         let settled = try await engine.settleConflicts(policy: policy)
@@ -137,7 +137,7 @@ struct Sync: AsyncParsableCommand {
             "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
     }
 
-    private func watch(_ engine: SyncEngine, _ reader: StoreReader) async throws {
+    private func watch(_ engine: ContainerSync, _ reader: StoreReader) async throws {
         let command = self
         let work = Task {
             if command.settlingPolicy != nil { _ = try await command.synchronize(engine) }

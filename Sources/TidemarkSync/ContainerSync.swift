@@ -1,0 +1,103 @@
+import Foundation
+import Logging
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Has a container and an account's cloud say the same: one's own records, and what others share.
+///
+/// ```swift
+/// let sync = try ContainerSync(container: container, databases: cloud.databases(of: "Journal", account: anna))
+/// let report = try await sync.sync()          // once
+/// try await sync.run()                        // and from then on, as things change
+/// ```
+///
+/// It holds the container's right to synchronise until it is deallocated: one process at a time has it, and a second one gets error 134410.
+public final class ContainerSync: Sendable {
+    /// Of one's own records.
+    public let privateEngine: SyncEngine
+    /// Of what others share.
+    public let sharedEngine: SyncEngine
+    /// What it does, as it does it, of both stores. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes
+    /// late.
+    public let events: AsyncStream<ContainerEvent>
+    private let merging: Task<Void, Never>
+
+    /// Opens a container's stores for synchronisation.
+    ///
+    /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises it; ``StoreError``.
+    public init(
+        container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
+        environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync")
+    ) throws {
+        let lock = try SyncLock(container)
+        let (own, others) = (
+            try SyncEngine(
+                container: container, scope: .private, database: databases.private, configuration: configuration,
+                environment: environment, log: log, lock: lock),
+            try SyncEngine(
+                container: container, scope: .shared, database: databases.shared, configuration: configuration,
+                environment: environment, log: log, lock: lock)
+        )
+        (privateEngine, sharedEngine) = (own, others)
+        let (stream, told) = AsyncStream.makeStream(of: ContainerEvent.self, bufferingPolicy: .bufferingNewest(1000))
+        events = stream
+        let (first, second) = (own.events, others.events)
+        merging = Task {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { for await event in first { told.yield(event) } }
+                group.addTask { for await event in second { told.yield(event) } }
+            }
+        }
+    }
+
+    deinit { merging.cancel() }
+
+    /// Fetches and sends until there is nothing left to do now; one's own records first.
+    ///
+    /// - Parameters:
+    ///   - patience: How long it waits for a cloud that does not answer.
+    ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
+    /// - Returns: What was done, and what is left, of both stores.
+    /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
+    public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
+        let own = try await privateEngine.sync(patience: patience, isContinued: isContinued)
+        let others = try await sharedEngine.sync(patience: patience, isContinued: isContinued)
+        return SyncReport(own, beside: others)
+    }
+
+    /// Synchronises until the task is cancelled: whenever something changes here or in the cloud.
+    ///
+    /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
+    public func run() async throws {
+        let (own, others) = (privateEngine, sharedEngine)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await own.run() }
+            group.addTask { try await others.run() }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    /// Settles conflicts that the merge policy left to a person; see ``SyncEngine/settleConflicts(of:policy:)``.
+    @discardableResult
+    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
+        let own = try await privateEngine.settleConflicts(of: record, policy: policy)
+        return try await own + sharedEngine.settleConflicts(of: record, policy: policy)
+    }
+}
+
+extension SyncReport {
+    /// Of two stores that were synchronised.
+    init(_ one: SyncReport, beside other: SyncReport) {
+        self.init()
+        imported = one.imported + other.imported
+        exported = one.exported + other.exported
+        conflicts = one.conflicts + other.conflicts
+        outbox.pending = one.outbox.pending + other.outbox.pending
+        outbox.blocked = one.outbox.blocked + other.outbox.blocked
+        outbox.nextTry = [one.outbox.nextTry, other.outbox.nextTry].compactMap { $0 }.min()
+        kept = one.kept + other.kept
+        failure = one.failure ?? other.failure
+    }
+}

@@ -1,0 +1,119 @@
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+extension SyncEngine {
+    // Fetching
+
+    /// Fetches the next page of a zone that has news; before that, once in a round, it asks which have.
+    ///
+    /// - Returns: The zone, if it is about one, and what came of it.
+    func nextPage(looksAhead: Bool) async throws -> (line: ZoneLine?, outcome: ImportScheduler.Outcome) {
+        if !knowsChangedZones {
+            do throws(CloudError) {
+                try await findChangedZones()
+                knowsChangedZones = true
+            } catch {
+                var outcome = ImportScheduler.Outcome()
+                outcome.error = error
+                return (nil, outcome)
+            }
+        }
+        var waiting = try await linesWithNews()
+        guard !waiting.isEmpty else {
+            knowsChangedZones = false
+            return (nil, ImportScheduler.Outcome())
+        }
+        let line = waiting.removeFirst()
+        var outcome = try await line.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
+            await recorder.add(bytes, to: .import)
+        }
+        if outcome.error != nil {
+            // What has changed meanwhile is asked for, too.
+            knowsChangedZones = false
+        } else if !outcome.moreComing {
+            if waiting.isEmpty { knowsChangedZones = false } else { outcome.moreComing = true }
+        }
+        return (line, outcome)
+    }
+
+    private func linesWithNews() async throws -> [ZoneLine] {
+        var waiting: [ZoneLine] = []
+        for line in try await lines.all() {
+            let state = try await store.syncState(zone: line.zone.id)
+            // Of one that was never fetched nobody needs to tell.
+            if state.hasNews || state.token == nil { waiting.append(line) }
+        }
+        return waiting
+    }
+
+    /// Asks which zones have changed, and notes it. Those that are gone are looked at, too: the answer says how.
+    private func findChangedZones() async throws(CloudError) {
+        do {
+            var token = try await store.databaseToken()
+            var beginsAnew = token == nil
+            while true {
+                let page: DatabaseChanges
+                do {
+                    page = try await database.databaseChanges(since: token.map { CloudToken(rawValue: $0) }, limit: nil)
+                } catch let error as CloudError where ErrorReaction(error.code) == .refetch && token != nil {
+                    (token, beginsAnew) = (nil, true)
+                    continue
+                }
+                guard !page.moreComing || page.token.rawValue != token else {
+                    throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
+                }
+                try await note(page, tellsAll: beginsAnew)
+                token = page.token.rawValue
+                if !page.moreComing { return }
+                beginsAnew = false
+            }
+        } catch {
+            throw CloudError(transfer: error)
+        }
+    }
+
+    private func note(_ page: DatabaseChanges, tellsAll: Bool) async throws {
+        let known = try await store.zones()
+        var news = Set(tellsAll ? known.map(\.id) : [])
+        for zone in page.changed {
+            let name = name(of: zone)
+            if let there = known.first(where: { $0.name == name }) {
+                news.insert(there.id)
+            } else if store.scope == .shared || name.isOfShare {
+                news.insert(try await store.zone(name).id)
+            }
+        }
+        for zone in page.deleted + page.purged {
+            if let there = known.first(where: { $0.name == name(of: zone) }) { news.insert(there.id) }
+        }
+        if store.scope == .shared { news.subtract(known.filter { $0.name == .default }.map(\.id)) }
+        guard try await store.databaseToken() != page.token.rawValue || !news.isEmpty else { return }
+        try await store.noteZoneNews(news.sorted(), token: page.token.rawValue)
+    }
+
+    /// A zone of the cloud's, as the store calls it.
+    private func name(of zone: CloudZoneID) -> ZoneName {
+        store.scope == .private && zone.zoneName == configuration.zoneName ? .default : ZoneName(zone, scope: store.scope)
+    }
+
+    // Sending
+
+    /// Sends the next batch of a zone that has something to send.
+    func nextBatch(hasRoom: Bool) async throws -> (line: ZoneLine?, outcome: ExportScheduler.Outcome) {
+        var conflicts = 0
+        for line in try await lines.byTurns() {
+            var outcome = try await line.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
+                await recorder.add(bytes, to: .export)
+            }
+            conflicts += outcome.conflicts
+            guard outcome.didWork || outcome.error != nil else { continue }
+            outcome.conflicts = conflicts
+            await lines.served(line)
+            return (line, outcome)
+        }
+        var outcome = ExportScheduler.Outcome()
+        outcome.conflicts = conflicts
+        return (nil, outcome)
+    }
+}
