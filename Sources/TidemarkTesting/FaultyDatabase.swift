@@ -57,7 +57,7 @@ public final class FaultyDatabase: CloudDatabase {
         var counts: [CloudFault: Int] = [:]
     }
 
-    private let base: any CloudDatabase
+    let base: any CloudDatabase
     private let sleep: @Sendable (Duration) async -> Void
     private let state: Mutex<State>
 
@@ -109,7 +109,7 @@ public final class FaultyDatabase: CloudDatabase {
         }
     }
 
-    private func suffering<Answer>(
+    func suffering<Answer>(
         token: CloudToken? = nil, _ body: () async throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         let (fault, delay) = draw()
