@@ -127,9 +127,6 @@ struct Attempt {
         case "updateAll":
             _ = try await mine()
             try await container.updateAll(Destination.self, where: .field("id") == target, set: ["caption": "all"])
-        case "undo":
-            _ = try await mine()
-            try await container.delete(Destination.self, named: target)
         case "share":
             _ = try await mine()
             return try await container.share([record], in: databases).name
