@@ -158,6 +158,12 @@ extension StoreReader {
 }
 
 extension KeptRecord {
+    /// Whether there are any of a zone, without those that are to be looked up.
+    static func hasAny(_ db: Database, zone: Int64) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_kept WHERE zone = ? AND reason <> '\(KeptRows.putOffReason)')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
+    }
+
     /// - Parameter zone: `nil` for all zones.
     static func fetchAll(_ db: Database, zone: Int64? = nil) throws -> [KeptRecord] {
         let sql = """

@@ -13,9 +13,11 @@ struct SeenRows {
         self.isRefetching = isRefetching
     }
 
-    /// Whether rows could be missing at the end: where the cloud is known to have had none, and none is on its way, there is nothing to note.
+    /// Whether anything could be missing at the end: where the cloud is known to have had nothing, and nothing is on its way, there is
+    /// nothing to note.
     static func areNeeded(_ db: Database, types: [StoredType], zone: Int64) throws -> Bool {
         if try !SentRequest.names(db, zone: zone).isEmpty { return true }
+        if try KeptRecord.hasAny(db, zone: zone) { return true }
         return try types.contains { type in
             let sql = "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL AND _zone = ?)"
             return try Bool.fetchOne(db, sql: sql, arguments: [zone]) ?? true
@@ -57,9 +59,24 @@ struct SeenRows {
     func missing(_ type: StoredType) throws -> [String] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL AND _zone = ? 
+                SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL AND _zone = ?
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
                 """)
         return try RecordKey.fetchAll(statement, arguments: [zone]).map(\.name)
+    }
+
+    /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
+    func missingKept(_ types: [StoredType]) throws -> [String] {
+        try KeptRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
+            try !types.contains { type in
+                let sql = """
+                    SELECT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r JOIN tide_seen s ON s.type_id = ? AND s.row = r._id
+                        WHERE r._key = ? AND r._zone = ?)
+                    """
+                let statement = try db.cachedStatement(sql: sql)
+                return try Bool.fetchOne(statement, arguments: [type.id, RecordKey(name: name), zone]) ?? false
+            }
+        }
     }
 }
