@@ -107,7 +107,10 @@ let package = Package(
         // Tests.
         .target(
             name: "TestSupport",
-            dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTesting", "TidemarkTransfer"],
+            dependencies: [
+                "Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTesting", "TidemarkTransfer",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .executableTarget(
