@@ -150,7 +150,7 @@ import TidemarkStore
                 "whole": .readWrite, "root a": .rootIsTheOwners, "root b": .readOnly, "child": .readOnly, "root c": .rootIsTheOwners,
                 "other": .readWrite, "nobody's": .stranger, "strange": .stranger,
             ])
-        #expect(told.values.allSatisfy(\.isShared))
+        #expect(told.values.allSatisfy { $0.isShared })
         #expect(told["nobody's"]?.owner == UserIdentity(userRecordName: "_Anna"))
         #expect(told["nobody's"]?.reason == "it is not shared with this person; ask the owner for an invitation")
     }

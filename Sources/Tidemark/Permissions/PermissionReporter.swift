@@ -139,6 +139,11 @@ public struct PermissionChange: Hashable, Sendable {
     public let zones: Set<ZoneName>
     /// Whether records were written: there may be others, and they may be elsewhere.
     public let hasRecords: Bool
+
+    public init(zones: Set<ZoneName>, hasRecords: Bool) {
+        self.zones = zones
+        self.hasRecords = hasRecords
+    }
 }
 
 /// Rings of a container's bell, and what has to be there for it to ring.
