@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Tidemark
 import TidemarkModel
 import TidemarkStore
 
@@ -46,10 +47,21 @@ public struct SharedPlaces {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                zone, share.name, share.root, share.title, share.publicPermission.rawValue, share.changeTag, user?.role.rawValue ?? 0,
+                zone, share.name, share.root, share.title, share.publicPermission.rawValue, share.changeTag,
+                user?.role.rawValue ?? 0,
                 user?.permission.rawValue ?? 0, user?.acceptanceStatus.rawValue ?? 0, participant,
                 String(decoding: try encoder.encode(share.participants), as: UTF8.self),
             ])
+    }
+}
+
+extension Scratch {
+    /// Makes the container of the scratch folder, with records in its shared store that others have made. They are yet to be put into zones.
+    public func receive(_ records: [Destination]) async throws {
+        let theirs = try ContainerDirectory(openingOrCreatingAt: self["Theirs.tidemark"])
+        try await PersistentContainer(directory: theirs).save(records)
+        let own = try ContainerDirectory(openingOrCreatingAt: container)
+        try DatabaseQueue(path: theirs.store(.private).path).vacuum(into: own.store(.shared).path)
     }
 }
 

@@ -12,9 +12,8 @@ import TidemarkModel
     init() async throws {
         tool = try Tool()
         scratch = try Scratch()
-        let journal = try scratch.journal()
-        try await journal.save([Destination("own", caption: "c"), Destination("given", caption: "c")])
-        try await journal.save(["theirs", "a, \"b\"", "asked"].map { Destination($0, caption: "c") }, in: .shared)
+        try await scratch.receive(["theirs", "a, \"b\"", "asked"].map { Destination($0, caption: "c") })
+        try await scratch.journal().save([Destination("own", caption: "c"), Destination("given", caption: "c")])
         let anna = ShareParticipant.named("Anna, the \"first\"", .owner)
         func share(_ zone: ZoneName, _ user: ShareParticipant, _ scope: DatabaseScope = .shared, root: String? = nil) -> Share {
             Share(scope: scope, zone: zone, name: "s", root: root, participants: [anna, user], currentUser: user)
@@ -43,10 +42,19 @@ import TidemarkModel
         #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
         #expect(
             result.output == #"""
-                record  type         shared  owner             role          permission  acceptance  edit  delete  share  reason
-                ------  -----------  ------  ----------------  ------------  ----------  ----------  ----  ------  -----  ------------------------------------------------------------------
-                own     Destination  no                        Owner         Read-Write  Accepted    yes   yes     yes    it is not saved yet
-                given   Destination  yes     Anna, the "first"  Owner         Read-Write  Accepted    yes   yes     no     the owner may
+                record  type         shared  owner              role          permission  acceptance  edit  delete  share  reason
+                ------  -----------  ------  -----------------  ------------  ----------  ----------  ----  ------  -----  \#
+                ----------------------------------------
+                own     Destination  no                         Owner         Read-Write  Accepted    yes   yes     yes    \#
+                it is not saved yet
+                given   Destination  yes     Anna, the "first"  Owner         Read-Write  Accepted    yes   yes     no     \#
+                the owner may
+                theirs  Destination  yes     Anna, the "first"  Private User  Read-Write  Accepted    yes   no      no     \#
+                the permission is Read-Write
+                a, "b"  Destination  yes     Anna, the "first"  Public User   Read-Only   Accepted    no    no      no     \#
+                the permission is Read-Only; ask the owner for the permission Read-Write
+                asked   Destination  yes     Anna, the "first"  Private User  Read-Write  Invited     no    no      no     \#
+                the invitation is not accepted; accept the invitation
 
                 """#)
     }

@@ -13,16 +13,16 @@ import TidemarkStore
 /// directly.
 @Suite struct PermissionReporterTests {
     private let scratch: Scratch
-    private let journal: PersistentContainer
     private static let anna = ShareParticipant.named("Anna", .owner)
 
-    init() throws {
-        scratch = try Scratch()
-        journal = try scratch.journal()
-    }
+    init() throws { scratch = try Scratch() }
 
-    private func save(_ names: [String], in scope: DatabaseScope) async throws {
-        try await journal.save(names.map { Destination($0, caption: $0) }, in: scope)
+    /// A container with records that have their names for captions.
+    private func open(private own: [String] = [], shared: [String] = []) async throws -> PersistentContainer {
+        if !shared.isEmpty { try await scratch.receive(shared.map { Destination($0, caption: $0) }) }
+        let journal = try scratch.journal()
+        try await journal.save(own.map { Destination($0, caption: $0) })
+        return journal
     }
 
     private func places(_ scope: DatabaseScope) throws -> SharedPlaces { try SharedPlaces(scratch.container, scope) }
@@ -70,7 +70,7 @@ import TidemarkStore
                 }
             }
         }
-        try await save(cells.indices.map { "r\($0)" }, in: .shared)
+        let journal = try await open(shared: cells.indices.map { "r\($0)" })
         try places(.shared).change { db in
             for (index, cell) in cells.enumerated() {
                 let (id, zone) = (Int64(index + 2), Self.zone(Int64(index)))
@@ -105,7 +105,7 @@ import TidemarkStore
     }
 
     @Test func `one's own records are one's own, saved in a cloud or not, shared or not`() async throws {
-        try await save(["new", "clean", "shared"], in: .private)
+        let journal = try await open(private: ["new", "clean", "shared"])
         let places = try places(.private)
         try places.zone(2, Self.zone(2, of: nil), records: ["shared"])
         try places.note(Self.share(Self.zone(2, of: nil), to: Self.anna, scope: .private), of: 2)
@@ -113,7 +113,10 @@ import TidemarkStore
             try db.execute(sql: "UPDATE Destination SET _tag = 't', _pending = NULL WHERE _key <> 'new'")
         }
         let told = try await collect(journal.permissions.report())
-        #expect(told.mapValues(\.reason) == ["new": "it is not saved yet", "clean": "it is in one's own database", "shared": "the owner may"])
+        #expect(
+            told.mapValues(\.reason) == [
+                "new": "it is not saved yet", "clean": "it is in one's own database", "shared": "the owner may",
+            ])
         for it in told.values {
             #expect(it.isOwner && it.canRead && it.canEdit && it.canDelete && it.scope == .private)
             #expect(it.role == .owner && it.permission == .readWrite && it.acceptanceStatus == .accepted)
@@ -125,8 +128,10 @@ import TidemarkStore
         #expect(told["shared"]?.owner == Self.anna.identity && told["clean"]?.owner == nil)
     }
 
-    @Test func `a record is covered by its zone's share, else by that of which it is the root, the only one, the weakest`() async throws {
-        try await save(["whole", "root a", "root b", "child", "root c", "other", "nobody's", "strange"], in: .shared)
+    @Test func `a record is covered by its zone's share, else by that of which it is the root, the only one, the weakest`()
+        async throws
+    {
+        let journal = try await open(shared: ["whole", "root a", "root b", "child", "root c", "other", "nobody's", "strange"])
         let places = try places(.shared)
         let (write, read) = (ShareParticipant.named("Me", .privateUser), ShareParticipant.named("Me", .privateUser, .readOnly))
         try places.zone(2, Self.zone(2), records: ["whole"])
@@ -147,7 +152,8 @@ import TidemarkStore
             ])
         #expect(
             told.mapValues { $0.decision(for: .delete).rule } == [
-                "whole": .readWrite, "root a": .rootIsTheOwners, "root b": .readOnly, "child": .readOnly, "root c": .rootIsTheOwners,
+                "whole": .readWrite, "root a": .rootIsTheOwners, "root b": .readOnly, "child": .readOnly,
+                "root c": .rootIsTheOwners,
                 "other": .readWrite, "nobody's": .stranger, "strange": .stranger,
             ])
         #expect(told.values.allSatisfy { $0.isShared })
@@ -158,9 +164,8 @@ import TidemarkStore
     // Which records
 
     /// Two stores with a bit of everything.
-    private func fill() async throws {
-        try await save(["own", "both"], in: .private)
-        try await save(["theirs", "locked", "gone"], in: .shared)
+    private func fill() async throws -> PersistentContainer {
+        let journal = try await open(private: ["own", "both"], shared: ["theirs", "locked", "gone"])
         let places = try places(.shared)
         try places.zone(2, Self.zone(2), records: ["theirs"])
         try places.note(Self.share(Self.zone(2), to: .named("Me", .privateUser)), of: 2)
@@ -176,10 +181,11 @@ import TidemarkStore
                     SELECT 'both', 3, _version, _digest, 'both', '', 0 FROM Destination LIMIT 1
                     """)
         }
+        return journal
     }
 
     @Test func `filters choose`() async throws {
-        try await fill()
+        let journal = try await fill()
         func names(_ filter: PermissionFilter?) async throws -> [String] {
             var names: [String] = []
             for try await it in journal.permissions.report(only: filter) {
@@ -196,7 +202,7 @@ import TidemarkStore
     }
 
     @Test func `a query tells of what it finds`() async throws {
-        try await fill()
+        let journal = try await fill()
         struct Visit: Tidemark.Record {
             var id: String
             var recordName: String { id }
@@ -208,7 +214,8 @@ import TidemarkStore
         #expect(found.mapValues(\.canEdit) == ["locked": false])
         let named = try await collect(permissions.report(on: Destination.self, where: .field("id") == "own", only: .owned))
         #expect(Array(named.keys) == ["own"])
-        let text = try await collect(permissions.report(on: Destination.self, where: .sql("_zone > ? -- all of others", 1), only: .editable))
+        let text = try await collect(
+            permissions.report(on: Destination.self, where: .sql("_zone > ? -- all of others", 1), only: .editable))
         #expect(Array(text.keys) == ["theirs"])
         #expect(Array(try await collect(permissions.report(on: "Visit")).keys) == ["visit"])
         #expect(try await collect(permissions.report(on: "Nothing")).isEmpty)
@@ -221,7 +228,7 @@ import TidemarkStore
     }
 
     @Test func `one record is found as a fetch finds it, or where it is said to be`() async throws {
-        try await fill()
+        let journal = try await fill()
         let permissions = journal.permissions
         let both = RecordName(type: "Destination", name: "both")
         #expect(try await permissions.permission(of: both)?.scope == .private)
@@ -237,8 +244,11 @@ import TidemarkStore
     @Test func `names of every form are told as they are`() async throws {
         let uuid = UUID().uuidString
         // Some are as long as a UUID's bytes.
-        let names = [uuid, uuid.lowercased().replacingOccurrences(of: "0", with: "1"), "sixteen bytes  !", "seventeen bytes U", "å", "a,\"b\""]
-        try await save(names, in: .private)
+        let names = [
+            uuid, uuid.lowercased().replacingOccurrences(of: "0", with: "1"), "sixteen bytes  !", "seventeen bytes U", "å",
+            "a,\"b\"",
+        ]
+        let journal = try await open(private: names)
         var told: [String] = []
         for try await it in journal.permissions.report() { told.append(it.record.name) }
         #expect(told == names)
@@ -246,7 +256,7 @@ import TidemarkStore
     }
 
     @Test func `every kind of container tells the same`() async throws {
-        try await fill()
+        let journal = try await fill()
         let expected = try await Self.list(journal.permissions.report())
         #expect(expected.count == 6)
         let reading = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
@@ -269,7 +279,7 @@ import TidemarkStore
     // While it changes
 
     @Test func `a report tells of one moment to its end, and the next one of the next`() async throws {
-        try await save((0..<5000).map { "r\($0)" }, in: .shared)
+        let journal = try await open(shared: (0..<5000).map { "r\($0)" })
         let places = try places(.shared)
         try places.zone(2, Self.zone(2))
         try places.zone(3, Self.zone(3))
@@ -299,7 +309,7 @@ import TidemarkStore
     }
 
     @Test func `reports and look-ups never mix two states, however shares change`() async throws {
-        try await save((0..<3000).map { "r\($0)" }, in: .shared)
+        let journal = try await open(shared: (0..<3000).map { "r\($0)" })
         let places = try places(.shared)
         for zone in 2...4 as ClosedRange<Int64> { try places.zone(zone, Self.zone(zone)) }
         var random = Randomness("permissions while shares change")
@@ -344,7 +354,7 @@ import TidemarkStore
     }
 
     @Test func `whoever waits hears of shares and records that have changed, here and elsewhere`() async throws {
-        try await fill()
+        let journal = try await fill()
         let reading = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
         var here = try await journal.permissions.changes().makeAsyncIterator()
         var there = try await reading.permissions.changes().makeAsyncIterator()
@@ -366,7 +376,7 @@ import TidemarkStore
     // What can't be
 
     @Test func `a zone or a share that can't be one is told of, and not passed over`() async throws {
-        try await fill()
+        let journal = try await fill()
         let places = try places(.shared)
         func expectDamage(_ text: String) async {
             let error = await #expect(throws: StoreError.self) { try await collect(journal.permissions.report()) }
@@ -377,11 +387,15 @@ import TidemarkStore
         await #expect(throws: StoreError(.corrupt, "")) { try await journal.permissions.permissions(named: "locked") }
         // Others can be told of.
         #expect(try await journal.permissions.permissions(named: "theirs").count == 1)
-        try places.change { db in try db.execute(sql: "UPDATE tide_shares SET participant = '', public_permission = 9 WHERE zone = 3") }
+        try places.change { db in
+            try db.execute(sql: "UPDATE tide_shares SET participant = '', public_permission = 9 WHERE zone = 3")
+        }
         await expectDamage("the share share of the zone Z3 has a wrong form")
         try places.change { db in try db.execute(sql: "DELETE FROM tide_zones WHERE id = 3") }
         await expectDamage("has records in the zone 3, and no such zone")
-        try places.change { db in try db.execute(sql: "UPDATE Destination SET _zone = 2, _key = x'00' WHERE _zone = 3 AND _key = 'both'") }
+        try places.change { db in
+            try db.execute(sql: "UPDATE Destination SET _zone = 2, _key = x'00' WHERE _zone = 3 AND _key = 'both'")
+        }
         try places.change { db in try db.execute(sql: "UPDATE Destination SET _zone = 2 WHERE _zone = 3") }
         await expectDamage("has no key that can be one")
     }

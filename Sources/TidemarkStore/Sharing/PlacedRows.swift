@@ -13,7 +13,8 @@ package struct PlacedRows {
     ///   - condition: An SQL expression over what the type's view shows; `nil` for all, in the order in which they came.
     ///   - order: SQL.
     init(
-        _ db: Database, _ type: StoredType, where condition: String?, arguments: StatementArguments, orderedBy order: String = "_id"
+        _ db: Database, _ type: StoredType, where condition: String?, arguments: StatementArguments,
+        orderedBy order: String = "_id"
     ) throws {
         let columns = "_key, _zone, _tag IS NULL AND _pending IS NOT NULL, typeof(_key) = 'blob', _id"
         // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
