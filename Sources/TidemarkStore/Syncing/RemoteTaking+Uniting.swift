@@ -102,11 +102,11 @@ extension RemoteTaking {
         let merge = FieldMerge(type: type.name, record: record.name, fields: fields)
         var merged = theirs
         do {
-            let (edits, conflicts) = try merge.run(
+            let outcome = try merge.run(
                 policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
-                times: { (times[$0].0?.clamped(to: transaction.time), times[$0].1?.clamped(to: transaction.time)) })
-            for edit in edits { merged[edit.field] = edit.value }
-            transaction.log(conflicts)
+                times: { (nil, times[$0].0?.clamped(to: transaction.time), times[$0].1?.clamped(to: transaction.time)) })
+            for edit in outcome.edits { merged[edit.field] = edit.value }
+            transaction.log(outcome.conflicts)
         } catch is FieldMerge.Unresolved {
             return try keeping.keep(record, .conflict)
         }
