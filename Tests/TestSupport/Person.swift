@@ -6,15 +6,17 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkSync
 
-/// A cloud in a scratch folder, and people who have accounts there.
+/// A cloud in a folder, and people who have accounts there.
 public struct Neighbourhood: Sendable {
     public let cloud: EmbeddedCloud
-    let scratch: Scratch
+    let folder: URL
     static let container = "iCloud.org.example.journal"
 
-    public init(_ scratch: Scratch) throws {
-        self.scratch = scratch
-        cloud = try EmbeddedCloud(at: scratch["cloud"])
+    public init(_ scratch: Scratch) throws { try self.init(in: scratch.url) }
+
+    public init(in folder: URL) throws {
+        self.folder = folder
+        cloud = try EmbeddedCloud(at: folder.appendingPathComponent("cloud", isDirectory: true))
     }
 
     /// Somebody with an account, and a device of theirs.
@@ -31,7 +33,7 @@ public struct Neighbourhood: Sendable {
             }
         let databases = try cloud.databases(of: Self.container, account: account.id)
         let container = try PersistentContainer(
-            directory: ContainerDirectory(openingOrCreatingAt: scratch["\(name)\(device).tidemark"]), author: name)
+            directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(name)\(device).tidemark")), author: name)
         return Person(
             email: email, container: container,
             databases: CloudDatabases(private: database(databases.private), shared: database(databases.shared)))
@@ -47,7 +49,9 @@ public struct Person: Sendable {
     /// Synchronises once.
     @discardableResult
     public func sync() async throws -> SyncReport {
-        try await container.sync(with: databases).sync()
+        let sync = try await container.sync(with: databases)
+        defer { sync.close() }
+        return try await sync.sync()
     }
 
     /// Shares a record with somebody, and gives them a link that only they can use.
