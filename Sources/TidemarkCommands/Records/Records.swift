@@ -1,4 +1,5 @@
 import ArgumentParser
+import Tidemark
 import TidemarkModel
 import TidemarkStore
 
@@ -14,6 +15,26 @@ struct Records: AsyncParsableCommand {
             """,
         subcommands: [RecordsList.self, RecordsGet.self, RecordsSet.self, RecordsDelete.self],
         defaultSubcommand: RecordsList.self)
+}
+
+/// A record by its name, in the store that has it.
+struct FoundRecord {
+    let scope: DatabaseScope
+    let schema: RecordTypeSchema
+    let record: StoredRecord
+
+    var name: RecordName { RecordName(type: schema.name, name: record.name) }
+
+    /// - Parameter scope: Where it is to be; `nil` for either store, the private one first.
+    init?(_ name: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
+        for home in ContainerDirectory.scopes where scope.map({ $0 == home }) ?? directory.hasStore(home) {
+            let found = try StoreReader(container: directory, scope: home).record(named: name)
+            guard let (schema, record) = found, type == nil || type == schema.name else { continue }
+            (self.scope, self.schema, self.record) = (home, schema, record)
+            return
+        }
+        return nil
+    }
 }
 
 extension DatabaseScope: ExpressibleByArgument {

@@ -31,7 +31,7 @@ struct Status: AsyncParsableCommand {
     private struct Report: Encodable {
         let account: String?
         let initialImportComplete: Bool
-        let pending, blocked, conflicts: Int
+        let pending, blocked, conflicts, refused: Int
         let records: [LedgerLine]
         let kept: [KeptLine]
         /// Why nothing can be sent now: the account, and its switches.
@@ -76,6 +76,9 @@ struct Status: AsyncParsableCommand {
             if report.conflicts > 0 {
                 try Output.line("conflicts settled: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
+            if report.refused > 0 {
+                try Output.line("refused and taken back: \(Wording.count(report.refused)); see 'tidemark refused'")
+            }
             for event in report.lastEvents { try Output.line(event.text) }
         }
     }
@@ -85,11 +88,17 @@ struct Status: AsyncParsableCommand {
         let entries = try reader.ledger(record: record, limit: max(limit, record == nil ? 0 : 10)).map(LedgerLine.init)
         return Report(
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
-            blocked: outbox.blocked, conflicts: try reader.conflictCount(), records: entries,
+            blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try refusedCount(reader.container), records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
+    }
+
+    /// Saves that the cloud has refused, in either store.
+    private func refusedCount(_ directory: ContainerDirectory) throws -> Int {
+        try ContainerDirectory.scopes.filter { directory.hasStore($0) }
+            .reduce(0) { try $0 + StoreReader(container: directory, scope: $1).refused().count }
     }
 
     private func tellOne(_ report: Report) throws {
