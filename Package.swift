@@ -107,7 +107,10 @@ let package = Package(
         // Tests.
         .target(
             name: "TestSupport",
-            dependencies: ["Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTesting", "TidemarkTransfer"],
+            dependencies: [
+                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting", "TidemarkTransfer",
+            ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .executableTarget(
@@ -131,6 +134,13 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/SyncProbe", swiftSettings: strict),
+        .executableTarget(
+            name: "sharing-probe",
+            dependencies: [
+                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkModel",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/SharingProbe", swiftSettings: strict),
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
@@ -164,7 +174,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "journal-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "journal-probe", "sharing-probe", "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

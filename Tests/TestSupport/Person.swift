@@ -1,0 +1,69 @@
+import Foundation
+import Tidemark
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+/// A cloud in a folder, and people who have accounts there.
+public struct Neighbourhood: Sendable {
+    public let cloud: EmbeddedCloud
+    let folder: URL
+    static let container = "iCloud.org.example.journal"
+
+    public init(_ scratch: Scratch) throws { try self.init(in: scratch.url) }
+
+    public init(in folder: URL) throws {
+        self.folder = folder
+        cloud = try EmbeddedCloud(at: folder.appendingPathComponent("cloud", isDirectory: true))
+    }
+
+    /// Somebody with an account, and a device of theirs.
+    ///
+    /// - Parameter device: Another word for each device.
+    public func person(
+        _ name: String, device: String = "", database: (any SharingDatabase) -> any SharingDatabase = { $0 }
+    ) async throws -> Person {
+        let email = "\(name)@example.org"
+        let known = try await cloud.account(email)
+        let account =
+            if let known { known } else {
+                try await cloud.addAccount(email, name: PersonName(givenName: name.capitalized, familyName: "Berg"))
+            }
+        let databases = try cloud.databases(of: Self.container, account: account.id)
+        let container = try PersistentContainer(
+            directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(name)\(device).tidemark")), author: name)
+        return Person(
+            email: email, container: container,
+            databases: CloudDatabases(private: database(databases.private), shared: database(databases.shared)))
+    }
+}
+
+/// Somebody with a container and an account in a cloud.
+public struct Person: Sendable {
+    public let email: String
+    public let container: PersistentContainer
+    public let databases: CloudDatabases
+
+    /// Synchronises once.
+    @discardableResult
+    public func sync() async throws -> SyncReport {
+        try await container.sync(with: databases).sync()
+    }
+
+    /// Shares a record with somebody, and gives them a link that only they can use.
+    public func share(
+        _ record: some Record, with other: Person, _ permission: ShareParticipant.Permission = .readWrite
+    ) async throws -> (share: Share, link: String) {
+        let share = try await container.share(record, title: "Shared", in: databases)
+        let changed = try await container.updateParticipants(
+            of: share, [.invite(.emailAddress(other.email), role: .privateUser, permission: permission)], in: databases)
+        let invited = changed.participants.first { $0.identity.lookUp == .emailAddress(other.email) }
+        return (changed, try await container.makeLink(to: changed, for: invited?.id, in: databases).token)
+    }
+
+    public func captions() async throws -> [String: String] {
+        try await container.fetchAll(Destination.self).reduce(into: [:]) { $0[$1.id] = $1.caption }
+    }
+}

@@ -1,0 +1,308 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: people share records, and each container has what its person may see, whoever edits what in between. Method: containers of several
+/// people over one real cloud.
+@Suite struct SharingTests {
+    private static let senja = RecordName(type: "Destination", name: "senja")
+
+    @Test func `what is shared comes into the shared store of who accepts, and both edit it from then on`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        var senja = Destination("senja", caption: "Senja")
+        senja.image = Asset(data: Picture.png(1))
+        try await anna.container.save([senja, Destination("lofoten", caption: "Lofoten")])
+        try await anna.sync()
+        let (share, link) = try await anna.share(senja, with: ben)
+        #expect(share.scope == .private)
+        #expect(share.participants.map(\.acceptanceStatus) == [.accepted, .pending])
+        #expect(try await anna.sync().isComplete)
+        #expect(try await ben.sync().imported == 0)
+
+        let accepted = try await ben.container.acceptInvitation(link, in: ben.databases)
+        #expect(accepted.scope == .shared)
+        #expect(accepted.title == "Shared")
+        try await ben.sync()
+        #expect(try await ben.captions() == ["senja": "Senja"])
+        #expect(try await ben.container.fetch(Destination.self, named: "senja")?.image?.data() == Picture.png(1))
+        let here = try await ben.container.fetchShares(matching: [Self.senja])
+        #expect(here[Self.senja]?.owner?.identity.name?.title == "Anna Berg")
+
+        var mine = try #require(try await ben.container.fetch(Destination.self, named: "senja"))
+        mine.caption = "Senja, by Ben"
+        try await ben.container.save(mine)
+        try await ben.sync()
+        var hers = try #require(try await anna.container.fetch(Destination.self, named: "senja"))
+        hers.details = "an island"
+        try await anna.container.save(hers)
+        try await anna.sync()
+        try await ben.sync()
+        for person in [anna, ben] {
+            let found = try await person.container.fetch(Destination.self, named: "senja")
+            #expect(found?.caption == "Senja, by Ben")
+            #expect(found?.details == "an island")
+        }
+        #expect(try await anna.captions() == ["senja": "Senja, by Ben", "lofoten": "Lofoten"])
+        // The owner knows by now who has accepted.
+        let known = try await anna.container.fetchShares(matching: [Self.senja])
+        #expect(known[Self.senja]?.participants.map(\.acceptanceStatus) == [.accepted, .accepted])
+    }
+
+    @Test func `a participant who may write adds records to what is shared`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save(senja)
+        let (_, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        let share = try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        var beach = Destination("beach", caption: "A beach")
+        beach.neighbour = Reference("senja")
+        beach.image = Asset(data: Picture.png(2))
+        try await ben.container.save([beach], in: share)
+        #expect(try await ben.sync().isComplete)
+        try await anna.sync()
+        #expect(try await anna.captions() == ["senja": "Senja", "beach": "A beach"])
+        #expect(try await anna.container.fetch(Destination.self, named: "beach")?.image?.data() == Picture.png(2))
+    }
+
+    @Test func `who may only read can't save, edit or delete, and nothing of it is written`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save(senja)
+        let (_, link) = try await anna.share(senja, with: ben, .readOnly)
+        try await anna.sync()
+        let share = try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        var mine = senja
+        mine.caption = "of Ben"
+        let edited = mine
+        let denial = await #expect(throws: PermissionDenied.self) { try await ben.container.save(edited) }
+        #expect(denial?.record == Self.senja)
+        #expect(denial?.decision.rule == .readOnly)
+        #expect(denial?.decision.remedy == .askForReadWrite)
+        await #expect(throws: PermissionDenied.self) { try await ben.container.delete(senja) }
+        await #expect(throws: PermissionDenied.self) { try await ben.container.deleteAll(Destination.self) }
+        await #expect(throws: PermissionDenied.self) {
+            try await ben.container.updateAll(Destination.self, set: ["caption": "of Ben"])
+        }
+        await #expect(throws: PermissionDenied.self) {
+            try await ben.container.save([Destination("beach", caption: "A beach")], in: share)
+        }
+        await #expect(throws: PermissionDenied.self) { try await ben.container.share(senja, in: ben.databases) }
+        #expect(try await ben.captions() == ["senja": "Senja"])
+        #expect(try await ben.sync().isComplete)
+        // One's own records are nobody else's business.
+        try await ben.container.save(Destination("own", caption: "Own"))
+    }
+
+    @Test func `an edit that the cloud refuses is taken back and kept, with the reason`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save([senja])
+        let (share, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        var mine = try #require(try await ben.container.fetch(Destination.self, named: "senja"))
+        mine.caption = "of Ben"
+        mine.image = Asset(data: Picture.png(3))
+        try await ben.container.save(mine)
+        // Before it is sent, the permission goes.
+        let fresh = try #require(try await anna.container.fetchShares().first)
+        let participant = try #require(fresh.participants.first { $0.role != .owner })
+        try await anna.container.updateParticipants(
+            of: share, [.setPermission(participant: participant.id, .readOnly)], in: anna.databases)
+        try await ben.sync()
+        try await ben.sync()
+        #expect(try await ben.captions() == ["senja": "Senja"])
+        let refused = try #require(try ben.container.refusedSaves().first)
+        #expect(refused.record == Self.senja)
+        #expect(refused.kind == .update)
+        #expect(refused.after["caption"] == .string("of Ben"))
+        #expect(refused.before["caption"] == .string("Senja"))
+        #expect(refused.code == CloudError.Code.permissionFailure.rawValue)
+        #expect(try await ben.sync().isComplete)
+        try await ben.container.discard([refused])
+        #expect(try ben.container.refusedSaves().isEmpty)
+    }
+
+    @Test func `who is removed loses the records at once; what they had not sent is kept, and the owner's stay`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save([senja])
+        let (share, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        try await anna.sync()
+        var mine = try #require(try await ben.container.fetch(Destination.self, named: "senja"))
+        mine.caption = "of Ben"
+        try await ben.container.save(mine)
+        let participant = try #require(try await anna.container.fetchShares().first?.participants.first { $0.role != .owner })
+        try await anna.container.updateParticipants(of: share, [.remove(participant: participant.id)], in: anna.databases)
+        try await ben.sync()
+        #expect(try await ben.captions().isEmpty)
+        #expect(try await ben.container.fetchShares().isEmpty)
+        #expect(try ben.container.refusedSaves().map(\.record) == [Self.senja])
+        try await anna.sync()
+        #expect(try await anna.captions() == ["senja": "Senja"])
+        await #expect(throws: CloudError.self) { try await ben.container.acceptInvitation(link, in: ben.databases) }
+    }
+
+    @Test func `who leaves loses the copy, and the owner keeps the records; who stops keeps them, and can share them again`()
+        async throws
+    {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let carl = try await place.person("carl")
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save([senja])
+        let (_, link) = try await anna.share(senja, with: ben)
+        let (share, other) = try await anna.share(senja, with: carl)
+        #expect(share.participants.count == 3)
+        try await anna.sync()
+        for (person, link) in [(ben, link), (carl, other)] {
+            try await person.container.acceptInvitation(link, in: person.databases)
+            try await person.sync()
+            #expect(try await person.captions() == ["senja": "Senja"])
+        }
+        try await ben.container.leave(try #require(try await ben.container.fetchShares().first), in: ben.databases)
+        #expect(try await ben.captions().isEmpty)
+        try await ben.sync()
+        #expect(try await ben.captions().isEmpty)
+        try await anna.container.stopSharing(share, in: anna.databases)
+        try await carl.sync()
+        #expect(try await carl.captions().isEmpty)
+        try await anna.sync()
+        #expect(try await anna.captions() == ["senja": "Senja"])
+        #expect(try await anna.container.fetchShares().isEmpty)
+        let (again, third) = try await anna.share(senja, with: ben)
+        #expect(again.zone == share.zone)
+        try await ben.container.acceptInvitation(third, in: ben.databases)
+        try await ben.sync()
+        #expect(try await ben.captions() == ["senja": "Senja"])
+    }
+
+    @Test func `what is pending when it is shared goes along, and the owner's other devices see no record twice`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
+        let ben = try await place.person("ben")
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save([senja, Destination("lofoten", caption: "Lofoten")])
+        try await anna.sync()
+        try await second.sync()
+        // Edits on both devices, of different fields, when neither knows of the share.
+        var hers = senja
+        hers.caption = "Senja in June"
+        try await anna.container.save(hers)
+        var other = try #require(try await second.container.fetch(Destination.self, named: "senja"))
+        other.rating = 5
+        try await second.container.save(other)
+        let (_, link) = try await anna.share(senja, with: ben)
+        for person in [anna, second, anna, second] { try await person.sync() }
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        for person in [anna, second] {
+            #expect(try await person.captions() == ["senja": "Senja in June", "lofoten": "Lofoten"])
+        }
+        for person in [anna, second, ben] {
+            let found = try await person.container.fetchAll(Destination.self).filter { $0.id == "senja" }
+            #expect(found.map(\.caption) == ["Senja in June"])
+            #expect(found.map(\.rating) == [5])
+        }
+        let zone = try await anna.databases.private.zoneChanges(
+            CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
+        #expect(zone.changes.compactMap { if case .saved(let record) = $0 { record.id.recordName } else { nil } } == ["lofoten"])
+    }
+
+    @Test func `two devices that share a record at once make one share of it`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
+        try await anna.container.save(Destination("senja", caption: "Senja"))
+        try await anna.sync()
+        try await second.sync()
+        let one = try await anna.container.share([Self.senja], title: "One", in: anna.databases)
+        let other = try await second.container.share([Self.senja], title: "Other", in: second.databases)
+        #expect(one.zone == other.zone)
+        #expect(other.title == "One")
+        for person in [anna, second, anna, second] { try await person.sync() }
+        for person in [anna, second] {
+            #expect(try await person.captions() == ["senja": "Senja"])
+            #expect(try await person.container.fetchShares().count == 1)
+        }
+    }
+
+    @Test func `what hangs on a record is shared with it, and nothing else`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        var (beach, hill) = (Destination("beach", caption: "Beach"), Destination("hill", caption: "Hill"))
+        beach.neighbour = Reference("senja")
+        hill.neighbour = Reference("beach")
+        try await anna.container.save([senja, beach, hill, Destination("lofoten", caption: "Lofoten")])
+        let (_, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        #expect(try await ben.captions() == ["senja": "Senja", "beach": "Beach", "hill": "Hill"])
+        #expect(try await ben.container.fetch(Destination.self, named: "hill")?.neighbour == Reference("beach"))
+    }
+
+    @Test func `a zone that is purged goes everywhere`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
+        let ben = try await place.person("ben")
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save([senja, Destination("lofoten", caption: "Lofoten")])
+        let (share, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        try await second.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        try await anna.container.purgeZone(share.zone, in: anna.databases)
+        for person in [anna, second, ben] { try await person.sync() }
+        #expect(try await anna.captions() == ["lofoten": "Lofoten"])
+        #expect(try await second.captions() == ["lofoten": "Lofoten"])
+        #expect(try await ben.captions().isEmpty)
+    }
+
+    @Test func `records of equal names that two people share stay apart`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let carl = try await place.person("carl")
+        for (person, caption) in [(anna, "of Anna"), (carl, "of Carl")] {
+            let senja = Destination("senja", caption: caption)
+            try await person.container.save(senja)
+            let (_, link) = try await person.share(senja, with: ben)
+            try await person.sync()
+            try await ben.container.acceptInvitation(link, in: ben.databases)
+        }
+        try await ben.sync()
+        #expect(try await ben.container.fetchAll(Destination.self).map(\.caption).sorted() == ["of Anna", "of Carl"])
+        try await carl.container.delete(Destination.self, named: "senja")
+        try await carl.sync()
+        try await ben.sync()
+        #expect(try await ben.container.fetchAll(Destination.self).map(\.caption) == ["of Anna"])
+    }
+}
