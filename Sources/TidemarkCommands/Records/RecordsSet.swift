@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Tidemark
 import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
@@ -109,7 +108,7 @@ struct RecordsSet: AsyncParsableCommand {
         _ found: FoundRecord?, _ directory: ContainerDirectory
     ) async throws -> (scope: DatabaseScope, zone: Int64?) {
         if let found { return (found.scope, nil) }
-        let known = try await PersistentContainer(directory: directory, role: .tool).share(named: share ?? "")
+        let known = try await KnownShares(directory).share(named: share ?? "")
         let zones = try StoreReader(container: directory, scope: known.scope).zones()
         return (known.scope, zones.first { $0.name == known.zone }?.id)
     }

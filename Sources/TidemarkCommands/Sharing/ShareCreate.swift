@@ -52,12 +52,10 @@ struct ShareCreate: AsyncParsableCommand {
         try await reportingErrors {
             let sharing = try await SharingAccess(container)
             let names = try records.map { text in
-                let found = try sharing.container.recordNames(text, type: type)
-                // One's own, where somebody else's record has the name, too.
-                guard let record = found.first(where: { $0.scope == .private }) ?? found.first else {
+                guard let found = try FoundRecord(text, type: type, in: nil, of: sharing.container.directory) else {
                     throw StoreError(.notFound, "there is no record '\(text)'" + (type.map { " of type \($0)" } ?? ""))
                 }
-                return record.name
+                return found.name
             }
             var existing: Share?
             if let to { existing = try await sharing.share(to) }

@@ -23,7 +23,7 @@ struct ShareList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let shares = try await PersistentContainer(directory: directory, role: .tool).fetchShares()
+            let shares = try KnownShares(directory).all
             if json { return try shares.forEach { try Output.json(ShareLine($0)) } }
             guard !shares.isEmpty else { return try Output.line("nothing is shared") }
             var table = TextTable(columns: ["", "title", "owner", "role", "permission", "participants", "store", "zone"])
@@ -64,7 +64,7 @@ struct ShareShow: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let found = try await PersistentContainer(directory: directory, role: .tool).share(named: share)
+            let found = try await KnownShares(directory).share(named: share)
             let line = ShareLine(found)
             if json { return try Output.json(line) }
             try Output.line(found.caption)
