@@ -15,7 +15,7 @@ struct RecordsGet: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name.")
+    @Argument(help: "The record's name, or TYPE/NAME.")
     var name: String
 
     @Option(help: "The record type, where it is to be of that one.")

@@ -23,7 +23,7 @@ struct RecordsSet: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name.")
+    @Argument(help: "The record's name, or TYPE/NAME of one that is there.")
     var name: String
 
     @Argument(help: ArgumentHelp("The values.", valueName: "field=value"))
@@ -50,6 +50,7 @@ struct RecordsSet: AsyncParsableCommand {
             let url = try fileURL(container, "the container")
             let directory = try ContainerDirectory(openingAt: url)
             let found = try FoundRecord(name, type: nil, in: nil, of: directory)
+            let name = found?.record.name ?? name
             let schema = try schema(found, directory)
             let values = try assignments.map { try assignment($0, schema: schema) }
             let nameField = schema.nameField ?? "_name"

@@ -73,7 +73,9 @@ struct ShareCreate: AsyncParsableCommand {
 
     /// The first of the record's fields that people would call it by.
     private func defaultTitle(_ record: RecordName, _ container: PersistentContainer) throws -> String? {
-        guard let (schema, stored) = try StoreReader(container: container.directory).record(named: record.name) else { return nil }
+        guard let (schema, stored) = try StoreReader(container: container.directory).record(named: record.name) else {
+            return nil
+        }
         for name in ["caption", "title", "name"] {
             guard let index = schema.fields.firstIndex(where: { $0.name == name }) else { continue }
             if case .string(let text) = stored.values[index], !text.allSatisfy(\.isWhitespace) { return text }

@@ -55,9 +55,12 @@ struct ShareInvite: AsyncParsableCommand {
                 of: before, lookUps.map { .invite($0, role: role, permission: permission) }, in: sharing.databases)
             var links: [LinkLine] = []
             // Somebody who takes part under another address has no need of a link.
-            for limit in openLink ? [nil] : lookUps.compactMap({ lookUp in
-                now.participants.first { $0.identity.lookUp?.normalized == lookUp }?.id
-            }) {
+            for limit in openLink
+                ? [nil]
+                : lookUps.compactMap({ lookUp in
+                    now.participants.first { $0.identity.lookUp?.normalized == lookUp }?.id
+                })
+            {
                 links.append(
                     LinkLine(try await sharing.container.makeLink(to: now, for: limit, in: sharing.databases), of: now))
             }

@@ -61,7 +61,8 @@ struct ShareLeave: AsyncParsableCommand {
             let found = try await sharing.share(share)
             try await sharing.container.leave(found, in: sharing.databases)
             try ShareOutcome.tell(
-                "left \"\(found.caption)\"; its records are gone here", sync: try await afterwards.run(sharing.access), json: json)
+                "left \"\(found.caption)\"; its records are gone here", sync: try await afterwards.run(sharing.access), json: json
+            )
         }
     }
 }

@@ -54,7 +54,8 @@ extension UserLookUp {
         let lookUp: UserLookUp =
             argument.contains("@")
             ? .emailAddress(argument) : argument.hasPrefix("+") ? .phoneNumber(argument) : .userRecordName(argument)
-        guard let normalized = lookUp.normalized, argument.contains("@") || argument.hasPrefix("+") || argument.hasPrefix("_") else {
+        guard let normalized = lookUp.normalized, argument.contains("@") || argument.hasPrefix("+") || argument.hasPrefix("_")
+        else {
             throw StoreError(
                 .invalid,
                 "nobody can be found by '\(argument)'; give an address, a number such as +47123456, or a user record name, which begins with _"

@@ -88,7 +88,8 @@ struct Status: AsyncParsableCommand {
         let entries = try reader.ledger(record: record, limit: max(limit, record == nil ? 0 : 10)).map(LedgerLine.init)
         return Report(
             account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
-            blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try refusedCount(reader.container), records: entries,
+            blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try refusedCount(reader.container),
+            records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
