@@ -11,7 +11,8 @@ struct ShareCreate: AsyncParsableCommand {
 
             Examples:
               tidemark share create MyJournal.tidemark senja
-              tidemark share create MyJournal.tidemark Destination/senja --title "Our Senja"
+              tidemark share create MyJournal.tidemark Destination/senja \\
+                  --title "Our Senja"
               tidemark share create MyJournal.tidemark --type Destination senja lofoten \\
                   --public read-only
               tidemark share create MyJournal.tidemark geysir --to senja
@@ -31,7 +32,7 @@ struct ShareCreate: AsyncParsableCommand {
 
     @Option(
         name: .customLong("public"),
-        help: "What everybody may do who has a link: none, read-only or read-write.")
+        help: "What everybody may do who has a link.")
     var publicPermission: GivenPermission = .none
 
     @Option(help: ArgumentHelp("Adds them to a share that is there.", valueName: "share"))

@@ -24,7 +24,10 @@ struct ShareList: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let shares = try KnownShares(directory).all
-            if json { return try shares.forEach { try Output.json(ShareLine($0)) } }
+            if json {
+                for share in shares { try Output.json(ShareLine(share)) }
+                return
+            }
             guard !shares.isEmpty else { return try Output.line("nothing is shared") }
             var table = TextTable(columns: ["", "title", "owner", "role", "permission", "participants", "store", "zone"])
             for (index, share) in shares.enumerated() {

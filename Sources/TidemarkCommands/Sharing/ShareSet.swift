@@ -10,7 +10,8 @@ struct ShareSet: AsyncParsableCommand {
             those who came by an open link.
 
             Examples:
-              tidemark share set MyJournal.tidemark senja ben@example.org --permission read-write
+              tidemark share set MyJournal.tidemark senja ben@example.org \\
+                  --permission read-write
               tidemark share set MyJournal.tidemark senja "Cleo Frey" --role administrator
               tidemark share set MyJournal.tidemark senja --public read-only --title "Our Senja"
             """)
@@ -24,13 +25,13 @@ struct ShareSet: AsyncParsableCommand {
     @Argument(help: "The participant: a name, address, phone number or identifier.")
     var participant: String?
 
-    @Option(help: "What the participant may do: none, read-only or read-write.")
+    @Option(help: "What the participant may do.")
     var permission: GivenPermission?
 
-    @Option(help: "As what the participant takes part: administrator or private-user.")
+    @Option(help: "As what the participant takes part.")
     var role: GivenRole?
 
-    @Option(name: .customLong("public"), help: "What everybody may do who has a link: none, read-only or read-write.")
+    @Option(name: .customLong("public"), help: "What everybody may do who has a link.")
     var publicPermission: GivenPermission?
 
     @Option(help: "What people are shown; an empty one removes it.")

@@ -16,7 +16,8 @@ struct Shares: AsyncParsableCommand {
               tidemark share invite MyJournal.tidemark senja ben@example.org --read-only
               tidemark share accept BensJournal.tidemark tidemark://share/bPqv…
               tidemark share show MyJournal.tidemark senja
-              tidemark share set MyJournal.tidemark senja ben@example.org --permission read-write
+              tidemark share set MyJournal.tidemark senja ben@example.org \\
+                  --permission read-write
               tidemark share stop MyJournal.tidemark senja
             """,
         subcommands: [
