@@ -22,6 +22,7 @@ public final class ContainerSync: Sendable {
     /// late.
     public let events: AsyncStream<ContainerEvent>
     private let merging: Task<Void, Never>
+    private let lock: SyncLock
 
     /// Opens a container's stores for synchronisation.
     ///
@@ -30,7 +31,7 @@ public final class ContainerSync: Sendable {
         container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
         environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync")
     ) throws {
-        let lock = try SyncLock(container)
+        lock = try SyncLock(container)
         let (own, others) = (
             try SyncEngine(
                 container: container, scope: .private, database: databases.private, configuration: configuration,
@@ -52,6 +53,9 @@ public final class ContainerSync: Sendable {
     }
 
     deinit { merging.cancel() }
+
+    /// Lets go of the container at once, and not only when nothing refers to it any more. Nothing may synchronise with it afterwards.
+    public func close() { lock.release() }
 
     /// Fetches and sends until there is nothing left to do now; one's own records first.
     ///

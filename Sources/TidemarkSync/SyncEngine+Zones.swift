@@ -7,8 +7,7 @@ extension SyncEngine {
 
     /// Fetches the next page of a zone that has news; before that, once in a round, it asks which have.
     ///
-    /// - Returns: The zone, if it is about one, and what came of it.
-    func nextPage(looksAhead: Bool) async throws -> (line: ZoneLine?, outcome: ImportScheduler.Outcome) {
+    func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
         if !knowsChangedZones {
             do throws(CloudError) {
                 try await findChangedZones()
@@ -16,25 +15,37 @@ extension SyncEngine {
             } catch {
                 var outcome = ImportScheduler.Outcome()
                 outcome.error = error
-                return (nil, outcome)
+                return outcome
             }
         }
         var waiting = try await linesWithNews()
         guard !waiting.isEmpty else {
             knowsChangedZones = false
-            return (nil, ImportScheduler.Outcome())
+            return ImportScheduler.Outcome()
         }
         let line = waiting.removeFirst()
         var outcome = try await line.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
             await recorder.add(bytes, to: .import)
         }
+        if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
         if outcome.error != nil {
             // What has changed meanwhile is asked for, too.
             knowsChangedZones = false
         } else if !outcome.moreComing {
             if waiting.isEmpty { knowsChangedZones = false } else { outcome.moreComing = true }
         }
-        return (line, outcome)
+        return outcome
+    }
+
+    /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
+    /// The default zone is another matter.
+    private func isGone(_ line: ZoneLine, _ error: CloudError) async throws -> Bool {
+        guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
+        log.notice("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
+        try await store.removeZone(
+            line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
+            code: error.code.rawValue, author: configuration.author)
+        return true
     }
 
     private func linesWithNews() async throws -> [ZoneLine] {
@@ -100,7 +111,7 @@ extension SyncEngine {
     // Sending
 
     /// Sends the next batch of a zone that has something to send.
-    func nextBatch(hasRoom: Bool) async throws -> (line: ZoneLine?, outcome: ExportScheduler.Outcome) {
+    func nextBatch(hasRoom: Bool) async throws -> ExportScheduler.Outcome {
         var conflicts = 0
         for line in try await lines.byTurns() {
             var outcome = try await line.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
@@ -109,11 +120,10 @@ extension SyncEngine {
             conflicts += outcome.conflicts
             guard outcome.didWork || outcome.error != nil else { continue }
             outcome.conflicts = conflicts
+            if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
             await lines.served(line)
-            return (line, outcome)
+            return outcome
         }
-        var outcome = ExportScheduler.Outcome()
-        outcome.conflicts = conflicts
-        return (nil, outcome)
+        return ExportScheduler.Outcome(conflicts: conflicts)
     }
 }

@@ -385,13 +385,13 @@ public actor SyncEngine {
         await recorder.begin(.import)
         // What is sent in between changes what comes.
         let looksAhead = environment.looksAhead && !machine.exportIsWanted
-        let (line, outcome) = try await nextPage(looksAhead: looksAhead)
+        let outcome = try await nextPage(looksAhead: looksAhead)
         report.imported += outcome.records
         report.conflicts += outcome.conflicts
         try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.import, error)
-            try await react(to: error, of: line) {
+            try await react(to: error) {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
@@ -409,7 +409,7 @@ public actor SyncEngine {
             await recorder.expect(.export, records: records, bytes: bytes)
             noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
         }
-        let (line, outcome) = try await nextBatch(hasRoom: noRoom == nil)
+        let outcome = try await nextBatch(hasRoom: noRoom == nil)
         if noRoom != nil, !outcome.didWork, outcome.error == nil {
             // What was deleted has gone, and may have made room.
             noRoom = await quotaFailure(try await store.pendingBytes())
@@ -424,7 +424,7 @@ public actor SyncEngine {
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.export, error)
-            try await react(to: error, of: line) {
+            try await react(to: error) {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
@@ -460,20 +460,9 @@ public actor SyncEngine {
     }
 
     /// What stands in the way of everything; anything else is tried again.
-    private func react(to error: CloudError, of line: ZoneLine?, retry: () -> Void) async throws {
-        let reaction = ErrorReaction(error.code)
-        switch reaction {
+    private func react(to error: CloudError, retry: () -> Void) async throws {
+        switch ErrorReaction(error.code) {
         case _ where error.storeError != nil: throw error.storeError!
-        case .remakeZone where line?.isDefault == false, .wipe where line?.isDefault == false:
-            guard let line else { break }
-            // It was left, or its owner has deleted it, or shares it no more.
-            log.notice("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
-            try await store.removeZone(
-                line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : error.reason,
-                code: error.code.rawValue, author: configuration.author)
-            await lines.forgetImports()
-            machine.wantImport()
-            machine.wantExport()
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")

@@ -49,7 +49,9 @@ public struct Person: Sendable {
     /// Synchronises once.
     @discardableResult
     public func sync() async throws -> SyncReport {
-        try await container.sync(with: databases).sync()
+        let sync = try await container.sync(with: databases)
+        defer { sync.close() }
+        return try await sync.sync()
     }
 
     /// Shares a record with somebody, and gives them a link that only they can use.
