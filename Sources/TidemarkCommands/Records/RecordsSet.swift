@@ -91,17 +91,22 @@ struct RecordsSet: AsyncParsableCommand {
         }
     }
 
+    /// The type; of what is shared, with the fields that either store knows: there it has those that others have sent.
     private func schema(_ found: FoundRecord?, _ directory: ContainerDirectory) throws -> RecordTypeSchema {
         if let found, let type, type != found.schema.name {
             throw StoreError(.schema, "the record '\(name)' is there with the type \(found.schema.name), not \(type)")
         }
-        if let found { return found.schema }
-        guard let type else { throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type") }
-        for scope in ContainerDirectory.scopes where directory.hasStore(scope) && share != nil {
-            let known = try StoreReader(container: directory, scope: scope).types()
-            if let schema = known.first(where: { $0.name == type }) { return schema }
+        guard let type = found?.schema.name ?? type else {
+            throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type")
         }
-        return try StoreReader(container: directory).type(named: type)
+        guard share != nil || found?.scope == .shared else {
+            return try found?.schema ?? StoreReader(container: directory).type(named: type)
+        }
+        let known = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
+            .compactMap { try StoreReader(container: directory, scope: $0).types().first { $0.name == type } }
+        guard var schema = found?.schema ?? known.first else { return try StoreReader(container: directory).type(named: type) }
+        for field in known.flatMap(\.fields) where schema.field(named: field.name) == nil { schema.fields.append(field) }
+        return schema
     }
 
     /// Where the record is, or is to be made; no zone is said of one that is there.
