@@ -91,6 +91,11 @@ bench-store: deps ## Measures the store's API beside SQLite and GRDB, and notice
 bench-sync: build ## Measures the synchronisation beside SQLite alone, edits between processes, merges; RUNS, N, DATA, LARGE (for the memory)
 	python3 Benchmarks/sync.py --tidemark $(CLI) --data $(DATA) --records $(N) --runs $(or $(RUNS),5) $(if $(LARGE),--large $(LARGE))
 
+.PHONY: bench-permissions
+bench-permissions: build ## Measures the permission report of N (1000000) records beside plain C, and while shares change; RUNS, DATA
+	python3 Benchmarks/permissions.py --tidemark $(CLI) --data $(DATA) --runs $(or $(RUNS),5) \
+		--records $(if $(filter command line environment,$(origin N)),$(N),1000000)
+
 .PHONY: clean
 clean: ## Removes what builds and imports have made
 	rm -rf .build $(JOURNAL)

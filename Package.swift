@@ -118,7 +118,7 @@ let package = Package(
             name: "TestSupport",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkTesting", "TidemarkTransfer",
+                "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict),

@@ -8,6 +8,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "grdb-peer", targets: ["grdb-peer"]),
+        .executable(name: "permissions-bench", targets: ["permissions-bench"]),
         .executable(name: "store-bench", targets: ["store-bench"]),
         .executable(name: "sync-bench", targets: ["sync-bench"]),
     ],
@@ -20,6 +21,9 @@ let package = Package(
             name: "store-bench",
             dependencies: [.product(name: "GRDB", package: "GRDB.swift"), .product(name: "Tidemark", package: "tidemark")],
             path: "Store", swiftSettings: [.swiftLanguageMode(.v6)]),
+        .executableTarget(
+            name: "permissions-bench", dependencies: [.product(name: "Tidemark", package: "tidemark")], path: "Permissions",
+            swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
             name: "sync-bench", dependencies: [.product(name: "Tidemark", package: "tidemark")], path: "Sync",
             swiftSettings: [.swiftLanguageMode(.v6)]),

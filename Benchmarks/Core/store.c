@@ -126,7 +126,7 @@ void core_store_write(core_store *store, tide_batch *batch, bool is_last, tide_c
     core_check(tide_writer_load_begin(store->writer, &error), &error);
     tide_counters counters = read_counters(store, &transaction);
     const int64_t first_change = counters.next_change;
-    core_check(tide_writer_apply(store->writer, batch, ZONE, transaction, &counters, &written, &error), &error);
+    core_check(tide_writer_apply(store->writer, batch, ZONE, false, transaction, &counters, &written, &error), &error);
     if (is_last && tide_writer_is_loading(store->writer)) core_check(tide_writer_load_end(store->writer, &error), &error);
     if (written.inserted + written.updated > 0) {
         check_sqlite(store, sqlite3_bind_int64(store->note_transaction, 2, (int64_t)time(NULL) * 1000000));

@@ -11,6 +11,7 @@ static const char usage[] =
     "                                                         copy every file to a durable place named by its hash\n"
     "       floor sync FOLDER --records N [database options]  from a store to a cloud, and from there to another store;\n"
     "                                                         the page size is the cloud's\n"
+    "       floor places STORE                                read keys and zones of a store's Destination records\n"
     "       floor whole MANIFEST DESTINATION [database options] [--direct 0|1]\n"
     "\n"
     "database options: --page-size BYTES, --batch ROWS, --cache MIB, --checkpoint MIB (of WAL; 0: only at the end)\n"
@@ -25,6 +26,7 @@ static const floor_subcommand subcommands[] = {
     {"hash", floor_hash, 1, false, {0}},
     {"intake", floor_intake, 2, false, {0}},
     {"sync", floor_sync, 1, true, {.page_size = 4096, .batch = 400, .cache = 64, .checkpoint = 64, .seed = 1}},
+    {"places", floor_places, 1, false, {0}},
     {"whole", floor_whole, 2, false,
      {.page_size = 16384, .batch = 10000, .cache = 64, .checkpoint = 64, .sorted = true, .direct = true}},
 };

@@ -80,6 +80,7 @@ void floor_hash(const floor_options *options);
 void floor_intake(const floor_options *options);
 void floor_whole(const floor_options *options);
 void floor_sync(const floor_options *options);
+void floor_places(const floor_options *options);
 
 // MARK: - Records in memory
 

@@ -120,7 +120,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (fields_copy(writer, table)) return tide_out_of_memory(error);
 
     tide_text sql = {0};
-    tide_text_format(&sql, "SELECT _id FROM \"%s\" WHERE _key = ?1 AND _zone = ?2", writer->table);
+    tide_text_format(&sql, "SELECT _id FROM \"%s\" WHERE _key = ?1 AND _zone BETWEEN ?2 AND ?3 ORDER BY _zone", writer->table);
     tide_status status = tide_writer_prepare(writer, &sql, "prepare the look-up", &writer->find, error);
 
     tide_text_clear(&sql);
@@ -128,7 +128,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison of digests", &writer->scan, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "SELECT _version, _pending, _key, _tag, _base");
+    tide_text_format(&sql, "SELECT _version, _pending, _key, _tag, _base, _zone");
     for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
     tide_text_format(&sql, " FROM \"%s\" WHERE _id = ?1", writer->table);
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison", &writer->load, error);
@@ -147,8 +147,8 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 
     tide_text_clear(&sql);
     tide_text_format(
-        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base, zone) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the history", &writer->note_change, error);
 
     tide_text_clear(&sql);
@@ -164,7 +164,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 
     for (uint32_t i = 0; i < writer->sibling_count && !status; i++) {
         tide_text_clear(&sql);
-        tide_text_format(&sql, "SELECT 1 FROM \"%s\" WHERE _key = ?1 AND _zone = ?2", writer->siblings[i]);
+        tide_text_format(&sql, "SELECT 1 FROM \"%s\" WHERE _key = ?1 AND _zone BETWEEN ?2 AND ?3", writer->siblings[i]);
         status = tide_writer_prepare(writer, &sql, "prepare the look-up in another type", &writer->find_in_sibling[i], error);
     }
     tide_text_free(&sql);

@@ -246,7 +246,7 @@ static tide_status rows_load(tide_apply *it, const tide_ordered_row *rows, uint3
 }
 
 tide_status tide_writer_apply(
-    tide_writer *writer, tide_batch *batch, int64_t zone, int64_t transaction, tide_counters *counters, tide_counts *counts,
+    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters, tide_counts *counts,
     tide_error *error
 ) {
     tide_status status = columns_match(writer, batch, error);
@@ -256,7 +256,8 @@ tide_status tide_writer_apply(
     if ((status = rows_list(writer, batch, &count, error))) return status;
 
     tide_apply it = {
-        .writer = writer, .batch = batch, .zone = zone, .transaction = transaction, .counters = counters, .counts = counts,
+        .writer = writer, .batch = batch, .zone = zone, .first_zone = is_anywhere ? 0 : zone,
+        .last_zone = is_anywhere ? INT64_MAX : zone, .transaction = transaction, .counters = counters, .counts = counts,
         .error = error, .first_inserted = counters->next_row, .insert_change = counters->next_change++,
     };
     if (writer->fingerprints) status = rows_load(&it, writer->order, count, &done);

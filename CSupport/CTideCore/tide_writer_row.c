@@ -145,8 +145,8 @@ tide_status tide_change_note(
         sqlite3_bind_null(note, 8);
     }
     tide_status status = tide_writer_run(it->writer, note, "write history", it->error);
-    // Key, tag and base belong to deletions, which bind them.
-    for (int parameter = 9; parameter <= 11; parameter++) sqlite3_bind_null(note, parameter);
+    // Key, tag, base and zone belong to deletions, which bind them.
+    for (int parameter = 9; parameter <= 12; parameter++) sqlite3_bind_null(note, parameter);
     return status;
 }
 
@@ -304,6 +304,10 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key));
     sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag));
     sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base));
+    // The default zone goes without saying.
+    if (sqlite3_column_int64(stored, tide_load_zone) != 1) {
+        sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone));
+    }
     sqlite3_reset(stored);
     if (writer->before.failed) return tide_out_of_memory(it->error);
 
@@ -321,7 +325,8 @@ static tide_status siblings_check(tide_apply *it, uint32_t index) {
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         sqlite3_stmt *find = writer->find_in_sibling[i];
         bind_key(find, 1, it->batch, &it->batch->rows[index]);
-        sqlite3_bind_int64(find, 2, it->zone);
+        sqlite3_bind_int64(find, 2, it->first_zone);
+        sqlite3_bind_int64(find, 3, it->last_zone);
         int code = sqlite3_step(find);
         tide_status status = code == SQLITE_DONE || code == SQLITE_ROW
                                  ? TIDE_OK
@@ -347,7 +352,8 @@ tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index) {
 tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id) {
     tide_writer *writer = it->writer;
     bind_key(writer->find, 1, it->batch, &it->batch->rows[index]);
-    sqlite3_bind_int64(writer->find, 2, it->zone);
+    sqlite3_bind_int64(writer->find, 2, it->first_zone);
+    sqlite3_bind_int64(writer->find, 3, it->last_zone);
     int code = sqlite3_step(writer->find);
     *id = code == SQLITE_ROW ? sqlite3_column_int64(writer->find, 0) : 0;
     tide_status status = code == SQLITE_ROW || code == SQLITE_DONE

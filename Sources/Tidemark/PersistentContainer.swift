@@ -24,6 +24,7 @@ public actor PersistentContainer: RecordReading {
     nonisolated let changeBell: ChangeBell
     private nonisolated let doorbell: Doorbell
     private nonisolated let listener = Mutex<DoorbellListener?>(nil)
+    nonisolated let reporter = Mutex<PermissionReporter?>(nil)
 
     /// The merge policy where neither a type nor a save has one.
     public private(set) var mergePolicy: MergePolicy

@@ -17,6 +17,8 @@ public struct ReadOnlyContainer: RecordReading {
     public let directory: ContainerDirectory
     public let recordSources: RecordSources
     let readers: [StoreReader]
+    /// What one may do with its records.
+    public let permissions: PermissionReporter
 
     /// Opens the container of a name at a location.
     ///
@@ -37,6 +39,9 @@ public struct ReadOnlyContainer: RecordReading {
         }
         self.readers = readers
         recordSources = RecordSources(all: readers.map { RecordSource($0) })
+        permissions = PermissionReporter(recordSources) { () throws(StoreError) in
+            ContainerRings(stream: try DoorbellListener.rings(at: directory))
+        }
     }
 
     /// GRDB's reader of a store, for any SQL; `nil` when the container has no such store.

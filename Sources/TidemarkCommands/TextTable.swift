@@ -1,12 +1,17 @@
 /// Prints rows in columns. Widths are those of the first rows; later ones are cut to fit.
 struct TextTable {
     private let columns: [String]
+    /// Whether the last column is cut, too; nothing comes behind it that has to stand in line.
+    private let cutsLast: Bool
     private var waiting: [[String]] = []
     private var widths: [Int]?
     private let widest = 40
     private let sample = 200
 
-    init(columns: [String]) { self.columns = columns }
+    init(columns: [String], cutsLast: Bool = true) {
+        self.columns = columns
+        self.cutsLast = cutsLast
+    }
 
     mutating func add(_ row: [String]) throws {
         let row = row.map(Output.printable)
@@ -34,7 +39,8 @@ struct TextTable {
         var line = ""
         for (index, cell) in row.enumerated() {
             let width = widths[index]
-            let fitting = cell.count > width ? cell.prefix(width - 1) + "…" : cell[...]
+            let isCut = cell.count > width && (cutsLast || index + 1 < row.count)
+            let fitting = isCut ? cell.prefix(width - 1) + "…" : cell[...]
             line += fitting
             if index + 1 < row.count { line += String(repeating: " ", count: width - fitting.count + 2) }
         }

@@ -101,7 +101,10 @@ extension StoreReader {
         _ db: Database, of transaction: HistoryTransaction, types: [StoredType]
     ) throws -> [RecordChange] {
         var changes: [RecordChange] = []
-        for change in try StoredChange.fetchAll(db, in: transaction.changes) {
+        let stored = try StoredChange.fetchAll(db, in: transaction.changes)
+        // A record that goes on in another zone is neither deleted nor new.
+        let moves = Set(stored.compactMap { $0.isMove ? $0.previous : nil })
+        for change in stored where !moves.contains(change.id) {
             guard let type = types.first(where: { $0.id == change.typeID }) else { continue }
             // A row that is there no more has its name in the change that deleted it.
             let sql = """
@@ -122,7 +125,9 @@ extension StoreReader {
             while let row = try rows.next() {
                 guard let key = RecordKey.fromDatabaseValue(row[1]) else { throw change.cannotBe }
                 changes.append(
-                    RecordChange(record: RecordName(type: type.name, name: key.name), kind: change.kind, fields: fields))
+                    RecordChange(
+                        record: RecordName(type: type.name, name: key.name), kind: change.isMove ? .update : change.kind,
+                        fields: fields))
             }
         }
         return changes

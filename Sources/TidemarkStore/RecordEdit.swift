@@ -20,16 +20,20 @@ package struct RecordEdit: Sendable {
     package var fields: Set<String>
     /// When fields were edited; the transaction's time for those that are not there.
     package var times: [String: EditTime]
+    /// The zone in which it is made if it is not there; in a shared store also that in which it is. `nil`: where it is; a new one in the
+    /// default zone, which a shared store that knows others does not have.
+    package var zone: Int64?
 
     package init(
         record: RecordName, base: Base, values: [String: FieldValue]?, fields: Set<String>,
-        times: [String: EditTime] = [:]
+        times: [String: EditTime] = [:], zone: Int64? = nil
     ) {
         self.record = record
         self.base = base
         self.values = values
         self.fields = fields
         self.times = times
+        self.zone = zone
     }
 }
 

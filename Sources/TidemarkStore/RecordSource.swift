@@ -111,7 +111,7 @@ package struct QueriedType: Sendable {
     package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
 
     /// SQL that selects the record of a name: of the two arguments, the keys that it may have, the first counts before the other.
-    package var selectionByName: String { selection + " WHERE _key IN (?1, ?2) ORDER BY _key <> ?1 LIMIT 1" }
+    package var selectionByName: String { selection + " WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1" }
 
     /// The keys that a record of a name may have, the likeliest first; see ``RecordKey/all(name:)``.
     package static func keys(_ name: String) -> [any DatabaseValueConvertible] { RecordKey.all(name: name) }

@@ -6,14 +6,16 @@ extension RecordStore {
     /// `NSBatchDeleteRequest`.
     ///
     /// - Returns: The names of the records, in the order of the query.
-    /// - Throws: ``StoreError`` `sql` when the condition is no SQL expression over the type's fields, `schema` for an unknown type or
-    ///   field.
+    /// - Throws: `PermissionDenied` for one of them that is somebody else's; ``StoreError`` `sql` when the condition is no SQL expression
+    ///   over the type's fields, `schema` for an unknown type or field.
     /// - Complexity: O(n) in the records deleted; their names are held in memory.
-    package func delete(matching query: RecordQuery, author: TransactionAuthor) throws(StoreError) -> [String] {
-        try transact("delete records", author: author) { transaction in
-            let (type, rows, names) = try transaction.match(query)
-            try transaction.delete(rows.sorted(), type: type)
-            return names
+    package func delete(matching query: RecordQuery, author: TransactionAuthor) throws -> [String] {
+        try transactOrRefuse("delete records", author: author) { transaction in
+            let (type, rows) = try transaction.match(query)
+            let ids = rows.map(\.id).sorted()
+            try transaction.permissions.get()?.check(.delete, ids, type: type, transaction.db)
+            try transaction.delete(ids, type: type)
+            return rows.map(\.name)
         }
     }
 
@@ -24,9 +26,10 @@ extension RecordStore {
     ///   them.
     package func update(
         matching query: RecordQuery, set values: [String: FieldValue?], author: TransactionAuthor
-    ) throws(StoreError) -> [String] {
-        try transact("update records", author: author) { transaction in
-            let (type, _, names) = try transaction.match(query)
+    ) throws -> [String] {
+        try transactOrRefuse("update records", author: author) { transaction in
+            let (type, rows) = try transaction.match(query)
+            try transaction.permissions.get()?.check(.update, rows.map(\.id), type: type, transaction.db)
             let fields = try values.map { name, value in
                 guard let field = type.schema.field(named: name) else {
                     throw StoreError(
@@ -34,33 +37,39 @@ extension RecordStore {
                 }
                 return (field: field, value: value)
             }
-            for start in stride(from: 0, to: names.count, by: Self.batchSize) {
-                let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-                for name in names[start..<min(start + Self.batchSize, names.count)] { try batch.add(name: name, values: fields) }
-                batch.digest(seed: identity.digestSeed)
-                try transaction.write(batch, type: type)
-                if let refused = batch.rejections.first { throw StoreError(.invalid, "\(type.name): \(refused.message)") }
+            for (zone, rows) in Dictionary(grouping: rows, by: \.zone).sorted(by: { $0.key < $1.key }) {
+                for start in stride(from: 0, to: rows.count, by: Self.batchSize) {
+                    let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+                    for row in rows[start..<min(start + Self.batchSize, rows.count)] { try batch.add(name: row.name, values: fields) }
+                    batch.digest(seed: identity.digestSeed)
+                    try transaction.write(batch, type: type, zone: zone)
+                    if let refused = batch.rejections.first { throw StoreError(.invalid, "\(type.name): \(refused.message)") }
+                }
             }
-            return names
+            return rows.map(\.name)
         }
     }
 
     private static let batchSize = 10_000
 }
 
+private struct MatchedRow {
+    let id: Int64
+    let name: String
+    let zone: Int64
+}
+
 extension StoreTransaction {
-    fileprivate func match(_ query: RecordQuery) throws -> (StoredType, rows: [Int64], names: [String]) {
+    fileprivate func match(_ query: RecordQuery) throws -> (StoredType, rows: [MatchedRow]) {
         let type = try knownType(named: query.type)
-        var rows: [Int64] = []
-        var names: [String] = []
-        try query.forEachRow(db, type: type, columns: ["_id", "_key"]) { row in
+        var rows: [MatchedRow] = []
+        try query.forEachRow(db, type: type, columns: ["_id", "_key", "_zone"]) { row in
             guard let key = RecordKey.fromDatabaseValue(row[1]) else {
                 throw StoreError(
                     .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key that can be one")
             }
-            rows.append(row[0])
-            names.append(key.name)
+            rows.append(MatchedRow(id: row[0], name: key.name, zone: row[2]))
         }
-        return (type, rows, names)
+        return (type, rows)
     }
 }

@@ -50,6 +50,9 @@ extension RecordStore {
     /// - Complexity: O(n log n) in the batch's rows.
     package func write(_ batch: RecordBatch, _ write: BatchWrite) throws(StoreError) -> ChangeCounts {
         try transact("write to \(container.store(scope).path)", author: write.author) { transaction in
+            if scope == .shared, try transaction.hasSeveralZones {
+                throw StoreError(.invalid, "records are not imported into what others share; import them into the private store")
+            }
             if write.environment == .development {
                 try transaction.growSchema(for: batch, type: write.type, nameField: write.nameField)
             }

@@ -34,13 +34,19 @@ extension StoreTransaction {
             throw StoreError(.notFound, "the transaction \(id) \(reason)")
         }
         let changes = try StoredChange.fetchAll(db, in: HistoryTransaction(row).changes)
+        if changes.contains(where: \.isMove) {
+            throw StoreError(
+                .invalid, "the transaction \(id) moved records into another zone, which can't be undone. Stop sharing them instead")
+        }
         var touched: [Touched] = []
         var places: [[Int64]: Int] = [:]
         for change in changes {
             guard let type = connection.types.first(where: { $0.id == change.typeID }) else { continue }
             if change.kind == .insert {
                 // What was not touched since goes without being read.
-                try delete(untouched(change, type: type), type: type)
+                let rows = try untouched(change, type: type)
+                try permissions.get()?.check(.delete, rows, type: type, db)
+                try delete(rows, type: type)
             }
             for row in change.kind == .insert ? try changed(change, type: type) : Array(change.rows) {
                 if let place = places[[type.id, row]] {
@@ -61,6 +67,7 @@ extension StoreTransaction {
             }
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
+        try permissions.get()?.check(settled)
         try applyOrRefuse(settled, policy: { _ in policy })
         return SaveOutcome(
             counts: counts, conflicts: conflicts, replaced: replaced, transaction: counts.isUnchanged ? nil : self.id)
@@ -88,7 +95,8 @@ extension StoreTransaction {
     private func restore(_ it: Touched, policy: MergePolicy) throws -> SettledRecord? {
         guard let history = try RecordHistory(db, type: it.type, rowID: it.row, oldest: it.first) else { return nil }
         // A record that was deleted since may be there again, under another row.
-        let found = try find(history.name, type: it.type)
+        let zone = try zone(of: it)
+        let found = try find(history.name, type: it.type, zone: zone)
         // From the state of this row now, backwards.
         var values: [String: FieldValue]? = try find(row: it.row, type: it.type)?.state.values
         var after: [String: FieldValue]?
@@ -110,6 +118,16 @@ extension StoreTransaction {
         log(conflicts)
         if merged == nil, found == nil { return nil }
         return SettledRecord(
-            type: it.type, name: history.name, row: found?.row, current: found?.state.values ?? [:], values: merged)
+            type: it.type, name: history.name, zone: found?.zone ?? zone, row: found?.row, current: found?.state.values ?? [:],
+            values: merged)
+    }
+
+    /// The zone that a row is in, or was.
+    private func zone(of it: Touched) throws -> Int64 {
+        if let there = try find(row: it.row, type: it.type) { return there.zone }
+        let sql = "SELECT zone FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        let zone = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [it.type.id, it.row]) ?? StoreFormat.defaultZone
+        // A zone may have gone meanwhile.
+        return try StoreZone.fetch(db, id: zone) == nil ? StoreFormat.defaultZone : zone
     }
 }

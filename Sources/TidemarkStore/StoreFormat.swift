@@ -2,10 +2,11 @@ import GRDB
 import TidemarkModel
 
 /// The tables of a store that are not records; specified in Documentation/Formats/store.md.
-enum StoreFormat {
+package enum StoreFormat {
     /// "Tide", as SQLite's application id.
     static let applicationID: Int32 = 0x5469_6465
-    static let defaultZone: Int64 = 1
+    /// The number of the zone that every store has.
+    package static let defaultZone: Int64 = 1
     static let pageSize = 16384
 
     static let tables = """

@@ -19,11 +19,11 @@ extension StoreReader {
             let key = RecordKey(name: name)
             var changes: [HistoryChange] = []
             for type in try StoredType.fetchAll(db) {
-                let there = try Int64.fetchOne(db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _key = ?", arguments: [key])
+                let there = try Int64.fetchAll(db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _key = ?", arguments: [key])
                 let deleted = try Int64.fetchAll(
                     db, sql: "SELECT first_row FROM tide_changes WHERE kind = 3 AND key = ? AND type_id = ?",
                     arguments: [key, type.id])
-                for row in (there.map { [$0] } ?? []) + deleted {
+                for row in there + deleted {
                     changes += try RecordHistory(db, type: type, rowID: row)?.changes ?? []
                 }
             }
@@ -65,10 +65,16 @@ struct StoredChange {
     let typeID: Int64
     let kind: HistoryChange.Kind
     let rows: ClosedRange<Int64>
+    /// The change before it, of the same record.
+    let previous: Int64?
+
+    /// Whether it is a record that comes from another zone; ``previous`` is the deletion there.
+    var isMove: Bool { kind == .insert && previous != nil }
 
     static func fetchAll(_ db: Database, in range: Range<Int64>) throws -> [StoredChange] {
         let sql = """
-            SELECT id, transaction_id, type_id, kind, first_row, last_row FROM tide_changes WHERE id >= ? AND id < ? ORDER BY id
+            SELECT id, transaction_id, type_id, kind, first_row, last_row, previous FROM tide_changes
+            WHERE id >= ? AND id < ? ORDER BY id
             """
         return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [range.lowerBound, range.upperBound])
             .map { row in try StoredChange(row) }
@@ -84,6 +90,7 @@ struct StoredChange {
         else { throw Self.cannotBe(id) }
         self.kind = kind
         rows = first...last
+        previous = try row.stored("previous", of: table)
     }
 
     var cannotBe: StoreError { Self.cannotBe(id) }

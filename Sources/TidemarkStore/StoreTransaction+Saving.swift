@@ -26,6 +26,8 @@ extension RecordStore {
 struct SettledRecord {
     let type: StoredType
     let name: String
+    /// Where it is, or is to be.
+    let zone: Int64
     /// Its row; `nil` where it is not there.
     let row: Int64?
     let current: [String: FieldValue]
@@ -47,13 +49,14 @@ extension StoreTransaction {
             }
         }
         guard unresolved.isEmpty else { throw UnresolvedConflicts(records: unresolved) }
+        try permissions.get()?.check(settled)
         try register(blobs)
         try applyOrRefuse(settled, policy: policy)
         var outcome = SaveOutcome(counts: counts, conflicts: conflicts, replaced: replaced)
         for edit in edits where tellingStates {
             guard let type = type(named: edit.record.type) else { continue }
             let name = replaced[edit.record] ?? edit.record.name
-            outcome.saved[edit.record] = .some(try find(name, type: type)?.state)
+            outcome.saved[edit.record] = .some(try find(name, type: type, zone: edit.zone)?.state)
         }
         outcome.transaction = counts.isUnchanged ? nil : id
         return outcome
@@ -74,11 +77,12 @@ extension StoreTransaction {
             guard edit.values != nil else { return nil }
             throw unknownType(edit.record.type)
         }
-        let found = try find(edit.record.name, type: type)
+        let found = try find(edit.record.name, type: type, zone: edit.zone)
         let current = found?.state.values
-        func settled(_ values: [String: FieldValue]?) -> SettledRecord {
+        func settled(_ values: [String: FieldValue]?) throws -> SettledRecord {
             SettledRecord(
-                type: type, name: found?.name ?? edit.record.name, row: found?.row, current: current ?? [:], values: values)
+                type: type, name: found?.name ?? edit.record.name, zone: try found?.zone ?? home(edit), row: found?.row,
+                current: current ?? [:], values: values)
         }
         /// The values given, and the store's for fields that they do not speak of.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
@@ -86,9 +90,9 @@ extension StoreTransaction {
         }
         switch edit.base {
         case .any:
-            return settled(edit.values.map { completed($0, with: current) })
+            return try settled(edit.values.map { completed($0, with: current) })
         case .loaded(let version, let values) where version == found?.state.version:
-            return settled(edit.values.map { completed($0, with: values) })
+            return try settled(edit.values.map { completed($0, with: values) })
         case .none, .loaded:
             var ancestor: RecordVersion?
             var since: Int64 = 0
@@ -106,8 +110,21 @@ extension StoreTransaction {
             let (values, conflicts) = try merge.run(policy)
             log(conflicts)
             if values == nil, found == nil { return nil }
-            return settled(values)
+            return try settled(values)
         }
+    }
+
+    /// The zone that a new record goes to.
+    private func home(_ edit: RecordEdit) throws -> Int64 {
+        guard connection.scope == .shared, try hasSeveralZones else { return edit.zone ?? StoreFormat.defaultZone }
+        guard let zone = edit.zone, zone != StoreFormat.defaultZone else {
+            // What is to be deleted, and is not there, goes nowhere.
+            if edit.values == nil { return StoreFormat.defaultZone }
+            throw StoreError(
+                .invalid,
+                "\(edit.record.type) \(edit.record.name) is new, and it is not said which of the shared zones it is for. Save it into a share")
+        }
+        return zone
     }
 
     /// When the fields of a record were edited after a version of it: here by the time of the transaction, elsewhere as the cloud says.
@@ -136,23 +153,33 @@ extension StoreTransaction {
     struct FoundRecord {
         let row: Int64
         let name: String
+        let zone: Int64
+
         let state: StoredVersion
+
+        static func columns(_ type: StoredType) -> String {
+            (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone"]).joined(separator: ", ")
+        }
     }
 
     /// The record of a name; of a UUID also where it is written in the other case.
-    func find(_ name: String, type: StoredType) throws -> FoundRecord? {
-        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+    ///
+    /// - Parameter zone: In a shared store, where it is to be looked for: names are there once in each zone. `nil` for any zone.
+    func find(_ name: String, type: StoredType, zone: Int64? = nil) throws -> FoundRecord? {
+        let zone = connection.scope == .shared ? zone : nil
         let statement = try db.cachedStatement(
             sql: """
-                SELECT \(columns) FROM "\(type.table)" WHERE _key IN (?1, ?2) AND _zone = \(StoreFormat.defaultZone)
-                ORDER BY _key <> ?1 LIMIT 1
+                SELECT \(FoundRecord.columns(type)) FROM "\(type.table)" WHERE _key IN (?1, ?2)\(zone == nil ? "" : " AND _zone = ?3")
+                ORDER BY _key <> ?1, _zone LIMIT 1
                 """)
         let keys = RecordKey.all(name: name)
-        return try Row.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]).map { try FoundRecord($0, type: type) }
+        var arguments: StatementArguments = [keys[0], keys[keys.count - 1]]
+        if let zone { arguments += [zone] }
+        return try Row.fetchOne(statement, arguments: arguments).map { try FoundRecord($0, type: type) }
     }
 
     func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
-        let columns = (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }).joined(separator: ", ")
+        let columns = FoundRecord.columns(type)
         let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
         return try Row.fetchOne(statement, arguments: [id]).map { try FoundRecord($0, type: type) }
     }
@@ -168,10 +195,12 @@ extension StoreTransaction {
 
     /// Writes records as they were settled: what differs of those that stay, and deletes the others.
     func apply(_ records: [SettledRecord], policy: (String) -> MergePolicy) throws {
-        var types: [StoredType] = []
-        for record in records where !types.contains(where: { $0.id == record.type.id }) { types.append(record.type) }
-        for type in types {
-            let mine = records.filter { $0.type.id == type.id }
+        var places: [(type: StoredType, zone: Int64)] = []
+        for record in records where !places.contains(where: { $0.type.id == record.type.id && $0.zone == record.zone }) {
+            places.append((record.type, record.zone))
+        }
+        for (type, zone) in places {
+            let mine = records.filter { $0.type.id == type.id && $0.zone == zone }
             let gone = mine.compactMap { $0.values == nil ? $0.row : nil }.sorted()
             if !gone.isEmpty { try delete(gone, type: type) }
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
@@ -189,7 +218,7 @@ extension StoreTransaction {
             }
             guard batch.rowCount > 0 else { continue }
             batch.digest(seed: connection.identity.digestSeed)
-            try write(batch, type: type, uniquePolicy: policy(type.name))
+            try write(batch, type: type, zone: zone, uniquePolicy: policy(type.name))
             if let refused = batch.rejections.first {
                 throw StoreError(.invalid, "\(type.name) can't be saved: \(refused.message)")
             }
@@ -218,7 +247,8 @@ extension StoreTransaction {
 extension StoreTransaction.FoundRecord {
     init(_ row: Row, type: StoredType) throws {
         let record = try StoredRecord(row, type: type)
-        self.init(row: row[0], name: record.name, state: StoredVersion(record, type: type))
+        self.init(
+            row: row[0], name: record.name, zone: row[type.fields.count + 3], state: StoredVersion(record, type: type))
     }
 }
 

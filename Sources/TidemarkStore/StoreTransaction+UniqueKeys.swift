@@ -2,7 +2,7 @@ import GRDB
 import TidemarkModel
 
 extension StoreTransaction {
-    /// Has records become one that agree in a unique key of their type with one that some changes of this transaction have touched.
+    /// Has records of a zone become one that agree in a unique key of their type with one that some changes of this transaction have touched.
     ///
     /// The lowest name stays, by its bytes. What was edited later is the local side of the merge, so that all devices, which know the
     /// same edits, end with the same.
@@ -16,7 +16,7 @@ extension StoreTransaction {
             // Where a field of the key has no value, it tells nothing; with `=` such rows never agree.
             let sql = """
                 SELECT o._id FROM "\(type.table)" r JOIN "\(type.table)" o INDEXED BY "tide_unique_\(type.table)_\(ordinal)"
-                ON \(equal) WHERE r._id = ? ORDER BY o._id
+                ON \(equal) AND o._zone = r._zone WHERE r._id = ? ORDER BY o._id
                 """
             for change in touched {
                 for row in change.rows {
@@ -56,10 +56,13 @@ extension StoreTransaction {
         }
         let settled =
             records.dropFirst().map {
-                SettledRecord(type: type, name: $0.found.name, row: $0.found.row, current: $0.found.state.values, values: nil)
+                SettledRecord(
+                    type: type, name: $0.found.name, zone: $0.found.zone, row: $0.found.row, current: $0.found.state.values,
+                    values: nil)
             } + [
                 SettledRecord(
-                    type: type, name: first.found.name, row: first.found.row, current: first.found.state.values, values: values)
+                    type: type, name: first.found.name, zone: first.found.zone, row: first.found.row,
+                    current: first.found.state.values, values: values)
             ]
         // With the duplicates gone, what is written agrees with no other.
         try apply(settled, policy: { _ in policy })

@@ -35,6 +35,10 @@ package final class StoreTransaction {
     /// Records that have become one with another of their unique key: by their names, the names that they have now.
     var replaced: [RecordName: String] = [:]
     private var changedTables: Set<String> = []
+    /// Whether the store has more than the default zone.
+    private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
+    /// What one may do in a shared store; `nil` where nobody needs to be asked.
+    private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
 
@@ -142,13 +146,15 @@ package final class StoreTransaction {
     /// Writes a batch. Refused rows are noted in it.
     ///
     /// - Parameters:
+    ///   - zone: Where new records go. In a shared store, and from the cloud, also where the others are; else these are found in any zone.
     ///   - isLoad: Whether a type that is empty is loaded without its index until loads end.
     ///   - blobs: Those that the batch's rows name, durable already.
     ///   - uniquePolicy: How records that agree in a unique key become one; `nil` to leave them.
     /// - Complexity: O(n log n) in the batch's rows.
     @discardableResult
     func write(
-        _ batch: RecordBatch, type: StoredType, isLoad: Bool = false, blobs: [BlobStore.Blob] = [],
+        _ batch: RecordBatch, type: StoredType, zone: Int64 = StoreFormat.defaultZone, isLoad: Bool = false,
+        blobs: [BlobStore.Blob] = [],
         uniquePolicy: MergePolicy? = .mergeByPropertyObjectTrump
     ) throws -> ChangeCounts {
         let writer = try connection.writer(db, for: type)
@@ -157,9 +163,10 @@ package final class StoreTransaction {
         var written = tide_counts()
         let first = nextChange
         let pointer = batch.pointer
+        let isAnywhere = try connection.scope != .shared && !isFromCloud && hasSeveralZones
         try counting(type) { counters in
             try checked {
-                tide_writer_apply(writer.pointer, pointer, StoreFormat.defaultZone, id, &counters, &written, &$0)
+                tide_writer_apply(writer.pointer, pointer, zone, isAnywhere, id, &counters, &written, &$0)
             }
         }
         // A row that was refused after its files had been taken in names nothing.
@@ -187,6 +194,43 @@ package final class StoreTransaction {
         }
         return note(written, type)
     }
+
+    /// Has a record go on in another zone, in a row of its own: with all that is not sent of it, as one that the cloud does not have there.
+    ///
+    /// - Parameter edited: When its fields were edited, and it was moved last, as far as history does not say.
+    /// - Returns: Its new row, and the change that deleted the old one.
+    func move(_ row: Int64, type: StoredType, to zone: Int64, edited: String?) throws -> (row: Int64, deletion: Int64) {
+        let next = try StoreCounters.row(db, type: type, base: connection.base)
+        let (deletion, insertion) = (nextChange, nextChange + 1)
+        let fields = type.fields.map { ", \"\($0.column)\"" }.joined()
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO "\(type.table)" (_id, _key, _zone, _version, _base, _edited, _pending, _digest\(fields))
+                SELECT ?, _key, ?, ?, _base, ?, -1, _digest\(fields) FROM "\(type.table)" WHERE _id = ?
+                """
+        ).execute(arguments: [next, zone, insertion, edited, row])
+        let writer = try connection.writer(db, for: type)
+        var written = tide_counts()
+        try counting(type) { counters in
+            try checked { tide_writer_delete(writer.pointer, [row], 1, id, &counters, &written, &$0) }
+        }
+        guard written.deleted == 1, nextChange == insertion else {
+            throw StoreError(.corrupt, "the row \(row) of \(type.name) can't be moved: it is not there")
+        }
+        // The number of the deletion says that it is the same record.
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous) VALUES (?, ?, ?, 1, ?, ?, ?)
+                """
+        ).execute(arguments: [insertion, id, type.id, next, next, deletion])
+        nextChange += 1
+        counts.updated += 1
+        changedTables.insert(type.table)
+        return (next, deletion)
+    }
+
+    /// Whether the store has more than the default zone.
+    var hasSeveralZones: Bool { get throws { try severalZones.get() } }
 
     private func counting(_ type: StoredType, _ body: (inout tide_counters) throws -> Void) throws {
         let row = try StoreCounters.row(db, type: type, base: connection.base)

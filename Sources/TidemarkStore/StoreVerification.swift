@@ -221,7 +221,7 @@ public struct StoreVerification: Sendable {
     private func examineBookkeeping(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let sql = """
             SELECT _id, _key FROM "\(type.table)" WHERE \(RecordKey.misshapenSQL)
-            OR typeof(_zone) <> 'integer' OR _zone <> \(StoreFormat.defaultZone)
+            OR typeof(_zone) <> 'integer' OR _zone NOT IN (SELECT id FROM tide_zones)
             OR typeof(_version) <> 'integer' OR _version < 1
             """
         let rows = try Row.fetchCursor(db, sql: sql)

@@ -64,10 +64,7 @@ extension SyncEngine {
             var token = try await store.databaseToken()
             var beginsAnew = token == nil
             while true {
-                let page: DatabaseChanges
-                do {
-                    page = try await database.databaseChanges(since: token.map { CloudToken(rawValue: $0) }, limit: nil)
-                } catch let error as CloudError where ErrorReaction(error.code) == .refetch && token != nil {
+                guard let page = try await changedZones(since: token) else {
                     (token, beginsAnew) = (nil, true)
                     continue
                 }
@@ -81,6 +78,16 @@ extension SyncEngine {
             }
         } catch {
             throw CloudError(transfer: error)
+        }
+    }
+
+    /// `nil` when the token has expired.
+    private func changedZones(since token: String?) async throws(CloudError) -> DatabaseChanges? {
+        do throws(CloudError) {
+            return try await database.databaseChanges(since: token.map { CloudToken(rawValue: $0) }, limit: nil)
+        } catch {
+            guard ErrorReaction(error.code) == .refetch, token != nil else { throw error }
+            return nil
         }
     }
 

@@ -105,7 +105,8 @@ public struct RecordText {
         out.append(UInt8(ascii: "]"))
     }
 
-    private static func appendCell(_ text: String, to out: inout [UInt8]) {
+    /// Appends a cell of a CSV file, in quotes where it needs them; an empty text does.
+    public static func appendCell(_ text: String, to out: inout [UInt8]) {
         let needsQuotes = text.isEmpty || text.utf8.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d }
         guard needsQuotes else {
             out += Array(text.utf8)

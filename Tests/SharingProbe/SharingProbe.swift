@@ -114,7 +114,7 @@ struct Attempt {
             try await container.save(edited)
         case "editInContext":
             guard try await container.fetch(Destination.self, named: target) != nil else { throw Nothing() }
-            let context = EditingContext(container)
+            let context = container.newContext()
             guard var edited = try await context.fetch(Destination.self, named: target) else { throw Nothing() }
             edited.caption = "of \(name)"
             try await context.update(edited)

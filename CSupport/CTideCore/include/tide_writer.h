@@ -98,12 +98,13 @@ void tide_writer_load_forget(tide_writer *writer);
 
 /// Writes a batch. Rows refused before are passed over; rows that the store refuses (the name belongs to another type, a field that
 /// the table lacks, an asset claimed that the record does not hold) are refused in the batch. Needs digests (`tide_batch_digest`
-/// with the same seed). `zone` is the zone's row id, `transaction` the id that history rows carry.
+/// with the same seed). `zone` is the row id of the zone that new records go to; records that are there are looked for in it, or, with
+/// `is_anywhere`, in all zones, the one of the least id first. `transaction` is the id that history rows carry.
 /// Of rows with one name the last counts, field by field; where the record is there already they are taken as one, and the others
 /// count as unchanged.
 /// Complexity: O(n log n) in rows; while loading O(n).
 tide_status tide_writer_apply(
-    tide_writer *writer, tide_batch *batch, int64_t zone, int64_t transaction, tide_counters *counters, tide_counts *counts,
+    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters, tide_counts *counts,
     tide_error *TIDE_NULLABLE error);
 
 /// Deletes the records of these row ids; history keeps their names and values. An id that is not there is passed over.

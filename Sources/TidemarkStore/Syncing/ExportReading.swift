@@ -6,6 +6,7 @@ import TidemarkModel
 struct ExportReading {
     let db: Database
     let types: [StoredType]
+    let zone: Int64
     let device: String
     let lane: Outbox.Lane
     let limits: ExportLimits
@@ -24,13 +25,17 @@ struct ExportReading {
     private let hasDeletions: Bool
     private let hasLedger: Bool
     private let deletesOnly: Bool
+    /// Whether records may have been moved between zones.
+    private let mayMove: Bool
 
     /// - Parameter before: A batch that is on its way: what it has is passed over.
     init(
-        _ db: Database, types: [StoredType], device: String, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
+        _ db: Database, connection: StoreConnection, zone: Int64, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
         deletesOnly: Bool = false, behind before: ExportBatch? = nil
     ) throws {
-        (self.db, self.types, self.device, self.lane, self.limits, self.now) = (db, types, device, lane, limits, now)
+        (self.db, self.zone, self.lane, self.limits, self.now) = (db, zone, lane, limits, now)
+        (types, device) = (connection.types, connection.identity.device.uuidString)
+        mayMove = try connection.scope != .shared && StoreZone.areSeveral(db)
         self.deletesOnly = deletesOnly
         batch.lane = lane
         if let before {
@@ -38,15 +43,15 @@ struct ExportReading {
             names = Set(before.items.map(\.name))
             resume = Dictionary(before.ranges.map { ($0.outbox, $0.next) }, uniquingKeysWith: max)
         }
-        hasDeletions = try Outbox(db).hasDeletions
+        hasDeletions = try Outbox(db, zone: zone).hasDeletions
         hasLedger = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_ledger)")) ?? false
     }
 
     private enum Step { case goOn, full }
 
     mutating func run() throws -> ExportBatch {
-        let sql = "SELECT id, type_id, kind, first_row, last_row FROM tide_outbox WHERE lane = ? ORDER BY id"
-        let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [lane.rawValue])
+        let sql = "SELECT id, type_id, kind, first_row, last_row FROM tide_outbox WHERE zone = ? AND lane = ? ORDER BY id"
+        let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [zone, lane.rawValue])
         while let entry = try entries.next() {
             let (id, typeID, kind, last): (Int64, Int64, Int, Int64) = (entry[0], entry[1], entry[2], entry[4])
             if deletesOnly, kind != Outbox.Kind.delete.rawValue { continue }
@@ -77,12 +82,13 @@ struct ExportReading {
         let sql = "SELECT id, key, tag FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
         // What the cloud never had need not be deleted there.
         guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]),
-            let tag: String = change[2], let name = RecordKey.fromDatabaseValue(change[1])?.name
+            let tag: String = change[2], let nameKey = RecordKey.fromDatabaseValue(change[1])
         else {
             batch.obsolete.append(outbox)
             return .goOn
         }
-        guard try !isBlocked(key) else { return .goOn }
+        let name = nameKey.name
+        guard try !isBlocked(key), try !isOnTheWay(nameKey) else { return .goOn }
         // One operation for a record in a request: what comes again under its name goes with a later one.
         guard names.insert(name).inserted else { return .goOn }
         chosen.insert(key)
@@ -94,13 +100,23 @@ struct ExportReading {
         return .goOn
     }
 
+    /// Whether a record of that name has moved into another zone, and the cloud does not have it there yet: nobody is to see it gone in
+    /// between.
+    private func isOnTheWay(_ key: RecordKey) throws -> Bool {
+        guard mayMove else { return false }
+        return try types.contains { type in
+            let sql = "SELECT 1 FROM \"\(type.table)\" WHERE _key = ? AND _zone <> ? AND _tag IS NULL"
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [key, zone]) ?? false
+        }
+    }
+
     // Saves
 
     private mutating func take(_ rows: ClosedRange<Int64>, isRange: Bool, type: StoredType, outbox: Int64) throws -> Step {
         var found = false
         let cursor = try Row.fetchCursor(
-            PendingRow.statement(db, type: type, "_id BETWEEN ? AND ? AND _pending IS NOT NULL ORDER BY _id"),
-            arguments: [rows.lowerBound, rows.upperBound])
+            PendingRow.statement(db, type: type, "_id BETWEEN ? AND ? AND _pending IS NOT NULL AND _zone = ? ORDER BY _id"),
+            arguments: [rows.lowerBound, rows.upperBound, zone])
         while let row = try cursor.next() {
             found = true
             let pending = try PendingRow(row, type: type)
@@ -124,7 +140,7 @@ struct ExportReading {
         let key = ExportItem.Key(typeID: type.id, row: pending.id, kind: .save)
         guard !chosen.contains(key), !visiting.contains(key), try !isBlocked(key) else { return .goOn }
         // It comes again under a name whose deletion goes first.
-        if hasDeletions, try Outbox(db).deletion(of: pending.key) != nil { return .goOn }
+        if hasDeletions, try Outbox(db, zone: zone).deletion(of: pending.key) != nil { return .goOn }
         guard !names.contains(pending.name) else { return .goOn }
         guard batch.items.count < limits.items else { return .full }
 
@@ -159,12 +175,12 @@ struct ExportReading {
 
     private static let depthLimit = 100
 
-    /// The record of a name if the cloud does not have it and it is to be sent.
+    /// The record of a name in the zone if the cloud does not have it and it is to be sent.
     private func unsent(_ name: String) throws -> (PendingRow, StoredType)? {
         for type in types {
             let statement = try PendingRow.statement(
-                db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone) AND _tag IS NULL AND _pending IS NOT NULL")
-            if let row = try Row.fetchOne(statement, arguments: [RecordKey(name: name)]) {
+                db, type: type, "_key = ? AND _zone = ? AND _tag IS NULL AND _pending IS NOT NULL")
+            if let row = try Row.fetchOne(statement, arguments: [RecordKey(name: name), zone]) {
                 return (try PendingRow(row, type: type), type)
             }
         }
@@ -194,7 +210,7 @@ struct ExportReading {
         if let time = insertions[change] { return time }
         let sql = """
             SELECT t.time FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
-            WHERE c.id = ? AND c.kind = 1 AND t.origin <> 'cloud'
+            WHERE c.id = ? AND c.kind = 1 AND c.previous IS NULL AND t.origin <> 'cloud'
             """
         let time = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [change])
         insertions[change] = time

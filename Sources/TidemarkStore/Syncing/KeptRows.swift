@@ -5,6 +5,7 @@ import TidemarkModel
 /// Writes down, within a transaction, what has come from the cloud and could not be taken in.
 struct KeptRows {
     private let db: Database
+    private let zone: Int64
     /// Whether what comes now is what was put off.
     private let endsPutOff: Bool
     /// Some are there, from before or from now.
@@ -14,10 +15,11 @@ struct KeptRows {
     /// Records are to be looked up.
     private(set) var hasPutOff = false
 
-    init(_ db: Database, endsPutOff: Bool) throws {
-        self.db = db
+    init(_ db: Database, zone: Int64, endsPutOff: Bool) throws {
+        (self.db, self.zone) = (db, zone)
         self.endsPutOff = endsPutOff
-        isAny = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_kept)")) ?? true
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_kept WHERE zone = ?)"
+        isAny = try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
     }
 
     /// Stands in `tide_kept` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
@@ -26,8 +28,9 @@ struct KeptRows {
 
     private mutating func add(_ name: String, _ type: String, tag: String?, _ reason: String, _ fields: Data) throws {
         isAny = true
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_kept (name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?)")
-            .execute(arguments: [name, type, tag, reason, fields])
+        try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO tide_kept (zone, name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?, ?)"
+        ).execute(arguments: [zone, name, type, tag, reason, fields])
     }
 
     mutating func keep(_ record: RemoteRecord, _ reason: KeptRecord.Reason) throws {
@@ -51,6 +54,6 @@ struct KeptRows {
         guard isAny else { return }
         // What was put off waits until it is looked up: a page may say less than that.
         let isPutOff = endsPutOff ? "" : " AND reason <> '\(Self.putOffReason)'"
-        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE name = ?\(isPutOff)").execute(arguments: [name])
+        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE zone = ? AND name = ?\(isPutOff)").execute(arguments: [zone, name])
     }
 }

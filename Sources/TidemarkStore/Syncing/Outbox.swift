@@ -7,8 +7,10 @@ import TidemarkModel
 /// number of the last one that was taken in is kept. Whether a record is to be sent at all, its row says (`_pending`).
 struct Outbox {
     let db: Database
+    /// Whose entries are written and looked for.
+    let zone: Int64
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database, zone: Int64 = StoreFormat.defaultZone) { (self.db, self.zone) = (db, zone) }
 
     /// Which goes first.
     enum Lane: Int, CaseIterable {
@@ -40,14 +42,18 @@ struct Outbox {
             WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud'
                 AND NOT (c.kind = 3 AND c.tag IS NULL AND NOT EXISTS (SELECT 1 FROM tide_requests))
             """
+        // Where there is one zone, nothing needs a look at its rows.
+        let zone = try StoreZone.areSeveral(db) ? Self.zoneOfChange(StoredType.fetchAll(db)) : "\(StoreFormat.defaultZone)"
         try db.cachedStatement(
             sql: """
-                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id)
-                SELECT CASE WHEN t.origin = 'import' OR t.inserted + t.updated + t.deleted >= \(Self.bulkCount) THEN 1 ELSE 0 END,
-                    c.type_id, CASE c.kind WHEN 3 THEN 3 ELSE 1 END, c.first_row, c.last_row, c.id
-                \(new) ORDER BY c.id
+                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id, zone)
+                SELECT * FROM (
+                    SELECT CASE WHEN t.origin = 'import' OR t.inserted + t.updated + t.deleted >= \(Self.bulkCount) THEN 1 ELSE 0 END,
+                        c.type_id, CASE c.kind WHEN 3 THEN 3 ELSE 1 END, c.first_row, c.last_row, c.id, \(zone) AS zone
+                    \(new) ORDER BY c.id
+                ) WHERE zone IS NOT NULL
                 ON CONFLICT (type_id, kind, first_row, last_row)
-                DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id
+                DO UPDATE SET lane = min(lane, excluded.lane), change_id = excluded.change_id, zone = excluded.zone
                 """
         ).execute(arguments: [taken, last])
         // What was refused as it was is tried as it is now; or is nothing any more.
@@ -61,6 +67,16 @@ struct Outbox {
         let deleted = "SELECT EXISTS (SELECT 1 FROM tide_changes WHERE id > ? AND id <= ? AND kind = 3)"
         if try Bool.fetchOne(db.cachedStatement(sql: deleted), arguments: [taken, last]) ?? false { try endWaiting() }
         try note(last)
+    }
+
+    /// SQL for the zone that a change `c` concerns: what one batch has inserted is in one, and no row ever changes its zone. NULL where the
+    /// rows are gone.
+    private static func zoneOfChange(_ types: [StoredType]) -> String {
+        let rows = types.map { type in
+            "WHEN \(type.id) THEN (SELECT _zone FROM \"\(type.table)\" WHERE _id BETWEEN c.first_row AND c.last_row LIMIT 1)"
+        }
+        let zone = rows.isEmpty ? "NULL" : "CASE c.type_id \(rows.joined(separator: " ")) END"
+        return "CASE c.kind WHEN 3 THEN coalesce(c.zone, \(StoreFormat.defaultZone)) ELSE \(zone) END"
     }
 
     /// Looks anew at what waits for other records; whether anything does.
@@ -80,21 +96,23 @@ struct Outbox {
     func add(_ kind: Kind, type: Int64, row: Int64, change: Int64, lane: Lane = .edits) throws {
         try db.cachedStatement(
             sql: """
-                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id) VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id, zone) VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (type_id, kind, first_row, last_row)
-                DO UPDATE SET lane = min(lane, excluded.lane), change_id = max(change_id, excluded.change_id)
+                DO UPDATE SET lane = min(lane, excluded.lane), change_id = max(change_id, excluded.change_id), zone = excluded.zone
                 """
-        ).execute(arguments: [lane.rawValue, type, kind.rawValue, row, row, change])
+        ).execute(arguments: [lane.rawValue, type, kind.rawValue, row, row, change, zone])
     }
 
-    /// Adds all rows of a type.
+    /// Adds all rows of a type that are in the zone. The last one of an entry always is.
     func addAll(of type: StoredType) throws {
-        let last = try Int64.fetchOne(db, sql: "SELECT max(_id) FROM \"\(type.table)\"") ?? 0
+        let condition = try StoreZone.areSeveral(db) ? " WHERE _zone = \(zone)" : ""
+        let last = try Int64.fetchOne(db, sql: "SELECT max(_id) FROM \"\(type.table)\"\(condition)") ?? 0
         guard last > 0 else { return }
         try db.execute(
             sql: """
-                INSERT OR IGNORE INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id) VALUES (1, ?, 1, 1, ?, 0)
-                """, arguments: [type.id, last])
+                INSERT OR IGNORE INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id, zone)
+                VALUES (1, ?, 1, 1, ?, 0, ?)
+                """, arguments: [type.id, last, zone])
     }
 
     func remove(_ kind: Kind, type: Int64, row: Int64) throws {
@@ -104,7 +122,7 @@ struct Outbox {
             .execute(arguments: [type, row, kind.rawValue])
     }
 
-    /// A deletion of a name that the cloud is yet to hear of. One of which it need not hear, because it never had the record, is none.
+    /// A deletion of a name from the zone that the cloud is yet to hear of. One of which it need not hear, because it never had the record, is none.
     struct WaitingDeletion {
         let typeID: Int64
         let row: Int64
@@ -117,9 +135,10 @@ struct Outbox {
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base FROM tide_changes c
             JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row AND o.last_row = c.first_row
-            WHERE c.kind = 3 AND c.key = ? AND c.tag IS NOT NULL ORDER BY c.id DESC LIMIT 1
+            WHERE c.kind = 3 AND c.key = ? AND c.tag IS NOT NULL AND coalesce(c.zone, \(StoreFormat.defaultZone)) = ?
+            ORDER BY c.id DESC LIMIT 1
             """
-        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]).map {
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, zone]).map {
             WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
         }
     }
@@ -137,17 +156,18 @@ struct Outbox {
     var hasNews: Bool {
         get throws {
             let sql = """
-                SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE lane = 0)
-                    OR EXISTS (SELECT 1 FROM tide_kept WHERE reason = '\(KeptRows.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
+                SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE zone = ?1 AND lane = 0)
+                    OR EXISTS (SELECT 1 FROM tide_kept WHERE zone = ?1 AND reason = '\(KeptRows.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
                     coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
                 """
-            return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? true
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
         }
     }
 
     var hasDeletions: Bool {
         get throws {
-            try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3)")) ?? false
+            let sql = "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3 AND zone = ?)"
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
         }
     }
 }

@@ -148,7 +148,7 @@ extension RecordStore {
                 return (nil, .commit)
             }
             let quarantine = Quarantine(
-                id: UUID(), time: now(), user: try SyncState(db).user, reason: reason, records: records, pending: summary.pending)
+                id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason, records: records, pending: summary.pending)
             try copy(quarantine)
             try empty(db)
             return (quarantine, .commit)
@@ -203,7 +203,7 @@ extension RecordStore {
             try empty(db)
             var state = SyncState()
             change(&state)
-            try state.store(db, insteadOf: SyncState())
+            try state.store(db, insteadOf: SyncState(), zone: StoreFormat.defaultZone)
             return ((), .commit)
         }
         try removeUnnamedAssets()
@@ -212,12 +212,14 @@ extension RecordStore {
     private func empty(_ db: Database) throws {
         for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
         for table in [
-            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets",
+            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets", "shares",
+            "refused",
         ] {
             try db.execute(sql: "DELETE FROM tide_\(table)")
         }
         try db.execute(
             sql: """
+                DELETE FROM tide_zones WHERE id <> \(StoreFormat.defaultZone);
                 UPDATE tide_events SET reason = NULL;
                 UPDATE tide_types SET forgotten_rows = 0;
                 UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change');
@@ -245,7 +247,7 @@ extension RecordStore {
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try save(
             edits, schemas: schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save), policy: policy,
-            check: { db in try checkUser(SyncState(db).user) })
+            check: { db in try checkUser(SyncState(db, zone: StoreFormat.defaultZone).user) })
         assets.close()
         return outcome
     }

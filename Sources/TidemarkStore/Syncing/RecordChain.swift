@@ -36,16 +36,28 @@ struct RecordChain {
             guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
                 let kind = HistoryChange.Kind(rawValue: try row.stored("kind", of: "tide_changes"))
             else { return false }
+            let previous: Int64? = try row.stored("previous", of: "tide_changes")
+            if kind == .insert, let previous {
+                // It was moved here from another zone: what came before that happened to its row there.
+                guard previous < id, let before = try self.previous(ofDeletion: previous) else { return false }
+                guard before >= base else { return false }
+                next = before < id ? before : nil
+                continue
+            }
             let origin: String? = row["origin"]
             let link = Link(
                 id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue, time: row["time"],
                 before: try NotedValues(row.stored("before", of: "tide_changes"), change: id).fields)
             guard try body(link) else { return false }
-            let previous: Int64? = try row.stored("previous", of: "tide_changes")
             // Numbers rise; a chain that goes up would have no end.
             next = previous.flatMap { $0 < id ? $0 : nil }
         }
         return next == base
+    }
+
+    private func previous(ofDeletion id: Int64) throws -> Int64? {
+        try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT previous FROM tide_changes WHERE id = ? AND kind = 3"), arguments: [id])
     }
 
     /// The values as they were at an earlier version; `nil` when the record was not there yet, or history has it no more.
@@ -82,10 +94,14 @@ struct RecordChain {
         var times = known ?? EditTimes()
         var settled: Set<String> = []
         try forEach(after: base) { link in
-            guard !link.isFromCloud else { return true }
+            guard !link.isFromCloud else {
+                // What another zone's copy brought is known with its times.
+                settled.formUnion(link.before.map(\.0))
+                return true
+            }
             let time = EditTime(microseconds: link.time ?? now, device: device)
             if link.kind == .insert {
-                let later = times.fields.filter { settled.contains($0.key) }
+                let later = times.fields.filter { settled.contains($0.key) || $0.key == EditTimes.move }
                 times = EditTimes(otherwise: time, fields: later)
                 return false
             }

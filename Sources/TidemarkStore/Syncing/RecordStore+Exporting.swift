@@ -9,22 +9,22 @@ extension RecordStore {
     ///   - edits: How much of what persons edit.
     ///   - bulk: How much of the rest.
     ///   - deletesOnly: Of the rest, only deletions are to go now: they need no room, and may make some.
+    ///   - zone: Of which zone.
     package func nextExport(
-        edits: ExportLimits, bulk: ExportLimits, deletesOnly: Bool = false
+        edits: ExportLimits, bulk: ExportLimits, deletesOnly: Bool = false, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> ExportBatch {
         try connection.locked("look for what is to be sent") { db in
             try connection.refreshSchema(db)
-            let outbox = Outbox(db)
-            try outbox.takeIn()
+            try Outbox(db).takeIn()
             var obsolete: [Int64] = []
             var batch = ExportBatch()
             for lane in Outbox.Lane.allCases {
                 var reading = try ExportReading(
-                    db, types: connection.types, device: identity.device.uuidString, lane: lane,
-                    limits: lane == .edits ? edits : bulk, now: now(), deletesOnly: lane == .bulk && deletesOnly)
+                    db, connection: connection, zone: zone, lane: lane, limits: lane == .edits ? edits : bulk, now: now(),
+                    deletesOnly: lane == .bulk && deletesOnly)
                 batch = try reading.run()
                 obsolete += batch.obsolete
-                try note(batch, db)
+                try note(batch, zone: zone, db)
                 if !batch.isEmpty { break }
             }
             for id in obsolete { try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [id]) }
@@ -33,21 +33,21 @@ extension RecordStore {
     }
 
     /// Notes which records wait for others, and moves those out of ranges, which are gone through once.
-    private func note(_ batch: ExportBatch, _ db: Database) throws {
+    private func note(_ batch: ExportBatch, zone: Int64, _ db: Database) throws {
         for parked in batch.parked {
-            try Outbox(db).add(.save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
+            try Outbox(db, zone: zone).add(.save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
             try LedgerEntry.note(
                 db, parked.key, version: parked.version, code: "referenceViolation",
                 reason: "waits for the record '\(parked.waitsFor)', which the cloud has refused", at: now(), nextTry: nil,
                 waitsFor: parked.waitsFor)
         }
         // A range all of whose records are blocked has come to its end.
-        if batch.isEmpty { try advance(batch, db) }
+        if batch.isEmpty { try advance(batch, zone: zone, db) }
     }
 
-    private func advance(_ batch: ExportBatch, _ db: Database) throws {
+    private func advance(_ batch: ExportBatch, zone: Int64, _ db: Database) throws {
         for (key, version) in batch.skipped {
-            try Outbox(db).add(.save, type: key.typeID, row: key.row, change: version, lane: .bulk)
+            try Outbox(db, zone: zone).add(.save, type: key.typeID, row: key.row, change: version, lane: .bulk)
         }
         for range in batch.ranges {
             let statement = try db.cachedStatement(sql: "SELECT first_row, last_row FROM tide_outbox WHERE id = ?")
@@ -66,7 +66,9 @@ extension RecordStore {
     /// What is to be sent after a batch, read while that one is on its way; `nil` where that can't be told before its answer.
     ///
     /// - Parameter batch: One whose request has begun.
-    package func nextExport(behind batch: ExportBatch, bulk: ExportLimits) throws(StoreError) -> ExportBatch? {
+    package func nextExport(
+        behind batch: ExportBatch, bulk: ExportLimits, zone: Int64 = StoreFormat.defaultZone
+    ) throws(StoreError) -> ExportBatch? {
         // What persons edit is looked for anew each time.
         guard batch.lane == .bulk, batch.parked.isEmpty else { return nil }
         return try connection.read("look for what is to be sent next") { db in
@@ -74,8 +76,7 @@ extension RecordStore {
             try db.inTransaction(.deferred) {
                 try connection.refreshSchema(db)
                 var reading = try ExportReading(
-                    db, types: connection.types, device: identity.device.uuidString, lane: .bulk, limits: bulk, now: now(),
-                    behind: batch)
+                    db, connection: connection, zone: zone, lane: .bulk, limits: bulk, now: now(), behind: batch)
                 next = try reading.run()
                 return .commit
             }
@@ -85,19 +86,20 @@ extension RecordStore {
     }
 
     /// Notes a request before it is sent: whatever becomes of this process, its answer will be known for what it is.
-    package func begin(_ request: SentRequest) throws(StoreError) {
+    package func begin(_ request: SentRequest, zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
         try connection.locked("note a request") { db in
-            try request.store(db)
+            try request.store(db, zone: zone)
             return ((), .commit)
         }
     }
 
     /// Requests whose answers have not been noted, as they were sent. One that can't be made again is forgotten.
-    package func sentRequests() throws(StoreError) -> [SentRequest] {
+    package func sentRequests(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [SentRequest] {
         try connection.locked("look for requests without an answer") { db in
             try connection.refreshSchema(db)
             var requests: [SentRequest] = []
-            for row in try Row.fetchAll(db, sql: "SELECT token, items FROM tide_requests ORDER BY token") {
+            let sql = "SELECT token, items FROM tide_requests WHERE zone = ? ORDER BY token"
+            for row in try Row.fetchAll(db, sql: sql, arguments: [zone]) {
                 let (token, text): (String, String) = (row[0], row[1])
                 let stored = StoredRequest.items(of: text)
                 let items = try stored.compactMap { try self.item($0, db) }
@@ -152,41 +154,76 @@ extension RecordStore {
     /// - Parameters:
     ///   - batch: What the request was made of; `nil` for one of an earlier process.
     ///   - results: For each of its items.
-    ///   - next: A request that was gathered meanwhile, from ``nextExport(behind:bulk:)``: it begins in the same transaction.
+    ///   - next: A request that was gathered meanwhile, from ``nextExport(behind:bulk:zone:)``: it begins in the same transaction.
+    ///   - author: The name that history gives what is taken back.
     /// - Returns: Whether `next` has begun. It has not where anything has come since that might go first.
     @discardableResult
     package func settle(
-        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil
+        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
+        zone: Int64 = StoreFormat.defaultZone, author: String = "cloud"
     ) throws(StoreError) -> Bool {
-        try connection.locked("note the cloud's answer") { db in
-            try connection.refreshSchema(db)
-            let time = now()
-            let isDone = !results.contains(.undone)
-            let outbox = Outbox(db)
-            let confirmation = try Confirmation(db, connection: connection)
-            try confirmation.note(zip(request.items, results)) { item, tag in try noteSaved(item, tag: tag, db) }
-            for (item, result) in zip(request.items, results) {
-                switch (result, item.key.kind) {
-                case (.saved, _): break
-                case (.deleted, .delete): try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
-                case (.deleted, .save): break
-                // What was deleted here meanwhile is nothing to be tried again.
-                case (.refused, .save) where try !isThere(item, db): break
-                case (.refused(let code, let reason, let nextTry), _):
-                    if isDone { try keep(item, db) }
-                    try LedgerEntry.note(
-                        db, item.key, version: item.version, code: code, reason: reason, at: time, nextTry: nextTry,
-                        waitsFor: nil)
-                case (.undone, _): break
-                }
+        let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
+        guard answer.rejects else {
+            return try connection.locked("note the cloud's answer") { db in
+                try connection.refreshSchema(db)
+                return (try note(answer, db), .commit)
             }
-            // What is undone is gathered again, where it was.
-            if let batch, isDone { try advance(batch, db) }
-            try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-            guard let next, isDone, try !outbox.hasNews else { return (false, .commit) }
-            try next.store(db)
-            return (true, .commit)
         }
+        return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
+            transaction in
+            try Outbox(transaction.db).takeIn()
+            let begins = try note(answer, transaction.db)
+            var taking = try RemoteTaking(
+                transaction: transaction, zone: zone, policy: { _ in .mergeByPropertyObjectTrump }, occasion: .settled)
+            for (item, result) in zip(request.items, results) {
+                if case .rejected(let code, let reason) = result { try taking.takeBack(item, code: code, reason: reason) }
+            }
+            try taking.finish()
+            return begins
+        }
+    }
+
+    /// What the cloud has said to a request.
+    private struct Answer {
+        let request: SentRequest
+        let batch: ExportBatch?
+        let results: [ExportResult]
+        let next: SentRequest?
+        let zone: Int64
+
+        /// Whether something is refused for good.
+        var rejects: Bool { results.contains { if case .rejected = $0 { true } else { false } } }
+    }
+
+    /// - Returns: Whether the next request has begun.
+    private func note(_ answer: Answer, _ db: Database) throws -> Bool {
+        let time = now()
+        let (request, zone) = (answer.request, answer.zone)
+        let isDone = !answer.results.contains(.undone)
+        let outbox = Outbox(db, zone: zone)
+        let confirmation = try Confirmation(db, connection: connection)
+        try confirmation.note(zip(request.items, answer.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
+        for (item, result) in zip(request.items, answer.results) {
+            switch (result, item.key.kind) {
+            case (.saved, _): break
+            case (.deleted, .delete): try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
+            case (.deleted, .save): break
+            // What was deleted here meanwhile is nothing to be tried again.
+            case (.refused, .save) where try !isThere(item, db): break
+            case (.refused(let code, let reason, let nextTry), _):
+                if isDone { try keep(item, zone: zone, db) }
+                try LedgerEntry.note(
+                    db, item.key, version: item.version, code: code, reason: reason, at: time, nextTry: nextTry,
+                    waitsFor: nil)
+            case (.rejected, _), (.undone, _): break
+            }
+        }
+        // What is undone is gathered again, where it was.
+        if let batch = answer.batch, isDone { try advance(batch, zone: zone, db) }
+        try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
+        guard let next = answer.next, isDone, try !outbox.hasNews else { return false }
+        try next.store(db, zone: zone)
+        return true
     }
 
     private func isThere(_ item: ExportItem, _ db: Database) throws -> Bool {
@@ -196,15 +233,15 @@ extension RecordStore {
     }
 
     /// A change that is still to be sent has a row of the outbox to itself: ranges are gone through once.
-    private func keep(_ item: ExportItem, _ db: Database) throws {
-        try Outbox(db).add(
+    private func keep(_ item: ExportItem, zone: Int64, _ db: Database) throws {
+        try Outbox(db, zone: zone).add(
             item.key.kind == .save ? .save : .delete, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
     }
 
     /// Notes what the cloud has of a record that has changed since it was sent.
-    private func noteSaved(_ item: ExportItem, tag: String, _ db: Database) throws {
+    private func noteSaved(_ item: ExportItem, tag: String, zone: Int64, _ db: Database) throws {
         guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return }
-        let outbox = Outbox(db)
+        let outbox = Outbox(db, zone: zone)
         guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [item.key.row]) else {
             // It was deleted here while it was on its way: the cloud is to hear of that, too.
             try outbox.remove(.save, type: type.id, row: item.key.row)

@@ -14,10 +14,12 @@ extension RecordStore {
     ///   - occasion: How they have come.
     ///   - policy: The merge policy of a type.
     ///   - state: What is remembered with it.
+    ///   - zone: The zone that they have come in.
     /// - Complexity: O(n log n) in the changes.
     package func take(
         _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
-        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in }
+        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in },
+        zone: Int64 = StoreFormat.defaultZone
     ) throws -> ImportOutcome {
         let latest = changes.latestEdit
         return try transact(
@@ -29,13 +31,13 @@ extension RecordStore {
                 for schema in schemas { try transaction.grow(schema) }
             }
             var taking = try RemoteTaking(
-                transaction: transaction, policy: policy, occasion: occasion)
+                transaction: transaction, zone: zone, policy: policy, occasion: occasion)
             try taking.run(changes)
-            let old = try SyncState(db)
+            let old = try SyncState(db, zone: zone)
             var state = old
             change(&state)
             if old.isRefetching, !state.isRefetching { try taking.deleteUnseen() }
-            try state.store(db, insteadOf: old)
+            try state.store(db, insteadOf: old, zone: zone)
             return ImportOutcome(
                 counts: transaction.counts, conflicts: transaction.conflicts, kept: taking.kept,
                 leavesExports: taking.leavesExports, state: state)
@@ -43,18 +45,20 @@ extension RecordStore {
     }
 
     /// Records that could not be taken in.
-    package func kept(_ reasons: Set<KeptRecord.Reason>) throws(StoreError) -> [KeptRecord] {
+    package func kept(
+        _ reasons: Set<KeptRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
+    ) throws(StoreError) -> [KeptRecord] {
         try connection.read("look for records that could not be taken in") { db in
-            try KeptRecord.fetchAll(db).filter { reasons.contains($0.reason) }
+            try KeptRecord.fetchAll(db, zone: zone).filter { reasons.contains($0.reason) }
         }
     }
 
     /// Records of which something came before it was known what had become of the request that sent them, and of that it is known now.
-    package func putOff() throws(StoreError) -> [String] {
+    package func putOff(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [String] {
         try connection.read("look for records that were put off") { db in
-            let sent = try SentRequest.names(db)
-            let sql = "SELECT name FROM tide_kept WHERE reason = '\(KeptRows.putOffReason)' ORDER BY name"
-            return try String.fetchAll(db.cachedStatement(sql: sql)).filter { !sent.contains($0) }
+            let sent = try SentRequest.names(db, zone: zone)
+            let sql = "SELECT name FROM tide_kept WHERE zone = ? AND reason = '\(KeptRows.putOffReason)' ORDER BY name"
+            return try String.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).filter { !sent.contains($0) }
         }
     }
 
@@ -66,38 +70,81 @@ extension RecordStore {
     }
 
     /// Begins to fetch everything anew: what the cloud is known to have had and does not come was deleted meanwhile.
-    package func beginRefetch() throws(StoreError) {
+    package func beginRefetch(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
         try connection.locked("begin to fetch everything anew") { db in
             try connection.refreshSchema(db)
-            try SeenRows.forget(db)
-            let old = try SyncState(db)
+            try SeenRows.forget(db, types: connection.types, zone: zone)
+            let old = try SyncState(db, zone: zone)
             var state = old
             state.token = nil
-            state.isRefetching = try SeenRows.areNeeded(db, types: connection.types)
-            try state.store(db, insteadOf: old)
+            state.isRefetching = try SeenRows.areNeeded(db, types: connection.types, zone: zone)
+            try state.store(db, insteadOf: old, zone: zone)
             return ((), .commit)
         }
     }
 
-    /// Forgets what the cloud has: everything is to be sent, and fetched, anew.
+    /// Forgets what the cloud has: everything is to be sent, and fetched, anew. What was shared is in the default zone again: another
+    /// account has no such shares.
+    ///
+    /// What others share can't be sent anew: of a shared store it is all removed, and what was pending is kept as refused.
     ///
     /// - Parameter user: Whose cloud it is from now on.
     package func forgetCloud(user: String?) throws(StoreError) {
+        guard scope != .shared else { return try forgetShared(user: user) }
         try connection.locked("forget what the cloud has") { db in
             try connection.refreshSchema(db)
             try db.execute(
-                sql: "DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_ledger; DELETE FROM tide_seen")
+                sql: """
+                    DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_ledger; DELETE FROM tide_seen;
+                    DELETE FROM tide_shares; DELETE FROM tide_kept
+                    """)
+            for zone in try StoreZone.fetchAll(db) where zone.id != StoreFormat.defaultZone {
+                try SyncState.forget(db, zone: zone.id)
+                for type in connection.types {
+                    try db.execute(
+                        sql: "UPDATE \"\(type.table)\" SET _zone = \(StoreFormat.defaultZone) WHERE _zone = ?", arguments: [zone.id])
+                }
+                try db.execute(sql: "DELETE FROM tide_zones WHERE id = ?", arguments: [zone.id])
+            }
             for type in connection.types {
                 try db.execute(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1")
                 try Outbox(db).addAll(of: type)
             }
             try Outbox(db).note(Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes") ?? 0)
-            try db.execute(sql: "DELETE FROM tide_kept")
-            let old = try SyncState(db)
+            try db.execute(sql: "DELETE FROM tide_sync WHERE key = 'database_token'")
+            let old = try SyncState(db, zone: StoreFormat.defaultZone)
             var state = SyncState()
             state.user = user
             state.initialImportIsComplete = old.initialImportIsComplete && old.user == user
-            try state.store(db, insteadOf: old)
+            try state.store(db, insteadOf: old, zone: StoreFormat.defaultZone)
+            return ((), .commit)
+        }
+    }
+
+    /// Forgets what the cloud has in one zone: it is made anew, and everything in it is to be sent, and fetched, anew.
+    package func forgetZone(_ zone: Int64) throws(StoreError) {
+        try connection.locked("forget what the cloud has in a zone") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).takeIn()
+            try ZoneRemoval.forgetSync(db, types: connection.types, zone: zone)
+            for type in connection.types {
+                try db.execute(
+                    sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1 WHERE _zone = ?", arguments: [zone])
+                try Outbox(db, zone: zone).addAll(of: type)
+            }
+            return ((), .commit)
+        }
+    }
+
+    private func forgetShared(user: String?) throws(StoreError) {
+        for zone in try zones() where zone.id != StoreFormat.defaultZone {
+            try removeZone(zone.id, reason: "another account has signed in", code: "notAuthenticated", author: "cloud")
+        }
+        try connection.locked("forget what the cloud has") { db in
+            try db.execute(sql: "DELETE FROM tide_sync WHERE key <> 'outbox_change'")
+            var state = SyncState()
+            state.user = user
+            try state.store(db, insteadOf: SyncState(), zone: StoreFormat.defaultZone)
             return ((), .commit)
         }
     }
@@ -111,9 +158,21 @@ extension StoreReader {
 }
 
 extension KeptRecord {
-    static func fetchAll(_ db: Database) throws -> [KeptRecord] {
-        try Row.fetchAll(db, sql: "SELECT name, type, tag, reason, fields FROM tide_kept ORDER BY name").compactMap { row in
-            Reason(rawValue: row[3]).map { KeptRecord(name: row[0], type: row[1], tag: row[2], reason: $0, whole: row[4]) }
+    /// Whether there are any of a zone, without those that are to be looked up.
+    static func hasAny(_ db: Database, zone: Int64) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_kept WHERE zone = ? AND reason <> '\(KeptRows.putOffReason)')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
+    }
+
+    /// - Parameter zone: `nil` for all zones.
+    static func fetchAll(_ db: Database, zone: Int64? = nil) throws -> [KeptRecord] {
+        let sql = """
+            SELECT name, type, tag, reason, fields, zone FROM tide_kept WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
+            """
+        return try Row.fetchAll(db, sql: sql, arguments: [zone]).compactMap { row in
+            Reason(rawValue: row[3]).map {
+                KeptRecord(name: row[0], type: row[1], zone: row[5], tag: row[2], reason: $0, whole: row[4])
+            }
         }
     }
 }

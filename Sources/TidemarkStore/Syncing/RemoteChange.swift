@@ -4,7 +4,9 @@ import TidemarkModel
 /// A change of one record that comes from the cloud, in the store's terms.
 package enum RemoteChange: Sendable {
     case saved(RemoteRecord)
+    /// Of a record, or a share.
     case deleted(name: String)
+    case share(Share)
 }
 
 extension [RemoteChange] {
@@ -69,6 +71,8 @@ public struct KeptRecord: Hashable, Sendable {
 
     public let name: String
     public let type: String
+    /// The zone that it is in, by its number in the store.
+    public let zone: Int64
     /// `nil` where it was deleted.
     public let tag: String?
     public let reason: Reason

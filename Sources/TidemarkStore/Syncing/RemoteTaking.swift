@@ -5,6 +5,8 @@ import TidemarkModel
 /// Takes in a page of changes within a transaction.
 struct RemoteTaking {
     let transaction: StoreTransaction
+    /// The zone that the changes are of.
+    let zone: Int64
     let policy: (String) -> MergePolicy
     let occasion: ImportOccasion
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
@@ -12,17 +14,21 @@ struct RemoteTaking {
     private let sent: Set<String>
     /// Deletions wait to be sent; this transaction makes none before all records are looked at.
     private let hasDeletions: Bool
-    private var keeping: KeptRows
-    private let seen: SeenRows
+    private let hasShares: Bool
+    /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
+    private let mayMove: Bool
+    var keeping: KeptRows
+    let seen: SeenRows
     private var places: [String: Place] = [:]
     /// Something is to be sent that was not, or might not have been before.
-    private var letsGo = false
+    var letsGo = false
     /// Records that nobody edited here, or that are new, by type; written together.
-    private var plain: [Int64: [RemoteRecord]] = [:]
+    var plain: [Int64: [RemoteRecord]] = [:]
     /// Rows that the cloud has deleted and nobody edited here, by type.
     private var gone: [Int64: [Int64]] = [:]
 
-    private var db: Database { transaction.db }
+    var db: Database { transaction.db }
+    var outbox: Outbox { Outbox(db, zone: zone) }
 
     /// Whether something is to be sent, or looked up, that was not, or might not have been before.
     var leavesExports: Bool { letsGo || keeping.hasPutOff }
@@ -30,17 +36,21 @@ struct RemoteTaking {
     var kept: Int { keeping.count }
 
     init(
-        transaction: StoreTransaction, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
+        transaction: StoreTransaction, zone: Int64, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
     ) throws {
         self.transaction = transaction
+        self.zone = zone
         self.policy = policy
         self.occasion = occasion
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
-        seen = try SeenRows(db, isRefetching: occasion == .page && SyncState(db).isRefetching)
-        sent = occasion == .settled ? [] : try SentRequest.names(db)
-        hasDeletions = try Outbox(db).hasDeletions
-        keeping = try KeptRows(db, endsPutOff: occasion == .lookUp)
+        seen = try SeenRows(db, zone: zone, isRefetching: occasion == .page && SyncState(db, zone: zone).isRefetching)
+        sent = occasion == .settled ? [] : try SentRequest.names(db, zone: zone)
+        hasDeletions = try Outbox(db, zone: zone).hasDeletions
+        let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
+        hasShares = try Bool.fetchOne(db.cachedStatement(sql: shares), arguments: [zone]) ?? true
+        mayMove = try transaction.connection.scope != .shared && transaction.hasSeveralZones
+        keeping = try KeptRows(db, zone: zone, endsPutOff: occasion == .lookUp)
     }
 
     /// Where records of a type are taken in.
@@ -60,7 +70,7 @@ struct RemoteTaking {
         if let known = places[typeName] { return known }
         guard let type = transaction.type(named: typeName) else { return nil }
         let sql = """
-            SELECT _id, _tag, _pending IS NOT NULL FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
+            SELECT _id, _tag, _pending IS NOT NULL FROM "\(type.table)" WHERE _key = ? AND _zone = ?
             """
         let place = Place(
             type: type, fields: Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }),
@@ -78,11 +88,19 @@ struct RemoteTaking {
                 try keeping.putOff(record.name)
             case .deleted(let name) where sent.contains(name): try keeping.putOff(name)
             case .saved(let record): try take(record)
-            case .deleted(let name): try take(deletionOf: name)
+            case .deleted(let name):
+                if hasShares { try StoredShares(db).remove(name, zone: zone) }
+                try take(deletionOf: name)
+            case .share(let share): try StoredShares(db).store(share, zone: zone)
             }
         }
         // Who waits for another record may have waited for one of these.
-        if !changes.isEmpty, try Outbox(db).endWaiting() { letsGo = true }
+        if !changes.isEmpty, try outbox.endWaiting() { letsGo = true }
+        try finish()
+    }
+
+    /// Writes what has been gathered.
+    mutating func finish() throws {
         try writePlain()
         for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
         gone = [:]
@@ -101,7 +119,7 @@ struct RemoteTaking {
 
     // Records that are there
 
-    private mutating func take(_ record: RemoteRecord) throws {
+    mutating func take(_ record: RemoteRecord) throws {
         guard record.isStorable, let place = try place(of: record.type) else {
             return try block(record, .schema, "the cloud has it as a \(record.type), which this store can't hold")
         }
@@ -113,12 +131,13 @@ struct RemoteTaking {
         } else {
             try keeping.end(record.name)
         }
-        guard let row = try Row.fetchOne(place.find, arguments: [key]) else {
+        guard let row = try Row.fetchOne(place.find, arguments: [key, zone]) else {
             // It is the one that was deleted here.
             if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
+            if mayMove, let there = try elsewhere(key) { return try unite(record, type, with: there) }
             for other in place.others {
-                let statement = try PendingRow.statement(db, type: other, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
-                guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+                let statement = try PendingRow.statement(db, type: other, "_key = ? AND _zone = ?")
+                guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
                 let mine = try PendingRow(row, type: other)
                 guard !mine.isPending else {
                     return try block(record, .name, "the cloud has a \(record.type) of that name")
@@ -152,13 +171,13 @@ struct RemoteTaking {
         try rebase(PendingRow(mine, type: type), onto: record, type: type)
     }
 
-    /// A deletion of that name that the cloud is yet to hear of.
-    private func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
-        hasDeletions ? try Outbox(db).deletion(of: key) : nil
+    /// A deletion of that name from the zone that the cloud is yet to hear of.
+    func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
+        hasDeletions ? try outbox.deletion(of: key) : nil
     }
 
     /// What a type can hold of a record; fields that the record does not have are left without a value.
-    private func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
+    func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
         record.values.filter { name, value in type.fields.first { $0.name == name }?.type == value.type }
     }
 
@@ -171,7 +190,7 @@ struct RemoteTaking {
     }
 
     /// Makes records what they are in the cloud.
-    private mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
+    mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
         let columns = try batch.columns(of: type.fields)
         // Records that came together were mostly edited together.
@@ -181,17 +200,17 @@ struct RemoteTaking {
             try batch.add(record, edited: record.edited == nil ? nil : last?.text, fields: type.fields, columns: columns)
         }
         batch.digest(seed: transaction.connection.identity.digestSeed)
-        try transaction.write(batch, type: type, uniquePolicy: nil)
+        try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
         for record in records { try seen.add(record.name, [type]) }
     }
 
     // Records that were edited here
 
-    private func chain(_ version: Int64) -> RecordChain {
+    func chain(_ version: Int64) -> RecordChain {
         RecordChain(db, row: version, cloudBegins: transaction.firstChange)
     }
 
-    private func localTimes(_ mine: PendingRow) throws -> EditTimes {
+    func localTimes(_ mine: PendingRow) throws -> EditTimes {
         try chain(mine.version).editTimes(
             since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) },
             device: transaction.connection.identity.device.uuidString, until: transaction.time)
@@ -199,7 +218,7 @@ struct RemoteTaking {
 
     /// What the cloud was known to have; `nil` where it was known to have nothing. Of what history does not reach any more, the fields that
     /// were not edited here are known.
-    private func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
+    func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
         guard let base = mine.base else { return nil }
         let current = mine.state(type)
         if let known = try chain(mine.version).values(at: base, from: current, type: type) { return known }
@@ -208,44 +227,62 @@ struct RemoteTaking {
     }
 
     /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
-    private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
-        let ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
-        let theirs = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
+    ///
+    /// - Parameters:
+    ///   - other: Another policy than the type's.
+    ///   - common: Makes, of what the cloud was known to have and the times of the edits here, what both sides began with.
+    mutating func rebase(
+        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, policy other: MergePolicy? = nil,
+        common: (([FieldValue?]?, EditTimes) -> [FieldValue?]?)? = nil
+    ) throws {
+        let theirs = values(inOrder: record, type)
         let times = try localTimes(mine)
+        var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
+        if let common { ancestor = common(ancestor, times) }
+        let before = mine.edited.map { RowTimes($0) }
         let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
-        let edits: [FieldMerge.Edit]
+        let (edits, renewals): ([FieldMerge.Edit], [Int])
         do {
-            let (found, conflicts) = try merge.run(
-                policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+            let outcome = try merge.run(
+                other ?? policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
                 times: { field in
                     let name = type.fields[field].name
-                    return (times[name]?.clamped(to: transaction.time), record.edited?[name]?.clamped(to: transaction.time))
+                    func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }
+                    return (clamped(before?.cloud(name)), clamped(times[name]), clamped(record.edited?[name]))
                 })
-            edits = found
-            transaction.log(conflicts)
+            (edits, renewals) = (outcome.edits, outcome.renewals)
+            transaction.log(outcome.conflicts)
         } catch let error as FieldMerge.Unresolved {
             return try leave(mine, record, type, fields: error.fields)
         }
         try write([record], type: type)
         try forget(mine.id, type)
-        guard !edits.isEmpty else { return }
+        guard !edits.isEmpty || !renewals.isEmpty else { return }
         // When the fields that stay as they are here were edited is known from here.
-        var edited = record.edited ?? EditTimes()
-        for (field, _) in edits { edited.fields[type.fields[field].name] = times[type.fields[field].name] }
-        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
-            edited.description, mine.id,
+        var edited = RowTimes(cloud: record.edited ?? EditTimes())
+        for name in (edits.map(\.field) + renewals).map({ type.fields[$0].name }) { edited.set(times[name], of: name) }
+        let renewed = type.pendingMask(of: Set(renewals.map { type.fields[$0].name }))
+        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ?, _pending = ? WHERE _id = ?").execute(arguments: [
+            edited.description, renewed, mine.id,
         ])
-        let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        let fields = type.schema.fields
-        try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
-        batch.digest(seed: transaction.connection.identity.digestSeed)
-        try transaction.write(batch, type: type, uniquePolicy: nil)
-        try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
+        if !edits.isEmpty {
+            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let fields = type.schema.fields
+            try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
+            batch.digest(seed: transaction.connection.identity.digestSeed)
+            try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
+        }
+        try outbox.add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
         letsGo = true
     }
 
+    /// The values of a record in the order of a type's fields, as far as it can hold them.
+    func values(inOrder record: RemoteRecord, _ type: StoredType) -> [FieldValue?] {
+        type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
+    }
+
     /// What was said of the row as it was is void.
-    private func forget(_ row: Int64, _ type: StoredType) throws {
+    func forget(_ row: Int64, _ type: StoredType) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ?").execute(arguments: [type.id, row])
     }
 
@@ -255,7 +292,7 @@ struct RemoteTaking {
             .execute(arguments: [type.id, mine.id])
         // It was deleted here before it was made again.
         if let deletion = try deletion(of: mine.key) {
-            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
         letsGo = true
     }
@@ -267,7 +304,7 @@ struct RemoteTaking {
     }
 
     private func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
-        try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try LedgerEntry.note(
             db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
             reason: "\(what), and the merge policy is to ask. Settle it with another policy", at: transaction.time, nextTry: nil,
@@ -283,7 +320,7 @@ struct RemoteTaking {
         guard deletion.tag != record.tag || occasion == .settled else { return false }
         // Of another type: what was deleted here is not what is there now.
         guard deletion.typeID == type.id else {
-            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
             return true
         }
         var ancestor: [String: FieldValue]?
@@ -298,7 +335,7 @@ struct RemoteTaking {
             let (merged, conflicts) = try merge.run(policy(type.name))
             transaction.log(conflicts)
             guard merged == nil else {
-                try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+                try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
                 return true
             }
             // The next try deletes what is there by now.
@@ -325,13 +362,13 @@ struct RemoteTaking {
         try keeping.end(name)
         for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
         for type in transaction.connection.types {
-            let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone)")
-            guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+            let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = ?")
+            guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
             return try take(deletionOf: PendingRow(row, type: type), type: type)
         }
         // Both sides have deleted it.
         if let deletion = try deletion(of: key) {
-            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
     }
 
@@ -365,21 +402,23 @@ struct RemoteTaking {
     /// were not edited here are theirs then.
     private mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
+        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
         try db.cachedStatement(
             sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
-        ).execute(arguments: [times.description, mine.id])
+        ).execute(arguments: [edited.description, mine.id])
         try forget(mine.id, type)
-        try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         letsGo = true
     }
 
-    private func delete(_ rows: [Int64], typeID: Int64) throws {
+    func delete(_ rows: [Int64], typeID: Int64) throws {
         guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
         // Who has no tag is nothing that the cloud would have to be told of.
         let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
         for row in rows {
             try clear.execute(arguments: [row])
-            try Outbox(db).remove(.save, type: typeID, row: row)
+            try outbox.remove(.save, type: typeID, row: row)
         }
         try transaction.delete(rows.sorted(), type: type)
     }
@@ -392,7 +431,9 @@ struct RemoteTaking {
             // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
             for name in try seen.missing(type) { try keeping.putOff(name) }
         }
-        try SeenRows.forget(db)
+        // What was kept may be gone there, too: nothing would ever say so.
+        for name in try seen.missingKept(transaction.connection.types) { try keeping.putOff(name) }
+        try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }
 
     /// What this transaction has changed from a change on is to go to the cloud.
@@ -401,14 +442,26 @@ struct RemoteTaking {
         letsGo = true
         for change in try StoredChange.fetchAll(db, in: first..<transaction.nextChange) {
             let kind: Outbox.Kind = change.kind == .delete ? .delete : .save
-            for row in change.rows { try Outbox(db).add(kind, type: change.typeID, row: row, change: change.id) }
+            for row in change.rows {
+                let place = try zone(of: row, change)
+                try Outbox(db, zone: place).add(kind, type: change.typeID, row: row, change: change.id)
+            }
         }
+    }
+
+    /// The zone of a row that was changed: where records have become one, it may be another than the changes'.
+    private func zone(of row: Int64, _ change: StoredChange) throws -> Int64 {
+        guard mayMove, let type = transaction.connection.types.first(where: { $0.id == change.typeID }) else { return zone }
+        let deleted = "SELECT coalesce(zone, \(StoreFormat.defaultZone)) FROM tide_changes WHERE id = ?"
+        if change.kind == .delete { return try Int64.fetchOne(db.cachedStatement(sql: deleted), arguments: [change.id]) ?? zone }
+        let sql = "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?"
+        return try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [row]) ?? zone
     }
 
     // What the store can't hold
 
     /// Keeps a record that can't be taken in. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
-    private mutating func block(_ record: RemoteRecord, _ reason: KeptRecord.Reason, _ what: String) throws {
+    mutating func block(_ record: RemoteRecord, _ reason: KeptRecord.Reason, _ what: String) throws {
         try keeping.keep(record, reason)
         let key = RecordKey(name: record.name)
         func note(_ item: ExportItem.Key, version: Int64) throws {
@@ -418,15 +471,15 @@ struct RemoteTaking {
         }
         for type in transaction.connection.types {
             let statement = try PendingRow.statement(
-                db, type: type, "_key = ? AND _zone = \(StoreFormat.defaultZone) AND _pending IS NOT NULL")
-            guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+                db, type: type, "_key = ? AND _zone = ? AND _pending IS NOT NULL")
+            guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
             let mine = try PendingRow(row, type: type)
-            try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
+            try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
             try note(.init(typeID: type.id, row: mine.id, kind: .save), version: mine.version)
         }
         if let deletion = try deletion(of: key) {
             // What was deleted here is not what is there now.
-            try Outbox(db).remove(.delete, type: deletion.typeID, row: deletion.row)
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
     }
 }

@@ -5,22 +5,36 @@ import TidemarkModel
 /// there. Nothing is noted while nothing is fetched anew.
 struct SeenRows {
     private let db: Database
+    private let zone: Int64
     private let isRefetching: Bool
 
-    init(_ db: Database, isRefetching: Bool) throws {
-        self.db = db
+    init(_ db: Database, zone: Int64, isRefetching: Bool) throws {
+        (self.db, self.zone) = (db, zone)
         self.isRefetching = isRefetching
     }
 
-    /// Whether rows could be missing at the end: where the cloud is known to have had none, and none is on its way, there is nothing to note.
-    static func areNeeded(_ db: Database, types: [StoredType]) throws -> Bool {
-        if try !SentRequest.names(db).isEmpty { return true }
+    /// Whether anything could be missing at the end: where the cloud is known to have had nothing, and nothing is on its way, there is
+    /// nothing to note.
+    static func areNeeded(_ db: Database, types: [StoredType], zone: Int64) throws -> Bool {
+        if try !SentRequest.names(db, zone: zone).isEmpty { return true }
+        if try KeptRecord.hasAny(db, zone: zone) { return true }
         return try types.contains { type in
-            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL)") ?? true
+            let sql = "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL AND _zone = ?)"
+            return try Bool.fetchOne(db, sql: sql, arguments: [zone]) ?? true
         }
     }
 
-    static func forget(_ db: Database) throws { try db.execute(sql: "DELETE FROM tide_seen") }
+    /// Forgets those of a zone.
+    static func forget(_ db: Database, types: [StoredType], zone: Int64) throws {
+        guard try StoreZone.areSeveral(db) else { return try db.execute(sql: "DELETE FROM tide_seen") }
+        for type in types {
+            let sql = """
+                DELETE FROM tide_seen
+                WHERE type_id = ?1 AND coalesce((SELECT _zone FROM "\(type.table)" WHERE _id = tide_seen.row), ?2) = ?2
+                """
+            try db.execute(sql: sql, arguments: [type.id, zone])
+        }
+    }
 
     func add(_ row: Int64, _ type: StoredType) throws {
         guard isRefetching else { return }
@@ -35,9 +49,9 @@ struct SeenRows {
         for type in types {
             let sql = """
                 INSERT OR IGNORE INTO tide_seen (type_id, row)
-                SELECT ?, _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone)
+                SELECT ?, _id FROM "\(type.table)" WHERE _key = ? AND _zone = ?
                 """
-            try db.cachedStatement(sql: sql).execute(arguments: [type.id, RecordKey(name: name)])
+            try db.cachedStatement(sql: sql).execute(arguments: [type.id, RecordKey(name: name), zone])
         }
     }
 
@@ -45,9 +59,24 @@ struct SeenRows {
     func missing(_ type: StoredType) throws -> [String] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL
+                SELECT _key FROM "\(type.table)" WHERE _tag IS NOT NULL AND _zone = ?
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
                 """)
-        return try RecordKey.fetchAll(statement).map(\.name)
+        return try RecordKey.fetchAll(statement, arguments: [zone]).map(\.name)
+    }
+
+    /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
+    func missingKept(_ types: [StoredType]) throws -> [String] {
+        try KeptRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
+            try !types.contains { type in
+                let sql = """
+                    SELECT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r JOIN tide_seen s ON s.type_id = ? AND s.row = r._id
+                        WHERE r._key = ? AND r._zone = ?)
+                    """
+                let statement = try db.cachedStatement(sql: sql)
+                return try Bool.fetchOne(statement, arguments: [type.id, RecordKey(name: name), zone]) ?? false
+            }
+        }
     }
 }

@@ -89,14 +89,14 @@ extension ExportItem {
 
 extension SentRequest {
     /// Notes it as one that may have been sent.
-    func store(_ db: Database) throws {
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_requests (token, items) VALUES (?, ?)")
-            .execute(arguments: [token, StoredRequest.text(of: items)])
+    func store(_ db: Database, zone: Int64) throws {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_requests (token, items, zone) VALUES (?, ?, ?)")
+            .execute(arguments: [token, StoredRequest.text(of: items), zone])
     }
 
-    /// Records of requests whose answers have not been noted.
-    static func names(_ db: Database) throws -> Set<String> {
-        let sql = "SELECT i.value FROM tide_requests r, json_each(r.items, '$.names') i"
-        return Set(try String?.fetchAll(db.cachedStatement(sql: sql)).compactMap { $0 })
+    /// Records of a zone's requests whose answers have not been noted.
+    static func names(_ db: Database, zone: Int64) throws -> Set<String> {
+        let sql = "SELECT i.value FROM tide_requests r, json_each(r.items, '$.names') i WHERE r.zone = ?"
+        return Set(try String?.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).compactMap { $0 })
     }
 }

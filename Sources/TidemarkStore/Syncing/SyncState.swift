@@ -1,9 +1,9 @@
 import GRDB
 import TidemarkModel
 
-/// What a store remembers of the cloud that it is synchronised with; kept in `tide_sync`.
+/// What a store remembers of a zone of the cloud that it is synchronised with; kept in `tide_sync`.
 package struct SyncState: Hashable, Sendable {
-    /// Whose records it has: an account's name in the cloud container.
+    /// Whose records the store has: an account's name in the cloud container. It is the same in all zones.
     package var user: String?
     /// The place in what the zone has gone through, up to which everything was fetched.
     package var token: String?
@@ -20,14 +20,26 @@ package struct SyncState: Hashable, Sendable {
     package var isDeploying = false
     /// The number of the schema with which records that could not be taken in were tried last.
     package var keptGeneration: Int64 = 0
+    /// The cloud has said that something has changed in the zone, and that was not fetched yet.
+    package var hasNews = false
 
     package init() {}
 
-    init(_ db: Database) throws {
-        var values: [String: DatabaseValue] = [:]
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT key, value FROM tide_sync")) { values[row[0]] = row[1] }
-        func value<Value: DatabaseValueConvertible>(_ key: String) -> Value? { values[key].flatMap(Value.fromDatabaseValue) }
-        user = value("user")
+    private static let keys = [
+        "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "is_deploying", "kept_generation",
+        "has_news",
+    ]
+
+    init(_ db: Database, zone: Int64) throws {
+        let prefix = Self.prefix(zone)
+        let sql = "SELECT key, value FROM tide_sync WHERE key IN ('user', ?, ?, ?, ?, ?, ?, ?, ?)"
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: sql), arguments: StatementArguments(Self.keys.map { prefix + $0 }))
+        let values = rows.reduce(into: [String: DatabaseValue]()) { $0[$1[0]] = $1[1] }
+        func value<Value: DatabaseValueConvertible>(_ key: String) -> Value? {
+            values[prefix + key].flatMap(Value.fromDatabaseValue)
+        }
+        user = values["user"].flatMap(String.fromDatabaseValue)
         token = value("token")
         zoneIsMade = value("zone_is_made") ?? false
         initialImportIsComplete = value("initial_import_is_complete") ?? false
@@ -35,45 +47,87 @@ package struct SyncState: Hashable, Sendable {
         isPurged = value("is_purged") ?? false
         isDeploying = value("is_deploying") ?? false
         keptGeneration = value("kept_generation") ?? 0
+        hasNews = value("has_news") ?? false
     }
 
+    /// What is said of a zone has its number before the key; of the default one it has not.
+    private static func prefix(_ zone: Int64) -> String { zone == StoreFormat.defaultZone ? "" : "\(zone)/" }
+
     /// Stores what differs from another state.
-    func store(_ db: Database, insteadOf old: SyncState) throws {
+    func store(_ db: Database, insteadOf old: SyncState, zone: Int64) throws {
+        let prefix = Self.prefix(zone)
         func note(_ key: String, _ isNew: Bool, _ value: (any DatabaseValueConvertible)?) throws {
             guard isNew else { return }
             try db.cachedStatement(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES (?, ?)")
                 .execute(arguments: [key, value?.databaseValue ?? .null])
         }
         try note("user", user != old.user, user)
-        try note("token", token != old.token, token)
-        try note("zone_is_made", zoneIsMade != old.zoneIsMade, zoneIsMade)
+        try note(prefix + "token", token != old.token, token)
+        try note(prefix + "zone_is_made", zoneIsMade != old.zoneIsMade, zoneIsMade)
         try note(
-            "initial_import_is_complete", initialImportIsComplete != old.initialImportIsComplete, initialImportIsComplete)
-        try note("is_refetching", isRefetching != old.isRefetching, isRefetching)
-        try note("is_purged", isPurged != old.isPurged, isPurged)
-        try note("is_deploying", isDeploying != old.isDeploying, isDeploying)
-        try note("kept_generation", keptGeneration != old.keptGeneration, keptGeneration)
+            prefix + "initial_import_is_complete", initialImportIsComplete != old.initialImportIsComplete,
+            initialImportIsComplete)
+        try note(prefix + "is_refetching", isRefetching != old.isRefetching, isRefetching)
+        try note(prefix + "is_purged", isPurged != old.isPurged, isPurged)
+        try note(prefix + "is_deploying", isDeploying != old.isDeploying, isDeploying)
+        try note(prefix + "kept_generation", keptGeneration != old.keptGeneration, keptGeneration)
+        try note(prefix + "has_news", hasNews != old.hasNews, hasNews)
+    }
+
+    /// Forgets what is remembered of a zone.
+    static func forget(_ db: Database, zone: Int64) throws {
+        let prefix = prefix(zone)
+        let statement = try db.cachedStatement(sql: "DELETE FROM tide_sync WHERE key = ?")
+        for key in keys { try statement.execute(arguments: [prefix + key]) }
     }
 }
 
 extension RecordStore {
-    package func syncState() throws(StoreError) -> SyncState {
-        try connection.read("read the state of the sync") { try SyncState($0) }
+    package func syncState(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> SyncState {
+        try connection.read("read the state of the sync") { try SyncState($0, zone: zone) }
     }
 
     /// Changes what the store remembers of its cloud.
     @discardableResult
-    package func updateSyncState(_ change: (inout SyncState) -> Void) throws(StoreError) -> SyncState {
+    package func updateSyncState(
+        zone: Int64 = StoreFormat.defaultZone, _ change: (inout SyncState) -> Void
+    ) throws(StoreError) -> SyncState {
         try connection.locked("note the state of the sync") { db in
-            let old = try SyncState(db)
+            let old = try SyncState(db, zone: zone)
             var state = old
             change(&state)
-            try state.store(db, insteadOf: old)
+            try state.store(db, insteadOf: old, zone: zone)
             return (state, .commit)
+        }
+    }
+
+    /// The place in what the cloud's database has gone through, up to which it is known which zones have changed.
+    package func databaseToken() throws(StoreError) -> String? {
+        try connection.read("read the state of the sync") { db in
+            try String.fetchOne(db, sql: "SELECT value FROM tide_sync WHERE key = 'database_token'")
+        }
+    }
+
+    /// Notes that zones have changed in the cloud, and up to where that is known.
+    ///
+    /// - Parameter token: `nil` where nothing is known any more.
+    package func noteZoneNews(_ zones: [Int64], token: String?) throws(StoreError) {
+        try connection.locked("note which zones have changed") { db in
+            for zone in zones {
+                guard try StoreZone.fetch(db, id: zone) != nil else { continue }
+                let old = try SyncState(db, zone: zone)
+                var state = old
+                state.hasNews = true
+                try state.store(db, insteadOf: old, zone: zone)
+            }
+            try db.execute(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES ('database_token', ?)", arguments: [token])
+            return ((), .commit)
         }
     }
 }
 
 extension StoreReader {
-    package func syncState() throws(StoreError) -> SyncState { try read("read the state of the sync") { try SyncState($0) } }
+    package func syncState(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> SyncState {
+        try read("read the state of the sync") { try SyncState($0, zone: zone) }
+    }
 }

@@ -1,0 +1,214 @@
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+/// Tells what one may do with records, and why: with one, with those of a query, with all of a container.
+///
+/// ```swift
+/// let permission = try await journal.permissions.permission(of: senja)
+/// deleteButton.isEnabled = permission?.canDelete ?? false
+/// explanation.text = permission?.reason        // "the permission is Read-Only; ask the owner for the permission Read-Write"
+/// ```
+///
+/// Every answer is read with what the store knows of the shares at that moment, in one transaction: it never mixes two states, and is never
+/// that of before. By ``SharePolicy`` it is decided, as the cloud does.
+public actor PermissionReporter {
+    private nonisolated let sources: RecordSources
+    private nonisolated let rings: @Sendable () throws(StoreError) -> ContainerRings
+    /// What was made of a zone's shares, and of which.
+    private var known: [Place: (shares: ZoneShares, standings: ZoneStandings)] = [:]
+    private static let knownLimit = 1000
+
+    private struct Place: Hashable {
+        let scope: DatabaseScope
+        let zone: Int64
+    }
+
+    init(_ sources: RecordSources, rings: @escaping @Sendable () throws(StoreError) -> ContainerRings) {
+        self.sources = sources
+        self.rings = rings
+    }
+
+    // One
+
+    /// What one may do with a record; `nil` when there is none of that name.
+    ///
+    /// Of records of that name it is the one that a fetch finds, unless a zone is said.
+    ///
+    /// - Throws: ``StoreError`` `corrupt`, `moved`, `busy` or `io`.
+    public func permission(of record: RecordName, in zone: ZoneName? = nil) async throws -> RecordPermission? {
+        for source in sources.all {
+            let found = try await source.read { db in
+                guard let type = try source.type(db, named: record.type) else { return [Found]() }
+                return try source.found(db, type, named: record.name)
+            }
+            if let first = found.first(where: { zone == nil || $0.shares.zone == zone }) {
+                return try permission(of: first, source.scope)
+            }
+        }
+        return nil
+    }
+
+    /// What one may do with a record; `nil` when it is not saved yet.
+    public func permission<R: Record>(of record: R) async throws -> RecordPermission? {
+        try await permission(of: RecordName(type: R.recordType, name: record.recordName))
+    }
+
+    /// What one may do with the records of a name: as a rule it is one, but several stores and zones may have the name.
+    ///
+    /// - Parameter type: `nil` for whatever type.
+    public func permissions(named name: String, type: String? = nil) async throws -> [RecordPermission] {
+        var all: [RecordPermission] = []
+        for source in sources.all {
+            let found = try await source.read { db in
+                try source.types(db).filter { type == nil || $0.name == type }.flatMap { try source.found(db, $0, named: name) }
+            }
+            for it in found { all.append(try permission(of: it, source.scope)) }
+        }
+        return all
+    }
+
+    private func permission(of found: Found, _ scope: DatabaseScope) throws -> RecordPermission {
+        let place = Place(scope: scope, zone: found.zone)
+        let standings: ZoneStandings
+        if let known = known[place], known.shares == found.shares {
+            standings = known.standings
+        } else {
+            standings = try ZoneStandings(found.shares, scope: scope)
+            if known.count >= Self.knownLimit { known.removeAll() }
+            known[place] = (found.shares, standings)
+        }
+        return RecordPermission(found.record, standings.standing(of: found.record.name, isUnsaved: found.isUnsaved))
+    }
+
+    // Many
+
+    /// What one may do with all records.
+    public nonisolated func report(only filter: PermissionFilter? = nil) -> PermissionReport {
+        PermissionReport(sources: sources, type: nil, condition: { _ in nil }, filter: filter)
+    }
+
+    /// What one may do with the records of a type; with none, where no store has it.
+    public nonisolated func report(on type: String, only filter: PermissionFilter? = nil) -> PermissionReport {
+        PermissionReport(sources: sources, type: type, condition: { _ in nil }, filter: filter)
+    }
+
+    /// What one may do with the records that match.
+    ///
+    /// ```swift
+    /// let report = journal.permissions.report(on: Destination.self, where: .field("rating") >= 4, only: .editable)
+    /// ```
+    public nonisolated func report<R: Record>(
+        on type: R.Type, where predicate: RecordPredicate? = nil, only filter: PermissionFilter? = nil
+    ) -> PermissionReport {
+        let sources = sources
+        return PermissionReport(
+            sources: sources, type: R.recordType,
+            condition: { queried in
+                try predicate.map { predicate in
+                    try sources.withKnownFields(of: R.recordType) { known in
+                        try predicate.sql(queried, nameField: R.nameField, known: known)
+                    }
+                }
+            }, filter: filter)
+    }
+
+    // Again
+
+    /// Tells when a report may have changed, from now on: after what this process commits, and what others do.
+    ///
+    /// Nothing is polled. What comes while nobody waits becomes one. The sequence ends when the container has moved away, or can't be read.
+    ///
+    /// ```swift
+    /// for await change in try await journal.permissions.changes() { view.reload() }
+    /// ```
+    ///
+    /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
+    public func changes() async throws -> AsyncStream<PermissionChange> {
+        // Listening comes first, so that nothing is missed between reading and listening.
+        let rings = try rings()
+        let watch = SharingWatch(sources, rings)
+        try await watch.begin()
+        return AsyncStream { await watch.next() }
+    }
+}
+
+/// What may have changed in what one may do.
+public struct PermissionChange: Hashable, Sendable {
+    /// Zones with a share that has changed, has come or has gone, and those that have come or gone.
+    public let zones: Set<ZoneName>
+    /// Whether records were written: there may be others, and they may be elsewhere.
+    public let hasRecords: Bool
+
+    public init(zones: Set<ZoneName>, hasRecords: Bool) {
+        self.zones = zones
+        self.hasRecords = hasRecords
+    }
+}
+
+/// Rings of a container's bell, and what has to be there for it to ring.
+struct ContainerRings: Sendable {
+    let stream: AsyncStream<Void>
+    var bell: (any Sendable)?
+}
+
+/// A record that was looked up, and what its zone's shares were at that moment.
+private struct Found: Sendable {
+    let record: RecordName
+    let zone: Int64
+    let isUnsaved: Bool
+    let shares: ZoneShares
+}
+
+extension RecordSource {
+    /// Those of a name, the one that a fetch finds first.
+    fileprivate func found(_ db: Database, _ type: QueriedType, named name: String) throws -> [Found] {
+        let rows = try places(db, of: type, named: name)
+        var found: [Found] = []
+        while let row = try rows.next() {
+            found.append(
+                Found(
+                    record: RecordName(type: type.name, name: try row.name()), zone: row.zone, isUnsaved: row.isUnsaved,
+                    shares: try shares(db, ofZone: row.zone)))
+        }
+        return found
+    }
+}
+
+/// Compares what the stores have known of shares with what they know.
+private actor SharingWatch {
+    private let sources: RecordSources
+    private let rings: ContainerRings
+    private var seen: [DatabaseScope: SharingMark] = [:]
+
+    init(_ sources: RecordSources, _ rings: ContainerRings) {
+        self.sources = sources
+        self.rings = rings
+    }
+
+    func begin() async throws { seen = try await marks() }
+
+    private func marks() async throws -> [DatabaseScope: SharingMark] {
+        var marks: [DatabaseScope: SharingMark] = [:]
+        for source in sources.all { marks[source.scope] = try await source.read { db in try source.sharingMark(db) } }
+        return marks
+    }
+
+    func next() async -> PermissionChange? {
+        var stream = rings.stream.makeAsyncIterator()
+        while await stream.next(isolation: self) != nil {
+            guard let marks = try? await marks() else { return nil }
+            let before = seen
+            seen = marks
+            var (zones, hasRecords): (Set<ZoneName>, Bool) = ([], false)
+            for (scope, mark) in marks {
+                let old = before[scope]
+                hasRecords = hasRecords || mark.transaction != old?.transaction
+                for zone in Set(mark.shares.keys).union(old?.shares.keys ?? [:].keys)
+                where mark.shares[zone] != old?.shares[zone] { zones.insert(zone) }
+            }
+            if hasRecords || !zones.isEmpty { return PermissionChange(zones: zones, hasRecords: hasRecords) }
+        }
+        return nil
+    }
+}

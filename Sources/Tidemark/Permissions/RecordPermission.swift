@@ -1,0 +1,120 @@
+import TidemarkModel
+
+/// What one may do with a record, and why.
+///
+/// It says what the store knows of the cloud's shares: when something is done, the cloud decides.
+public struct RecordPermission: Hashable, Sendable {
+    public let record: RecordName
+    /// What it has in common with the other records of its place.
+    package let standing: RecordStanding
+
+    init(_ record: RecordName, _ standing: RecordStanding) {
+        self.record = record
+        self.standing = standing
+    }
+
+    /// Private for one's own records, shared for those of others.
+    public var scope: DatabaseScope { standing.target.scope }
+    public var zone: ZoneName { standing.zone }
+    public var isShared: Bool { standing.target.isShared }
+    /// The name of the share that covers it; `nil` where there is none, or none is known.
+    public var share: String? { standing.share }
+    /// Whose record it is, as far as it is known; `nil` for one's own that are not shared.
+    public var owner: UserIdentity? { standing.owner }
+    public var isOwner: Bool { role == .owner }
+    /// One's own role.
+    public var role: ShareParticipant.Role { standing.actor.role ?? .unknown }
+    public var permission: ShareParticipant.Permission { standing.actor.permission }
+    public var acceptanceStatus: ShareParticipant.AcceptanceStatus { standing.actor.acceptanceStatus }
+
+    public var canRead: Bool { standing.canRead }
+    public var canEdit: Bool { standing.edit.isAllowed }
+    public var canDelete: Bool { standing.canDelete }
+    /// Whether one may begin to share it: what is shared already can't be shared once more.
+    public var canShare: Bool { standing.canShare }
+    /// Why one may edit it, or may not and what would change that.
+    public var reason: String { standing.reason }
+
+    /// Whether one may do something to it, by which rule, and what would change that.
+    public func decision(for operation: SharePolicy.Operation) -> ShareDecision {
+        SharePolicy.decide(operation, on: standing.target, by: standing.actor)
+    }
+}
+
+/// What one may do with all records that are covered by one share, or lie in one zone without any, and why.
+package final class RecordStanding: Sendable {
+    package let zone: ZoneName
+    let share: String?
+    package let owner: UserIdentity?
+    let target: SharePolicy.Target
+    let actor: SharePolicy.Actor
+
+    let edit: ShareDecision
+    let canRead, canDelete, canShare: Bool
+    let reason: String
+
+    /// - Parameter share: What covers the records; `nil` where none is known to.
+    init(scope: DatabaseScope, zone: ZoneName, share: Share?, root: String? = nil, isUnsaved: Bool) {
+        self.zone = zone
+        self.share = share?.name
+        if let share {
+            actor = share.actor
+            target = share.target(record: root, isUnsaved: isUnsaved)
+            owner = share.owner?.identity ?? Self.owner(zone)
+        } else if scope == .shared {
+            // It is shared by somebody, and nothing is known of how.
+            actor = .stranger
+            target = SharePolicy.Target(scope: scope, isShared: true, isUnsaved: isUnsaved)
+            owner = Self.owner(zone)
+        } else {
+            actor = .owner
+            target = SharePolicy.Target(scope: scope, isUnsaved: isUnsaved)
+            owner = nil
+        }
+        edit = SharePolicy.decide(.update, on: target, by: actor)
+        canRead = SharePolicy.decide(.read, on: target, by: actor).isAllowed
+        canDelete = SharePolicy.decide(.delete, on: target, by: actor).isAllowed
+        canShare = SharePolicy.decide(.share, on: target, by: actor).isAllowed
+        reason = edit.reason + (edit.remedy.map { "; \($0.text)" } ?? "")
+    }
+
+    private static func owner(_ zone: ZoneName) -> UserIdentity? { zone.owner.map { UserIdentity(userRecordName: $0) } }
+}
+
+extension RecordStanding: Hashable {
+    package static func == (left: RecordStanding, right: RecordStanding) -> Bool {
+        left === right
+            || left.target == right.target && left.actor == right.actor && left.zone == right.zone && left.share == right.share
+                && left.owner == right.owner
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(zone)
+        hasher.combine(share)
+        hasher.combine(actor)
+        hasher.combine(target)
+    }
+}
+
+/// Some of the records that a report could tell of.
+public enum PermissionFilter: String, CaseIterable, Sendable {
+    /// What one may edit.
+    case editable
+    /// What one may read and not edit.
+    case readOnly = "read-only"
+    /// What is one's own.
+    case owned
+    /// What others take part in, or let one take part in.
+    case shared
+
+    public func includes(_ permission: RecordPermission) -> Bool { includes(permission.standing) }
+
+    func includes(_ standing: RecordStanding) -> Bool {
+        switch self {
+        case .editable: standing.edit.isAllowed
+        case .readOnly: standing.canRead && !standing.edit.isAllowed
+        case .owned: standing.actor.role == .owner
+        case .shared: standing.target.isShared
+        }
+    }
+}

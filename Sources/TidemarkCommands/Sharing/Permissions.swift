@@ -1,0 +1,209 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+import TidemarkTransfer
+
+extension PermissionFilter: ExpressibleByArgument {}
+
+struct Permissions: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Tells what one may do with records, and why.",
+        discussion: """
+            For each record its share's owner, and one's own role, permission and acceptance; whether one may edit, delete and share it; and \
+            what decides whether one may edit it. It tells what the container knows of the cloud's shares; when something is done, the cloud \
+            decides. All records of a store are told of as they are at one moment. The container is only read.
+
+            Records that are not there are told at the end (exit code 66). With --only, 'read-only' are records that one may read and not \
+            edit; 'owned' one's own; 'shared' those that others take part in, or let one take part in.
+
+            Examples:
+              tidemark permissions MyJournal.tidemark
+              tidemark permissions MyJournal.tidemark lofoten senja
+              tidemark permissions MyJournal.tidemark --type Destination --only read-only
+              tidemark permissions MyJournal.tidemark --as csv > permissions.csv
+              tidemark permissions MyJournal.tidemark --as json | jq -r 'select(.canDelete).record'
+            """)
+
+    enum Format: String, CaseIterable, ExpressibleByArgument {
+        case table, json, csv
+    }
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: ArgumentHelp("The records' names. (default: all records)", valueName: "record"))
+    var names: [String] = []
+
+    @Option(help: "Only records of this type.")
+    var type: String?
+
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("table, json (a JSON object a line) or csv.", valueName: "format"))
+    var format: Format = .table
+
+    @Option(help: ArgumentHelp("Only records that are editable, read-only, owned or shared.", valueName: "kind"))
+    var only: PermissionFilter?
+
+    func run() async throws {
+        try await reportingErrors {
+            let journal = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: fileURL(container, "the container")))
+            if let type { try check(type, in: journal) }
+            var lines = PermissionLines(format)
+            let missing = try await names.isEmpty ? all(journal, &lines) : named(journal, &lines)
+            try lines.finish()
+            if let first = missing.first {
+                let others = missing.count > 1 ? " and \(missing.count - 1) more" : ""
+                throw StoreError(
+                    .notFound, "there is no record '\(first)'\(type.map { " of type \($0)" } ?? "")\(others)")
+            }
+        }
+    }
+
+    private func all(_ journal: ReadOnlyContainer, _ lines: inout PermissionLines) async throws -> [String] {
+        let report = type.map { journal.permissions.report(on: $0, only: only) } ?? journal.permissions.report(only: only)
+        for try await permission in report { try lines.add(permission) }
+        return []
+    }
+
+    /// - Returns: Names of which there is no record.
+    private func named(_ journal: ReadOnlyContainer, _ lines: inout PermissionLines) async throws -> [String] {
+        var missing: [String] = []
+        for name in names {
+            let found = try await journal.permissions.permissions(named: name, type: type)
+            if found.isEmpty { missing.append(name) }
+            for permission in found where only?.includes(permission) ?? true { try lines.add(permission) }
+        }
+        return missing
+    }
+
+    private func check(_ type: String, in journal: ReadOnlyContainer) throws {
+        let readers = [DatabaseScope.private, .shared].compactMap { journal.history($0) }
+        let isThere = try readers.contains { try $0.types().contains { $0.name == type } }
+        // What it says names the types that there are.
+        if !isThere { _ = try readers[0].type(named: type) }
+    }
+}
+
+/// Prints what one may do with records, one a line.
+///
+/// Many records have all but their names in common: the rest of a line is made once for each kind of them.
+struct PermissionLines {
+    private let format: Permissions.Format
+    private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
+    private var buffer: [UInt8] = []
+    /// Only what is kept can't be mistaken for another that has come to its address.
+    private var rests: [ObjectIdentifier: (standing: RecordStanding, rest: Rest)] = [:]
+
+    private enum Rest {
+        case cells([String])
+        case bytes([UInt8])
+    }
+
+    /// But for those that tell records of one place apart, and where they are.
+    private static let columns = [
+        "shared", "owner", "role", "permission", "acceptance", "edit", "delete", "share", "reason",
+    ]
+    private static let bufferSize = 1 << 18
+
+    init(_ format: Permissions.Format) {
+        self.format = format
+        if format == .table { return }
+        buffer.reserveCapacity(Self.bufferSize + 4096)
+        guard format == .csv else { return }
+        buffer += Array((["type", "record", "scope", "zone"] + Self.columns).joined(separator: ",").utf8) + Self.lineEnd
+    }
+
+    mutating func add(_ permission: RecordPermission) throws {
+        let (record, rest) = (permission.record, try rest(of: permission))
+        switch (format, rest) {
+        case (.table, .cells(let cells)): try table.add([record.name, record.type] + cells)
+        case (.json, .bytes(let bytes)):
+            buffer += Self.jsonType
+            RecordText.appendString(record.type, to: &buffer)
+            buffer += Self.jsonName
+            RecordText.appendString(record.name, to: &buffer)
+            buffer += bytes
+        case (.csv, .bytes(let bytes)):
+            RecordText.appendCell(record.type, to: &buffer)
+            buffer.append(UInt8(ascii: ","))
+            RecordText.appendCell(record.name, to: &buffer)
+            buffer += bytes
+        default: break
+        }
+        if buffer.count >= Self.bufferSize {
+            try Output.write(buffer)
+            buffer.removeAll(keepingCapacity: true)
+        }
+    }
+
+    mutating func finish() throws {
+        if format == .table { return try table.finish() }
+        try Output.write(buffer)
+        buffer = []
+    }
+
+    private mutating func rest(of permission: RecordPermission) throws -> Rest {
+        let id = ObjectIdentifier(permission.standing)
+        if let known = rests[id] { return known.rest }
+        // Those of records that are looked up one by one may all be different objects.
+        if rests.count >= 10_000 { rests.removeAll() }
+        let rest: Rest =
+            switch format {
+            case .table: .cells(Self.cells(permission))
+            case .csv: .bytes(Self.csv(permission))
+            case .json: .bytes(try Self.json(permission))
+            }
+        rests[id] = (permission.standing, rest)
+        return rest
+    }
+
+    private static func cells(_ it: RecordPermission) -> [String] {
+        [
+            word(it.isShared), it.owner?.title ?? "", it.role.title, it.permission.title, it.acceptanceStatus.title,
+            word(it.canEdit), word(it.canDelete), word(it.canShare), it.reason,
+        ]
+    }
+
+    private static func word(_ holds: Bool) -> String { holds ? "yes" : "no" }
+
+    private static func csv(_ permission: RecordPermission) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for cell in [permission.scope.name, permission.zone.name] + cells(permission) {
+            bytes.append(UInt8(ascii: ","))
+            if !cell.isEmpty { RecordText.appendCell(cell, to: &bytes) }
+        }
+        return bytes + lineEnd
+    }
+
+    /// What `--as json` prints of a record, but for its type and name.
+    private struct Object: Encodable {
+        let scope, zone: String
+        /// The owner's name in the cloud container, and what a list shows.
+        let zoneOwner, share, owner: String?
+        let shared: Bool
+        let role, permission, acceptance: String
+        let canRead, canEdit, canDelete, canShare: Bool
+        let rule, reason: String
+        let remedy: String?
+    }
+
+    private static func json(_ it: RecordPermission) throws -> [UInt8] {
+        let edit = it.decision(for: .update)
+        let object = Object(
+            scope: it.scope.name, zone: it.zone.name, zoneOwner: it.zone.owner, share: it.share, owner: it.owner?.title,
+            shared: it.isShared, role: "\(it.role)", permission: "\(it.permission)", acceptance: "\(it.acceptanceStatus)",
+            canRead: it.canRead, canEdit: it.canEdit, canDelete: it.canDelete, canShare: it.canShare, rule: edit.rule.rawValue,
+            reason: edit.reason, remedy: edit.remedy?.rawValue)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Its first byte opens the object.
+        return [UInt8(ascii: ",")] + (try encoder.encode(object)).dropFirst() + [0x0a]
+    }
+
+    private static let lineEnd: [UInt8] = [0x0d, 0x0a]
+    private static let jsonType = Array(#"{"type":"#.utf8)
+    private static let jsonName = Array(#","record":"#.utf8)
+}

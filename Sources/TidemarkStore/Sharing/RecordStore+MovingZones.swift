@@ -1,0 +1,44 @@
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Has records go on in another zone of a private store, in one transaction: what is pending of them goes along.
+    ///
+    /// The cloud gets them as new ones there, and is told of their deletion where they were when it has them. Here they are the same
+    /// records.
+    ///
+    /// - Returns: Those that have moved. One that is not there, or is in that zone already, is passed over.
+    /// - Throws: ``StoreError`` `invalid` where the store is not private, or has no such zone.
+    /// - Complexity: Some statements for each record.
+    @discardableResult
+    package func move(_ records: [RecordName], to zone: Int64, author: String) throws(StoreError) -> [RecordName] {
+        guard scope == .private else {
+            throw StoreError(.invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
+        }
+        return try transact("move records into a zone", author: TransactionAuthor(author, origin: .save)) { transaction in
+            guard try StoreZone.fetch(transaction.db, id: zone) != nil else {
+                throw StoreError(.invalid, "the store has no zone \(zone)")
+            }
+            return try records.filter { try transaction.move($0, to: zone) }
+        }
+    }
+}
+
+extension StoreTransaction {
+    /// Whether it has moved.
+    fileprivate func move(_ record: RecordName, to zone: Int64) throws -> Bool {
+        guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,
+            let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [found.row])
+        else { return false }
+        var times = try PendingRow(row, type: type).edited.map { EditTimes($0) } ?? EditTimes()
+        times.fields[EditTimes.move] = EditTime(microseconds: time, device: connection.identity.device.uuidString)
+        _ = try move(found.row, type: type, to: zone, edited: times.description)
+        return true
+    }
+}
+
+extension EditTimes {
+    /// Stands among the fields for the record's zone; no field can have that name. Of two copies of a record in two zones the one that
+    /// was moved later counts.
+    static let move = "_zone"
+}

@@ -1,0 +1,66 @@
+import GRDB
+import TidemarkModel
+
+/// What one may do to the records of a shared store, by what is known of their shares; for one transaction.
+final class SharedPermissions {
+    private let zones: Set<Int64>
+    private let shares: [Int64: [Share]]
+
+    /// `nil` where nobody needs to be asked: in one's own store, and in a shared one that knows no zone of others.
+    init?(_ db: Database, scope: DatabaseScope) throws {
+        guard scope == .shared, try StoreZone.areSeveral(db) else { return nil }
+        let known = try StoreZone.fetchAll(db)
+        zones = Set(known.map(\.id)).subtracting([StoreFormat.defaultZone])
+        shares = try zones.reduce(into: [:]) { $0[$1] = try StoredShares(db).fetchAll(scope: scope, zone: $1) }
+    }
+
+    /// Whether one may do something to a record: by the share of the whole zone; else by the one whose root it is; else by the only one,
+    /// or the one that allows least.
+    func decide(_ operation: SharePolicy.Operation, record: String, zone: Int64) -> ShareDecision {
+        let shares = shares[zone] ?? []
+        func decision(_ share: Share) -> ShareDecision {
+            SharePolicy.decide(operation, on: share.target(record: record), by: share.actor)
+        }
+        guard let share = shares.first(where: { $0.root == nil }) ?? shares.first(where: { $0.root == record }) else {
+            let all = shares.map(decision)
+            // What is in no zone of others was never anybody else's.
+            let isUnsaved = !zones.contains(zone)
+            return all.first { !$0.isAllowed } ?? all.first
+                ?? SharePolicy.decide(operation, on: .init(scope: .shared, isUnsaved: isUnsaved), by: .stranger)
+        }
+        return decision(share)
+    }
+
+    private func check(_ operation: SharePolicy.Operation, _ record: RecordName, zone: Int64) throws {
+        let decision = decide(operation, record: record.name, zone: zone)
+        guard decision.isAllowed else { throw PermissionDenied(record: record, decision: decision) }
+    }
+
+    /// - Throws: `PermissionDenied` for the first that may not be written; those that stay as they are aren't asked about.
+    func check(_ records: [SettledRecord]) throws {
+        for record in records {
+            let operation: SharePolicy.Operation
+            if record.values == nil {
+                guard record.row != nil else { continue }
+                operation = .delete
+            } else if record.row == nil {
+                operation = .create
+            } else {
+                guard record.values != record.current else { continue }
+                operation = .update
+            }
+            try check(operation, RecordName(type: record.type.name, name: record.name), zone: record.zone)
+        }
+    }
+
+    /// - Throws: `PermissionDenied` for the first of some rows of a type.
+    func check(_ operation: SharePolicy.Operation, _ rows: [Int64], type: StoredType, _ db: Database) throws {
+        let statement = try db.cachedStatement(sql: "SELECT _key, _zone FROM \"\(type.table)\" WHERE _id = ?")
+        for row in rows {
+            guard let found = try Row.fetchOne(statement, arguments: [row]), let key = RecordKey.fromDatabaseValue(found[0]) else {
+                continue
+            }
+            try check(operation, RecordName(type: type.name, name: key.name), zone: found[1])
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import GRDB
+import TidemarkModel
+
+/// A zone of a store: records that are synchronised, shared and deleted as one.
+public struct StoreZone: Hashable, Sendable {
+    /// Names it in this store only.
+    public let id: Int64
+    public let name: ZoneName
+}
+
+extension StoreZone {
+    static func fetchAll(_ db: Database) throws -> [StoreZone] {
+        try Row.fetchAll(db.cachedStatement(sql: "SELECT id, owner, name FROM tide_zones ORDER BY id")).map { try StoreZone($0) }
+    }
+
+    static func fetch(_ db: Database, id: Int64) throws -> StoreZone? {
+        let sql = "SELECT id, owner, name FROM tide_zones WHERE id = ?"
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map { try StoreZone($0) }
+    }
+
+    /// Whether there is any but the default one. Most stores never have.
+    static func areSeveral(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db.cachedStatement(sql: "SELECT max(id) > \(StoreFormat.defaultZone) FROM tide_zones")) ?? false
+    }
+
+    private init(_ row: Row) throws {
+        let owner: String = try row.stored("owner", of: "tide_zones")
+        self.init(
+            id: try row.stored("id", of: "tide_zones"),
+            name: ZoneName(try row.stored("name", of: "tide_zones"), owner: owner.isEmpty ? nil : owner))
+    }
+}
+
+extension StoreReader {
+    /// The zones of the store, the default one first.
+    public func zones() throws(StoreError) -> [StoreZone] { try read("read the zones") { try StoreZone.fetchAll($0) } }
+}
+
+extension RecordStore {
+    /// The zones of the store, the default one first.
+    public func zones() throws(StoreError) -> [StoreZone] {
+        try connection.read("read the zones") { try StoreZone.fetchAll($0) }
+    }
+
+    /// The zone of a name; it is made if it is not there.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for somebody else's zone in a private store, and for one's own in a shared one.
+    package func zone(_ name: ZoneName) throws(StoreError) -> StoreZone {
+        if let known = try zones().first(where: { $0.name == name }) { return known }
+        let isOwn = name.owner?.isEmpty != false
+        guard isOwn == (scope != .shared), !name.name.isEmpty else {
+            throw StoreError(
+                .invalid,
+                isOwn
+                    ? "the zone '\(name.name)' is one's own, and a shared store has only zones of others"
+                    : "the zone '\(name.name)' is somebody else's, and a \(scope.name) store has only one's own")
+        }
+        return try connection.locked("make the zone \(name.name)") { db in
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO tide_zones (owner, name) VALUES (?, ?)", arguments: [name.owner ?? "", name.name])
+            guard let zone = try StoreZone.fetchAll(db).first(where: { $0.name == name }) else {
+                throw StoreError(.core, "the zone '\(name.name)' was not made")
+            }
+            return (zone, .commit)
+        }
+    }
+}

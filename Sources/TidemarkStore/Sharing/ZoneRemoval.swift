@@ -1,0 +1,90 @@
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Removes a zone with all that is in it: it was left, or is shared no more, or was deleted in the cloud, which is not told of it.
+    ///
+    /// What was pending is kept as ``RefusedSave``. In a private store, what was on its way from another zone and never got there goes back.
+    /// Of the default zone only what is in it goes.
+    ///
+    /// - Parameters:
+    ///   - reason: Why; what a person is told.
+    ///   - code: By the names of CloudKit Web Services.
+    ///   - author: The name that history gives the transaction.
+    /// - Complexity: O(n) in the records of the zone.
+    package func removeZone(_ zone: Int64, reason: String, code: String, author: String) throws(StoreError) {
+        try transact("remove a zone", author: TransactionAuthor(author, origin: .cloud)) { transaction in
+            guard try StoreZone.fetch(transaction.db, id: zone) != nil else { return }
+            try ZoneRemoval(transaction: transaction, zone: zone).run(code: code, reason: reason)
+        }
+    }
+}
+
+/// Takes a zone out of a store.
+struct ZoneRemoval {
+    let transaction: StoreTransaction
+    let zone: Int64
+
+    private var db: Database { transaction.db }
+
+    func run(code: String, reason: String) throws {
+        try Outbox(db).takeIn()
+        let types = transaction.connection.types
+        if transaction.connection.scope != .shared { try sendBack(types) }
+        let taking = try RemoteTaking(transaction: transaction, zone: zone, policy: { _ in .rollback }, occasion: .settled)
+        try taking.keepPending(code: code, reason: reason)
+        try Self.forgetSync(db, types: types, zone: zone)
+        for type in types {
+            let rows = try Int64.fetchAll(db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _zone = ? ORDER BY _id", arguments: [zone])
+            try taking.delete(rows, typeID: type.id)
+        }
+        try StoredShares(db).forget(zone: zone)
+        if zone != StoreFormat.defaultZone { try db.execute(sql: "DELETE FROM tide_zones WHERE id = ?", arguments: [zone]) }
+    }
+
+    /// What was moved here, and the cloud does not have yet, is still in the cloud where it was: there it goes on.
+    private func sendBack(_ types: [StoredType]) throws {
+        for type in types {
+            let sql = """
+                SELECT r._id, coalesce(d.zone, \(StoreFormat.defaultZone)), r._edited FROM "\(type.table)" r
+                JOIN tide_changes d ON d.kind = 3 AND d.key = r._key AND d.type_id = ?1 AND d.tag IS NOT NULL
+                    AND coalesce(d.zone, \(StoreFormat.defaultZone)) <> ?2
+                JOIN tide_outbox o ON o.type_id = d.type_id AND o.kind = 3 AND o.first_row = d.first_row
+                WHERE r._zone = ?2 AND r._tag IS NULL AND r._pending IS NOT NULL ORDER BY r._id
+                """
+            var moved: Set<Int64> = []
+            for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, zone]) where moved.insert(row[0]).inserted {
+                let (home, edited): (Int64, String?) = (row[1], row[2])
+                var times = edited.map { EditTimes($0) } ?? EditTimes()
+                times.fields[EditTimes.move] = EditTime(
+                    microseconds: transaction.time, device: transaction.connection.identity.device.uuidString)
+                let there = try transaction.move(row[0], type: type, to: home, edited: times.description)
+                try Outbox(db, zone: home).add(.save, type: type.id, row: there.row, change: transaction.nextChange - 1)
+            }
+        }
+    }
+
+    /// Forgets what is known of the cloud in a zone, and what waits to be sent there.
+    static func forgetSync(_ db: Database, types: [StoredType], zone: Int64) throws {
+        try SeenRows.forget(db, types: types, zone: zone)
+        for type in types {
+            let sql = """
+                DELETE FROM tide_ledger WHERE type_id = ?1 AND (
+                    row IN (SELECT first_row FROM tide_outbox WHERE type_id = ?1 AND kind = 3 AND zone = ?2)
+                    OR (SELECT _zone FROM "\(type.table)" WHERE _id = tide_ledger.row) = ?2)
+                """
+            try db.execute(sql: sql, arguments: [type.id, zone])
+        }
+        for table in ["outbox", "requests", "kept"] {
+            try db.execute(sql: "DELETE FROM tide_\(table) WHERE zone = ?", arguments: [zone])
+        }
+        let old = try SyncState(db, zone: zone)
+        try SyncState.forget(db, zone: zone)
+        // Whose records the others are stays known.
+        if zone == StoreFormat.defaultZone {
+            var state = SyncState()
+            state.user = old.user
+            try state.store(db, insteadOf: SyncState(), zone: zone)
+        }
+    }
+}

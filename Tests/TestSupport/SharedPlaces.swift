@@ -1,0 +1,77 @@
+import Foundation
+import GRDB
+import Tidemark
+import TidemarkModel
+import TidemarkStore
+
+/// Notes zones and shares in a store, and puts records into zones, in SQL, as a synchronisation would leave them.
+public struct SharedPlaces {
+    private let database: DatabaseQueue
+
+    public init(_ container: URL, _ scope: DatabaseScope) throws {
+        let path = try ContainerDirectory(openingAt: container).store(scope).path
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(30)
+        database = try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// Runs SQL in one transaction.
+    public func change(_ body: (Database) throws -> Void) throws { try database.write(body) }
+
+    /// Makes a zone, and puts records of a type into it.
+    public func zone(_ id: Int64, _ name: ZoneName, type: String = "Destination", records: [String] = []) throws {
+        try database.write { db in
+            try db.execute(
+                sql: "INSERT INTO tide_zones (id, owner, name) VALUES (?, ?, ?)", arguments: [id, name.owner ?? "", name.name])
+            for record in records {
+                try db.execute(
+                    sql: "UPDATE \"\(type)\" SET _zone = ? WHERE _id = (SELECT _id FROM \"_\(type)\" WHERE _name = ?)",
+                    arguments: [id, record])
+            }
+        }
+    }
+
+    /// Notes a share of a zone, or what it is now.
+    public func note(_ share: Share, of zone: Int64) throws {
+        try database.write { db in try Self.note(db, share, of: zone) }
+    }
+
+    public static func note(_ db: Database, _ share: Share, of zone: Int64) throws {
+        let encoder = JSONEncoder()
+        let user = share.currentUser
+        let participant = try user.map { String(decoding: try encoder.encode($0), as: UTF8.self) } ?? ""
+        try db.execute(
+            sql: """
+                INSERT OR REPLACE INTO tide_shares
+                    (zone, name, root, title, public_permission, tag, role, permission, acceptance, participant, participants)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                zone, share.name, share.root, share.title, share.publicPermission.rawValue, share.changeTag,
+                user?.role.rawValue ?? 0,
+                user?.permission.rawValue ?? 0, user?.acceptanceStatus.rawValue ?? 0, participant,
+                String(decoding: try encoder.encode(share.participants), as: UTF8.self),
+            ])
+    }
+}
+
+extension Scratch {
+    /// Makes the container of the scratch folder, with records in its shared store that others have made. They are yet to be put into zones.
+    public func receive(_ records: [Destination]) async throws {
+        let theirs = try ContainerDirectory(openingOrCreatingAt: self["Theirs.tidemark"])
+        try await PersistentContainer(directory: theirs).save(records)
+        let own = try ContainerDirectory(openingOrCreatingAt: container)
+        try DatabaseQueue(path: theirs.store(.private).path).vacuum(into: own.store(.shared).path)
+    }
+}
+
+extension ShareParticipant {
+    /// Somebody whose name is all that matters.
+    public static func named(
+        _ name: String, _ role: Role, _ permission: Permission = .readWrite, _ acceptance: AcceptanceStatus = .accepted
+    ) -> ShareParticipant {
+        ShareParticipant(
+            id: name, identity: UserIdentity(userRecordName: "_\(name)", name: PersonName(givenName: name)), role: role,
+            permission: permission, acceptanceStatus: acceptance)
+    }
+}

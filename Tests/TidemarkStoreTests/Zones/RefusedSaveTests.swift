@@ -1,0 +1,215 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: what a cloud refuses for good is taken back and kept, so that the store has what the cloud has and nothing that somebody wrote is
+/// lost. Method: a shared store and a cloud in memory that refuses.
+@Suite struct RefusedSaveTests {
+    private static let zone = ZoneName.of("anna")
+    private static let permissionFailure = ExportResult.rejected(code: "permissionFailure", reason: "the permission is Read-Only")
+    private static let values: [String: FieldValue] = [
+        "caption": .string("Senja"), "details": .string("an \"island\""), "rating": .int64(4),
+    ]
+
+    private func device(_ scratch: Scratch) async throws -> ZonedDevice {
+        let device = try ZonedDevice(scratch.container, scope: .shared)
+        device.cloud.makeZone(Self.zone)
+        let user = ShareParticipant(
+            id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: .readWrite,
+            acceptanceStatus: .accepted)
+        let share = Share(scope: .shared, zone: Self.zone, name: "share", participants: [user], currentUser: user)
+        // The owner has it in the cloud.
+        let owner = try ZonedDevice(scratch["owner.tidemark"])
+        try await owner.set("senja", Self.values)
+        let item = try #require(try await owner.next(.default).items.first)
+        _ = device.cloud.apply(item, to: Self.zone)
+        try await device.take([.share(share), device.cloud.remote("senja", in: Self.zone)], in: Self.zone)
+        return device
+    }
+
+    private func set(_ device: ZonedDevice, _ name: String, _ values: [String: FieldValue]) async throws {
+        try await device.set(name, values, zone: try await device.id(Self.zone))
+    }
+
+    private func values(_ device: ZonedDevice) throws -> [String: [String: FieldValue]] { try device.values()["share"] ?? [:] }
+
+    private func check(_ device: ZonedDevice) async throws {
+        #expect(try device.reader().outbox() == OutboxSummary())
+        #expect(try await device.next(Self.zone).isEmpty)
+        let clean = try await device.reader().database.read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM Destination WHERE _pending IS NOT NULL OR _base IS NOT _version OR _tag IS NULL")
+        }
+        #expect(clean == 0)
+    }
+
+    @Test func `an update goes back to what the cloud has, and what was saved is kept with the reason`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        let edited = device.cloud.zones[Self.zone]!["senja"]!.edited.description
+        try await set(device, "senja", ["caption": .string("of Ben"), "neighbour": .reference("lofoten")])
+        let batch = try await device.next(Self.zone)
+        let request = try await device.begin(batch, Self.zone)
+        // What is edited while it is on its way goes back with it.
+        let clearing = RecordEdit(
+            record: RecordName(type: "Destination", name: "senja"), base: .any, values: [:], fields: ["rating"],
+            zone: try await device.id(Self.zone))
+        _ = try await device.save([clearing])
+        let token = try device.reader().historyToken()
+        try await device.settle(request, of: batch, Self.zone) { _ in Self.permissionFailure }
+        #expect(try values(device) == ["senja": Self.values])
+        let refused = try #require(try device.reader().refused().first)
+        #expect(
+            refused
+                == RefusedSave(
+                    id: refused.id, time: refused.time, scope: .shared, zone: Self.zone,
+                    record: RecordName(type: "Destination", name: "senja"), kind: .update,
+                    before: ["caption": .string("Senja"), "neighbour": nil, "rating": .int64(4)],
+                    after: ["caption": .string("of Ben"), "neighbour": .reference("lofoten"), "rating": nil],
+                    code: "permissionFailure", reason: "the permission is Read-Only"))
+        try await check(device)
+        let changes = try device.reader().changes(since: token).transactions
+        #expect(changes.map(\.transaction.origin) == [.cloud])
+        #expect(changes.flatMap(\.changes).map(\.kind) == [.update])
+        let times = try await device.reader().database.read { db in try String.fetchOne(db, sql: "SELECT _edited FROM Destination") }
+        #expect(times == edited)
+        try await device.store.discardRefused([refused.id])
+        #expect(try device.reader().refused() == [])
+    }
+
+    @Test func `an insert goes`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        try await set(device, "beach", ["caption": .string("A beach")])
+        try await device.send(Self.zone) { _ in Self.permissionFailure }
+        #expect(try values(device) == ["senja": Self.values])
+        let refused = try #require(try device.reader().refused().first)
+        #expect(refused.kind == .insert)
+        #expect(refused.before == [:])
+        #expect(refused.after == ["caption": .string("A beach")])
+        try await check(device)
+    }
+
+    @Test func `a deletion comes back as the cloud has the record, also where it was edited before`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        let tag = device.cloud.zones[Self.zone]!["senja"]!.tag
+        let edited = device.cloud.zones[Self.zone]!["senja"]!.edited.description
+        try await set(device, "senja", ["caption": .string("of Ben")])
+        try await device.delete("senja", zone: try await device.id(Self.zone))
+        #expect(try values(device) == [:])
+        try await device.send(Self.zone) { _ in Self.permissionFailure }
+        #expect(try values(device) == ["senja": Self.values])
+        let refused = try #require(try device.reader().refused().first)
+        #expect(refused.kind == .delete)
+        #expect(refused.before == Self.values.mapValues { $0 })
+        #expect(refused.after == [:])
+        try await check(device)
+        let row = try await device.reader().database.read { db in try Row.fetchOne(db, sql: "SELECT _tag, _edited FROM Destination") }
+        #expect(row?[0] == tag)
+        #expect(row?[1] == edited)
+    }
+
+    @Test func `a record that was deleted and made again is one with what the cloud still has`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        try await device.delete("senja", zone: try await device.id(Self.zone))
+        try await set(device, "senja", ["caption": .string("another one")])
+        #expect(try await device.next(Self.zone).items.map(\.key.kind) == [.delete])
+        try await device.send(Self.zone) { _ in Self.permissionFailure }
+        try await device.send(Self.zone)
+        // It was made without the others: both have made it, and what is here counts.
+        let merged: [String: [String: FieldValue]] = ["senja": ["caption": .string("another one")]]
+        #expect(try values(device) == merged)
+        #expect(device.cloud.values["share"] == merged)
+        try await check(device)
+    }
+
+    @Test func `others of a request are saved, and what was not done is gathered again`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        for name in ["a", "b", "c"] { try await set(device, name, ["caption": .string(name)]) }
+        try await device.send(Self.zone) { $0.name == "b" ? Self.permissionFailure : $0.name == "c" ? .undone : nil }
+        #expect(try values(device).keys.sorted() == ["a", "c", "senja"])
+        #expect(try await device.send(Self.zone) == ["c"])
+        #expect(device.cloud.values["share"]?.keys.sorted() == ["a", "c", "senja"])
+        #expect(try device.reader().refused().map(\.record.name) == ["b"])
+        try await check(device)
+    }
+
+    @Test func `where history does not reach back, the cloud is asked what it has`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        try await set(device, "senja", ["caption": .string("of Ben")])
+        try await set(device, "senja", ["caption": .string("of Ben, again")])
+        let store = try RecordStore(
+            container: device.store.container, scope: .shared, doorbell: nil,
+            now: { Int64(Date().timeIntervalSince1970 * 1_000_000) + 30 * 86_400_000_000 })
+        _ = try await store.purgeHistory()
+        try await device.send(Self.zone) { _ in Self.permissionFailure }
+        #expect(try values(device) == ["senja": Self.values])
+        let refused = try #require(try device.reader().refused().first)
+        #expect(refused.before == [:])
+        #expect(refused.after == ["caption": .string("of Ben, again")])
+        try await check(device)
+    }
+
+    @Test func `with a zone goes all that is in it, and what was pending is kept`() async throws {
+        let scratch = try Scratch()
+        let device = try await device(scratch)
+        let other = ZoneName.of("carl")
+        device.cloud.makeZone(other)
+        try await device.take([device.cloud.remote("senja", in: Self.zone)], in: other)
+        let zone = try await device.id(Self.zone)
+        try await device.take(
+            [
+                .saved(
+                    RemoteRecord(
+                        name: "old", type: "Destination", tag: "o1", values: ["caption": .string("Old")], edited: nil,
+                        whole: { Data() }))
+            ], in: Self.zone)
+        try await set(device, "senja", ["caption": .string("of Ben")])
+        try await set(device, "beach", ["caption": .string("A beach")])
+        try await device.delete("old", zone: zone)
+        let batch = try await device.next(Self.zone)
+        let request = try await device.begin(batch, Self.zone)
+        try await device.store.removeZone(zone, reason: "shared no more", code: "zoneNotFound", author: "cloud")
+        #expect(try await device.store.zones().map(\.name) == [.default, other])
+        #expect(try device.values().keys.sorted() == ["share"])
+        #expect(try device.reader().shares() == [])
+        #expect(try device.reader().outbox() == OutboxSummary())
+        #expect(try await device.store.sentRequests(zone: zone) == [])
+        let refused = try device.reader().refused()
+        #expect(refused.map(\.record.name).sorted() == ["beach", "old", "senja"])
+        #expect(Set(refused.map(\.kind)) == [.insert, .update, .delete])
+        #expect(Set(refused.map(\.zone)) == [Self.zone])
+        #expect(refused.first { $0.kind == .update }?.after == ["caption": .string("of Ben")])
+        // An answer that comes later changes nothing.
+        try await device.store.settle(request, of: batch, results: request.items.map { _ in .saved(tag: "late") }, zone: zone)
+        #expect(try device.reader().outbox() == OutboxSummary())
+        let left = try await device.reader().database.read { db in
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_outbox") ?? -1
+        }
+        #expect(left == 0)
+    }
+
+    @Test func `what had not yet got into a zone that goes is where it was`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        for name in ["a", "b"] { try await device.set(name, ["caption": .string(name)]) }
+        try await device.sync([.default])
+        try await device.move("a", to: .shared)
+        try await device.sync([.shared, .default])
+        try await device.move("b", to: .shared)
+        try await device.set("b", ["caption": .string("edited")])
+        try await device.store.removeZone(try await device.id(.shared), reason: "purged", code: "userDeletedZone", author: "cloud")
+        #expect(try device.values() == ["_defaultZone": ["b": ["caption": .string("edited")]]])
+        #expect(try device.reader().refused() == [])
+        try await device.sync([.default])
+        #expect(device.cloud.values["_defaultZone"] == ["b": ["caption": .string("edited")]])
+        #expect(try device.reader().outbox() == OutboxSummary())
+    }
+}

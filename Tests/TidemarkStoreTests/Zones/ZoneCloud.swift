@@ -1,0 +1,229 @@
+import Foundation
+import TestSupport
+import TidemarkModel
+import TidemarkStore
+
+/// The zones of a cloud, in memory: what a store's exchange with one needs, and nothing else.
+final class ZoneCloud {
+    struct Stored {
+        let type: String
+        let tag: String
+        let values: [String: FieldValue]
+        let edited: EditTimes
+    }
+
+    private enum Change {
+        case saved(String)
+        case deleted(String)
+    }
+
+    private(set) var zones: [ZoneName: [String: Stored]] = [.default: [:]]
+    private var log: [ZoneName: [Change]] = [:]
+    private var tags = 0
+
+    /// What all zones have, by zone and name.
+    var values: [String: [String: [String: FieldValue]]] {
+        zones.reduce(into: [:]) { all, zone in
+            if !zone.value.isEmpty { all[zone.key.name] = zone.value.mapValues(\.values) }
+        }
+    }
+
+    func makeZone(_ zone: ZoneName) { zones[zone, default: [:]] = zones[zone] ?? [:] }
+
+    private func nextTag() -> String {
+        tags += 1
+        return "t\(tags)"
+    }
+
+    /// Does what was sent; `nil` where the record is not what the sender knows.
+    func apply(_ item: ExportItem, to zone: ZoneName) -> ExportResult? {
+        let there = zones[zone]?[item.name]
+        guard item.key.kind == .save else {
+            guard let there else { return .deleted }
+            guard there.tag == item.tag else { return nil }
+            zones[zone]?[item.name] = nil
+            log[zone, default: []].append(.deleted(item.name))
+            return .deleted
+        }
+        guard there?.tag == item.tag else { return nil }
+        let kept = (there?.values ?? [:]).filter { !item.cleared.contains($0.key) }
+        let tag = nextTag()
+        zones[zone]![item.name] = Stored(
+            type: item.type, tag: tag, values: kept.merging(item.values) { $1 }, edited: item.edited)
+        log[zone, default: []].append(.saved(item.name))
+        return .saved(tag: tag)
+    }
+
+    func remote(_ name: String, in zone: ZoneName) -> RemoteChange {
+        guard let it = zones[zone]?[name] else { return .deleted(name: name) }
+        return .saved(
+            RemoteRecord(name: name, type: it.type, tag: it.tag, values: it.values, edited: it.edited, whole: { Data() }))
+    }
+
+    /// What has changed since a place in a zone's log, each record once, as it is now.
+    func changes(in zone: ZoneName, since place: Int) -> (changes: [RemoteChange], place: Int) {
+        let all = log[zone] ?? []
+        var names: [String] = []
+        for change in all[place...].reversed() {
+            let name = switch change { case .saved(let name), .deleted(let name): name }
+            if !names.contains(name) { names.append(name) }
+        }
+        return (names.reversed().map { remote($0, in: zone) }, all.count)
+    }
+}
+
+/// A store and its exchange with a cloud, step by step.
+final class ZonedDevice {
+    let store: RecordStore
+    let cloud: ZoneCloud
+    let policy: MergePolicy
+    private var places: [ZoneName: Int] = [:]
+    private var tokens = 0
+
+    static let schema = RecordTypeSchema(
+        name: "Destination",
+        fields: [
+            .init(name: "caption", type: .string), .init(name: "details", type: .string), .init(name: "rating", type: .int64),
+            .init(name: "neighbour", type: .reference),
+        ])
+
+    init(
+        _ url: URL, _ cloud: ZoneCloud = ZoneCloud(), scope: DatabaseScope = .private,
+        policy: MergePolicy = .mergeByPropertyObjectTrump
+    ) throws {
+        store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url), scope: scope)
+        self.cloud = cloud
+        self.policy = policy
+    }
+
+    @discardableResult
+    func set(
+        _ name: String, _ values: [String: FieldValue], zone: Int64? = nil, type: String = "Destination"
+    ) async throws -> SaveOutcome {
+        let edit = RecordEdit(
+            record: RecordName(type: type, name: name), base: .any, values: values, fields: Set(values.keys), zone: zone)
+        return try await save([edit], type: type)
+    }
+
+    @discardableResult
+    func delete(_ name: String, zone: Int64? = nil) async throws -> SaveOutcome {
+        try await save([
+            RecordEdit(record: RecordName(type: "Destination", name: name), base: .any, values: nil, fields: [], zone: zone)
+        ])
+    }
+
+    func save(_ edits: [RecordEdit], type: String = "Destination") async throws -> SaveOutcome {
+        let policy = policy
+        let schema = RecordTypeSchema(name: type, fields: Self.schema.fields)
+        return try await store.save(
+            edits, schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save), policy: { _ in policy },
+            check: { _ in })
+    }
+
+    func move(_ name: String, to zone: ZoneName) async throws {
+        cloud.makeZone(zone)
+        let place = try await store.zone(zone)
+        try await store.move([RecordName(type: "Destination", name: name)], to: place.id, author: "test")
+    }
+
+    func id(_ zone: ZoneName) async throws -> Int64 { try await store.zone(zone).id }
+
+    @discardableResult
+    func take(_ changes: [RemoteChange], in zone: ZoneName, _ occasion: ImportOccasion = .page) async throws -> ImportOutcome {
+        let policy = policy
+        return try await store.take(
+            changes, schemas: [Self.schema], occasion: occasion, author: "cloud", policy: { _ in policy }, zone: try await id(zone))
+    }
+
+    /// Fetches what is new in a zone.
+    func fetch(_ zone: ZoneName) async throws {
+        let (changes, place) = cloud.changes(in: zone, since: places[zone] ?? 0)
+        places[zone] = place
+        try await take(changes, in: zone)
+        try await lookUp(zone)
+    }
+
+    /// Looks up what was put off.
+    func lookUp(_ zone: ZoneName) async throws {
+        let names = try await store.putOff(zone: try await id(zone))
+        if !names.isEmpty { try await take(names.map { cloud.remote($0, in: zone) }, in: zone, .lookUp) }
+    }
+
+    static let limits = ExportLimits(items: 100, bytes: 1 << 20, assetBytes: 1 << 30)
+
+    func next(_ zone: ZoneName) async throws -> ExportBatch {
+        try await store.nextExport(edits: Self.limits, bulk: Self.limits, zone: try await id(zone))
+    }
+
+    /// Sends one batch of a zone.
+    ///
+    /// - Returns: The names of what was sent.
+    @discardableResult
+    func send(
+        _ zone: ZoneName, answer: (ExportItem) -> ExportResult? = { _ in nil }
+    ) async throws -> [String] {
+        let batch = try await next(zone)
+        guard !batch.isEmpty else { return [] }
+        let request = try await begin(batch, zone)
+        try await settle(request, of: batch, zone, answer: answer)
+        return batch.items.map(\.name)
+    }
+
+    func begin(_ batch: ExportBatch, _ zone: ZoneName) async throws -> SentRequest {
+        tokens += 1
+        let request = SentRequest(token: "request \(tokens)", items: batch.items)
+        try await store.begin(request, zone: try await id(zone))
+        return request
+    }
+
+    func settle(
+        _ request: SentRequest, of batch: ExportBatch?, _ zone: ZoneName, answer: (ExportItem) -> ExportResult? = { _ in nil }
+    ) async throws {
+        var changed: [String] = []
+        let results = request.items.map { item -> ExportResult in
+            if let said = answer(item) { return said }
+            if let done = cloud.apply(item, to: zone) { return done }
+            changed.append(item.name)
+            return .undone
+        }
+        try await store.settle(request, of: batch, results: results, zone: try await id(zone), author: "cloud")
+        if !changed.isEmpty { try await take(changed.map { cloud.remote($0, in: zone) }, in: zone, .answer) }
+        try await lookUp(zone)
+    }
+
+    /// Fetches and sends until there is nothing left, in the order of these zones.
+    func sync(_ zones: [ZoneName]) async throws {
+        for zone in zones { cloud.makeZone(zone) }
+        for _ in 0..<50 {
+            for zone in zones { try await fetch(zone) }
+            var sent = 0
+            for zone in zones { sent += try await send(zone).count }
+            if sent == 0 { return }
+        }
+        throw StoreError(.core, "the exchange does not come to an end")
+    }
+
+    func reader() throws -> StoreReader { try StoreReader(container: store.container, scope: store.scope) }
+
+    /// What the store has, by zone and name.
+    func values(_ type: String = "Destination") throws -> [String: [String: [String: FieldValue]]] {
+        let reader = try reader()
+        let zones = try reader.zones()
+        let schema = try reader.type(named: type)
+        var all: [String: [String: [String: FieldValue]]] = [:]
+        for zone in zones {
+            try reader.forEachRecord(RecordQuery(type: type, condition: "_zone = \(zone.id)")) { record in
+                var values: [String: FieldValue] = [:]
+                for (field, value) in zip(schema.fields, record.values) { values[field.name] = value }
+                all[zone.name.name, default: [:]][record.name] = values
+            }
+        }
+        return all
+    }
+}
+
+extension ZoneName {
+    static let shared = ZoneName("share-a")
+    static let other = ZoneName("share-b")
+    static func of(_ owner: String) -> ZoneName { ZoneName("share", owner: owner) }
+}
