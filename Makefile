@@ -68,11 +68,11 @@ prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a 
 
 .PHONY: format
 format: ## Formats the Swift sources in place
-	swift format --in-place --recursive --configuration .swift-format Sources Tests Package.swift
+	swift format --in-place --recursive --configuration .swift-format Sources Tests Examples Package.swift
 
 .PHONY: lint
 lint: ## Checks the format of the Swift sources
-	swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift
+	swift format lint --strict --recursive --configuration .swift-format Sources Tests Examples Package.swift
 
 .PHONY: bench-data
 bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data); LARGE=0 for no large one

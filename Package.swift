@@ -104,6 +104,15 @@ let package = Package(
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: strict),
 
+        // An example, which is also a package of its own.
+        .executableTarget(
+            name: "journal",
+            dependencies: [
+                "Tidemark", "TidemarkEmbeddedCloud", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/TravelJournal/Sources/journal",
+            swiftSettings: strict),
+
         // Tests.
         .target(
             name: "TestSupport",
@@ -184,7 +193,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkCommandsTests",
-            dependencies: ["TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkTransfer", "tidemark"],
+            dependencies: ["TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkTransfer", "journal", "tidemark"],
             swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,

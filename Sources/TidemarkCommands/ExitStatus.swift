@@ -61,7 +61,10 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     } catch let failure as ContainerEvent.Failure {
         throw ending("\(failure.code): \(failure.reason)", failure.exitStatus)
     } catch let error as CloudError {
-        throw ending(error.description, error.exitStatus)
+        let remedy = error.denial?.remedy.map { "; \($0.text)" } ?? ""
+        throw ending(error.description + remedy, error.exitStatus)
+    } catch let error as PermissionDenied {
+        throw ending(error.description, .noPermission)
     } catch let error as UnresolvedConflicts {
         throw ending(error.description, .dataError)
     } catch let error where !(error is ExitCode) {

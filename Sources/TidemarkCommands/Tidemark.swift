@@ -17,12 +17,13 @@ public struct Tidemark: AsyncParsableCommand {
 
             Exit codes: 0 done; 1 verify found problems; 64 wrong usage; 65 some rows were refused, the rest is imported; 66 the \
             source can't be read, a record is not there; 69 history is gone, or there is no account; 73 the target can't be made; 74 a file can't be read or written, the disk is full; 75 the store \
-            is in use, or a sync is not complete; 77 a folder is not to be trusted; 130 interrupted; 141 nobody reads on what it prints.
+            is in use, or a sync is not complete; 77 a folder is not to be trusted, or somebody may not do that; 130 interrupted; 141 nobody reads on what it prints.
             """,
         version: "0.1.0",
         subcommands: [
             Import.self, Records.self, Export.self, Verify.self, History.self, Undo.self, Watch.self, Store.self, Account.self,
-            Sync.self, Status.self, Events.self, Conflicts.self, Quarantines.self, Permissions.self, Help.self,
+            Sync.self, Status.self, Events.self, Conflicts.self, Quarantines.self, Permissions.self, Shares.self, Refused.self,
+            Help.self,
         ])
 
     /// Logs errors, or what `TIDEMARK_LOG` names (trace, debug, info, notice, warning, error), to standard error.

@@ -61,7 +61,7 @@ extension Scratch {
         let theirs = try ContainerDirectory(openingOrCreatingAt: self["Theirs.tidemark"])
         try await PersistentContainer(directory: theirs).save(records)
         let own = try ContainerDirectory(openingOrCreatingAt: container)
-        try DatabaseQueue(path: theirs.store(.private).path).vacuum(into: own.store(.shared).path)
+        try await DatabaseQueue(path: theirs.store(.private).path).vacuum(into: own.store(.shared).path)
     }
 }
 

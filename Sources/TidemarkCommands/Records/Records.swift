@@ -16,6 +16,41 @@ struct Records: AsyncParsableCommand {
         defaultSubcommand: RecordsList.self)
 }
 
+/// A record by its name, in the store that has it.
+struct FoundRecord {
+    let scope: DatabaseScope
+    let schema: RecordTypeSchema
+    let record: StoredRecord
+
+    var name: RecordName { RecordName(type: schema.name, name: record.name) }
+
+    /// - Parameters:
+    ///   - text: Its name, or `TYPE/NAME`.
+    ///   - scope: Where it is to be; `nil` for either store, the private one first.
+    init?(_ text: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
+        if let found = try FoundRecord(name: text, type: type, in: scope, of: directory) {
+            self = found
+        } else if type == nil, let slash = text.firstIndex(of: "/"),
+            let found = try FoundRecord(
+                name: String(text[text.index(after: slash)...]), type: String(text[..<slash]), in: scope, of: directory)
+        {
+            self = found
+        } else {
+            return nil
+        }
+    }
+
+    private init?(name: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
+        for home in ContainerDirectory.scopes where scope.map({ $0 == home }) ?? directory.hasStore(home) {
+            let found = try StoreReader(container: directory, scope: home).record(named: name)
+            guard let (schema, record) = found, type == nil || type == schema.name else { continue }
+            (self.scope, self.schema, self.record) = (home, schema, record)
+            return
+        }
+        return nil
+    }
+}
+
 extension DatabaseScope: ExpressibleByArgument {
     public init?(argument: String) {
         guard let scope = ContainerDirectory.scopes.first(where: { $0.name == argument }) else { return nil }

@@ -6,7 +6,8 @@ struct RecordsDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Deletes records; history keeps their values.",
         discussion: """
-            Names that are not there are told at the end (exit code 66); the others are deleted.
+            Names that are not there are told at the end (exit code 66); the others are deleted. Of what others share, a record that one \
+            may not delete is refused (exit code 77), and then nothing is deleted.
 
             Examples:
               tidemark records delete MyJournal.tidemark lofoten senja
@@ -26,8 +27,8 @@ struct RecordsDelete: AsyncParsableCommand {
     @Option(name: .customLong("where"), help: ArgumentHelp("Deletes those for which this holds.", valueName: "SQL-expression"))
     var condition: String?
 
-    @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    @Option(help: "The store: private or shared. (default: the one that has the record; with --where, private)")
+    var scope: DatabaseScope?
 
     @Flag(help: "Prints one JSON object.")
     var json = false
@@ -47,26 +48,31 @@ struct RecordsDelete: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let reader = try StoreReader(container: directory, scope: scope)
-            let store = try RecordStore(
-                container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
             let author = TransactionAuthor("tidemark records delete", origin: .save)
             var deleted: [RecordName] = []
             var missing: [String] = []
             if let condition, let type {
-                let found = try await store.delete(matching: RecordQuery(type: type, condition: condition), author: author)
+                let query = RecordQuery(type: type, condition: condition)
+                let found = try await store(directory, scope ?? .private).delete(matching: query, author: author)
                 deleted = found.map { RecordName(type: type, name: $0) }
             } else {
+                var found: [FoundRecord] = []
                 for name in names {
-                    if let (schema, record) = try reader.record(named: name), type == nil || type == schema.name {
-                        deleted.append(RecordName(type: schema.name, name: record.name))
+                    if let record = try FoundRecord(name, type: type, in: scope, of: directory) {
+                        found.append(record)
                     } else {
                         missing.append(name)
                     }
                 }
-                _ = try await store.save(
-                    deleted.map { RecordEdit(record: $0, base: .any, values: nil, fields: []) }, schemas: [], blobs: [],
-                    author: author, policy: { _ in .overwrite }, check: { _ in })
+                deleted = found.map(\.name)
+                // What may be refused comes first: then nothing is done.
+                for scope in ContainerDirectory.scopes.reversed() {
+                    let edits = found.filter { $0.scope == scope }
+                        .map { RecordEdit(record: $0.name, base: .any, values: nil, fields: []) }
+                    guard !edits.isEmpty else { continue }
+                    _ = try await store(directory, scope).save(
+                        edits, schemas: [], blobs: [], author: author, policy: { _ in .overwrite }, check: { _ in })
+                }
             }
             if json {
                 try Output.json(Report(deleted: deleted, missing: missing))
@@ -78,5 +84,9 @@ struct RecordsDelete: AsyncParsableCommand {
                 throw StoreError(.notFound, "there is no record '\(first)'\(others)")
             }
         }
+    }
+
+    private func store(_ directory: ContainerDirectory, _ scope: DatabaseScope) throws -> RecordStore {
+        try RecordStore(container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
     }
 }

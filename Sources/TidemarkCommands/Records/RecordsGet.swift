@@ -15,25 +15,25 @@ struct RecordsGet: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name.")
+    @Argument(help: "The record's name, or TYPE/NAME.")
     var name: String
 
     @Option(help: "The record type, where it is to be of that one.")
     var type: String?
 
-    @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    @Option(help: "The store: private or shared. (default: the one that has it, private first)")
+    var scope: DatabaseScope?
 
     @Flag(help: "Prints one JSON object, as an export does.")
     var json = false
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(
-                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
-            guard let (schema, record) = try reader.record(named: name), type == nil || type == schema.name else {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            guard let found = try FoundRecord(name, type: type, in: scope, of: directory) else {
                 throw StoreError(.notFound, "there is no record '\(name)'" + (type.map { " of type \($0)" } ?? ""))
             }
+            let (schema, record) = (found.schema, found.record)
             let text = RecordText(schema: schema)
             if json {
                 var line: [UInt8] = []

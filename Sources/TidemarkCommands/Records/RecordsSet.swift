@@ -10,18 +10,20 @@ struct RecordsSet: AsyncParsableCommand {
         discussion: """
             Values are written as in a CSV file: times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
             {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a file. FIELD= clears a \
-            field. Fields that are not named stay.
+            field. Fields that are not named stay. A record of what others share is changed there, if one may write (else exit code 77). A new \
+            one goes to the private store, or with --share to what is shared.
 
             Examples:
               tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
               tidemark records set MyJournal.tidemark lofoten image=pictures/lofoten.jpg details=
               tidemark records set MyJournal.tidemark senja --type Destination caption=Senja
+              tidemark records set MyJournal.tidemark tent --type Note text=Wet --share senja
             """)
 
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name.")
+    @Argument(help: "The record's name, or TYPE/NAME of one that is there.")
     var name: String
 
     @Argument(help: ArgumentHelp("The values.", valueName: "field=value"))
@@ -29,6 +31,11 @@ struct RecordsSet: AsyncParsableCommand {
 
     @Option(help: "The record type; needed for a new record.")
     var type: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The share into which a new record goes: a record of it, its zone, number or title.", valueName: "share"))
+    var share: String?
 
     @Flag(help: "Prints one JSON object.")
     var json = false
@@ -41,8 +48,10 @@ struct RecordsSet: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let url = try fileURL(container, "the container")
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: url))
-            let schema = try schema(reader)
+            let directory = try ContainerDirectory(openingAt: url)
+            let found = try FoundRecord(name, type: nil, in: nil, of: directory)
+            let name = found?.record.name ?? name
+            let schema = try schema(found, directory)
             let values = try assignments.map { try assignment($0, schema: schema) }
             let nameField = schema.nameField ?? "_name"
             let manifest = try Manifest(
@@ -54,27 +63,60 @@ struct RecordsSet: AsyncParsableCommand {
                 author: "tidemark records set")
             options.origin = .save
             options.rejects = manifest.rejects
-            let summary = try await BulkImport(source: .file(manifest.file), into: url, options: options).run()
-            if summary.rejected > 0 { throw StoreError(.invalid, try manifest.reason()) }
+            func take(into container: URL) async throws -> ChangeCounts {
+                let summary = try await BulkImport(source: .file(manifest.file), into: container, options: options).run()
+                if summary.rejected > 0 { throw StoreError(.invalid, try manifest.reason()) }
+                return summary.changes
+            }
+            let changes: ChangeCounts
+            if share == nil, found?.scope != .shared {
+                changes = try await take(into: url)
+            } else {
+                // As an import would read them.
+                let scratch = manifest.folder.appendingPathComponent("values.tidemark", isDirectory: true)
+                options.schema = [schema]
+                _ = try await take(into: scratch)
+                let home = try await home(found, directory)
+                let read = try ReadValues(of: name, schema, fields: Set(values.map(\.field)), in: scratch)
+                changes = try await read.save(in: home.scope, zone: home.zone, of: directory)
+            }
             if json {
                 return try Output.json(
                     Report(
-                        type: schema.name, record: name, inserted: summary.changes.inserted, updated: summary.changes.updated,
-                        unchanged: summary.changes.unchanged))
+                        type: schema.name, record: name, inserted: changes.inserted, updated: changes.updated,
+                        unchanged: changes.unchanged))
             }
-            let done = summary.changes.inserted > 0 ? "made" : summary.changes.updated > 0 ? "changed" : "unchanged"
+            let done = changes.inserted > 0 ? "made" : changes.updated > 0 ? "changed" : "unchanged"
             try Output.line("\(schema.name) \(name): \(done)")
         }
     }
 
-    private func schema(_ reader: StoreReader) throws -> RecordTypeSchema {
-        let there = try reader.record(named: name)?.0
-        if let there, let type, type != there.name {
-            throw StoreError(.schema, "the record '\(name)' is there with the type \(there.name), not \(type)")
+    /// The type; of what is shared, with the fields that either store knows: there it has those that others have sent.
+    private func schema(_ found: FoundRecord?, _ directory: ContainerDirectory) throws -> RecordTypeSchema {
+        if let found, let type, type != found.schema.name {
+            throw StoreError(.schema, "the record '\(name)' is there with the type \(found.schema.name), not \(type)")
         }
-        if let there { return there }
-        guard let type else { throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type") }
-        return try reader.type(named: type)
+        guard let type = found?.schema.name ?? type else {
+            throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type")
+        }
+        guard share != nil || found?.scope == .shared else {
+            return try found?.schema ?? StoreReader(container: directory).type(named: type)
+        }
+        let known = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
+            .compactMap { try StoreReader(container: directory, scope: $0).types().first { $0.name == type } }
+        guard var schema = found?.schema ?? known.first else { return try StoreReader(container: directory).type(named: type) }
+        for field in known.flatMap(\.fields) where schema.field(named: field.name) == nil { schema.fields.append(field) }
+        return schema
+    }
+
+    /// Where the record is, or is to be made; no zone is said of one that is there.
+    private func home(
+        _ found: FoundRecord?, _ directory: ContainerDirectory
+    ) async throws -> (scope: DatabaseScope, zone: Int64?) {
+        if let found { return (found.scope, nil) }
+        let known = try await KnownShares(directory).share(named: share ?? "")
+        let zones = try StoreReader(container: directory, scope: known.scope).zones()
+        return (known.scope, zones.first { $0.name == known.zone }?.id)
     }
 
     private func assignment(_ text: String, schema: RecordTypeSchema) throws -> (field: String, value: String?) {
@@ -98,7 +140,7 @@ struct RecordsSet: AsyncParsableCommand {
 
     /// A manifest of one row, in a folder of its own.
     private struct Manifest {
-        private let folder: URL
+        let folder: URL
         var file: URL { folder.appendingPathComponent("row.csv") }
         var rejects: URL { folder.appendingPathComponent("rejects.jsonl") }
 

@@ -15,7 +15,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
             Examples:
               tidemark account sign-in MyJournal.tidemark --cloud ~/cloud \\
-                  --email anna@example.org --create
+                  --email anna@example.org --name "Anna Berg" --create
               tidemark account sign-in MyPhone.tidemark --cloud ~/cloud \\
                   --email anna@example.org --records apart
             """)
@@ -28,6 +28,12 @@ struct AccountSignIn: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The account's address.", valueName: "address"))
     var email: String
+
+    @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
+    var name: String?
+
+    @Option(help: ArgumentHelp("The person's phone number, by which they can be invited: + and the country's, then the rest."))
+    var phone: String?
 
     @Option(
         name: .customLong("container"),
@@ -58,6 +64,8 @@ struct AccountSignIn: AsyncParsableCommand {
         var cloud: (url: URL, cloud: EmbeddedCloud?)?
         var account: (cloud: EmbeddedCloud, account: EmbeddedAccount)?
         var settings: (store: RecordStore, before: AccountSettings)?
+        /// The account as it was.
+        var changed: (cloud: EmbeddedCloud, before: EmbeddedAccount)?
 
         /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
         func remove() async {
@@ -67,6 +75,7 @@ struct AccountSignIn: AsyncParsableCommand {
             if let container, (try? await container.store.isUnused()) == true {
                 try? FileManager.default.removeItem(at: container.url)
             }
+            if let changed { try? await changed.cloud.update(changed.before) }
             if let account { try? await account.cloud.removeIfUnused(account.account) }
             if let (url, cloud) = cloud, await isUnused(cloud) { try? FileManager.default.removeItem(at: url) }
         }
@@ -158,13 +167,37 @@ struct AccountSignIn: AsyncParsableCommand {
             throw ending(
                 "cannot make a cloud at \(url.path): \(error.reason). Name a directory that you may write to", .cannotCreate)
         }
-        if let account = try await embedded.account(email) { return (embedded, account) }
+        if let account = try await embedded.account(email) {
+            return (embedded, try await described(account, embedded, &made))
+        }
         guard create else {
             throw ending(
                 "the cloud \(url.path) has no account \(email); check the address, or make the account with --create", .noInput)
         }
-        let account = try await embedded.addAccount(email)
+        let account = try await embedded.addAccount(email, phone: phone, name: name.map(PersonName.init(text:)))
         made.account = (embedded, account)
         return (embedded, account)
+    }
+
+    /// An account that is there, with the name and the number that are given.
+    private func described(
+        _ account: EmbeddedAccount, _ embedded: EmbeddedCloud, _ made: inout Made
+    ) async throws -> EmbeddedAccount {
+        guard name != nil || phone != nil else { return account }
+        var described = account
+        if let name { described.name = PersonName(text: name) }
+        if let phone { described.phone = phone }
+        try await embedded.update(described)
+        made.changed = (embedded, account)
+        return described
+    }
+}
+
+extension PersonName {
+    /// A name as a person writes it: the first word is the given name, the last one the family's.
+    init(text: String) {
+        let words = text.split(whereSeparator: \.isWhitespace).map(String.init)
+        self.init(givenName: words.first, familyName: words.count > 1 ? words.last : nil)
+        if words.count > 2 { middleName = words[1..<(words.count - 1)].joined(separator: " ") }
     }
 }

@@ -116,7 +116,9 @@ extension CloudError {
     /// What the tool exits with.
     var exitStatus: ExitStatus {
         switch code {
-        case .invalidArguments: .usage
+        case .invalidArguments, .limitExceeded: .usage
+        case .unknownItem, .zoneNotFound: .noInput
+        case .alreadyShared: .cannotCreate
         case .notAuthenticated, .permissionFailure: .noPermission
         case .internalError: .ioError
         default: .temporaryFailure

@@ -55,7 +55,7 @@ struct ConflictsList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
+            let reader = try SyncReading(ContainerDirectory(openingAt: fileURL(container, "the container")))
             for kept in try reader.kept() where kept.reason == .conflict || kept.reason == .deletion {
                 if json {
                     try Output.json(Line(state: "left", type: kept.type, record: kept.name))
@@ -105,7 +105,7 @@ struct ConflictsSettle: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let access = try await CloudAccess(ContainerDirectory(openingAt: fileURL(container, "the container")))
-            let settled = try await access.engine().settleConflicts(of: record, policy: mergePolicy.policy)
+            let settled = try await access.sync().settleConflicts(of: record, policy: mergePolicy.policy)
             if settled.isEmpty, let record { throw StoreError(.notFound, "no conflict of the record '\(record)' was left") }
             for kept in settled { try Output.line("settled \(kept.type) \(kept.name)") }
             if !settled.isEmpty { try Output.line("the next sync sends the outcome") }

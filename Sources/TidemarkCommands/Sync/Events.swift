@@ -25,9 +25,9 @@ struct Events: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(container: ContainerDirectory(openingAt: fileURL(container, "the container")))
-            for logged in try reader.events(limit: limit) {
-                if json { try Output.json(EventLine(logged.event)) } else { try Output.line(EventLine(logged.event).text) }
+            let reader = try SyncReading(ContainerDirectory(openingAt: fileURL(container, "the container")))
+            for event in try reader.events(limit: limit) {
+                if json { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
             }
         }
     }

@@ -31,7 +31,7 @@ struct Status: AsyncParsableCommand {
     private struct Report: Encodable {
         let account: String?
         let initialImportComplete: Bool
-        let pending, blocked, conflicts: Int
+        let pending, blocked, conflicts, refused: Int
         let records: [LedgerLine]
         let kept: [KeptLine]
         /// Why nothing can be sent now: the account, and its switches.
@@ -54,8 +54,8 @@ struct Status: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let reader = try StoreReader(container: directory)
-            if let record, try reader.record(named: record) == nil, try reader.ledger(record: record).isEmpty,
+            let reader = try SyncReading(directory)
+            if let record, try !reader.hasRecord(named: record), try reader.ledger(record: record, limit: 1).isEmpty,
                 try !reader.kept().contains(where: { $0.name == record })
             {
                 throw StoreError(.notFound, "there is no record '\(record)', and none that was deleted waits to be told of")
@@ -76,20 +76,24 @@ struct Status: AsyncParsableCommand {
             if report.conflicts > 0 {
                 try Output.line("conflicts settled: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
+            if report.refused > 0 {
+                try Output.line("refused and taken back: \(Wording.count(report.refused)); see 'tidemark refused'")
+            }
             for event in report.lastEvents { try Output.line(event.text) }
         }
     }
 
-    private func look(_ reader: StoreReader) throws -> Report {
-        let (outbox, settings, state) = (try reader.outbox(), try reader.accountSettings(), try reader.syncState())
+    private func look(_ reader: SyncReading) throws -> Report {
+        let (outbox, settings) = (try reader.outbox(), try reader.accountSettings())
         let entries = try reader.ledger(record: record, limit: max(limit, record == nil ? 0 : 10)).map(LedgerLine.init)
         return Report(
-            account: settings.email, initialImportComplete: state.initialImportIsComplete, pending: outbox.pending,
-            blocked: outbox.blocked, conflicts: try reader.conflictCount(), records: entries,
+            account: settings.email, initialImportComplete: try reader.initialImportIsComplete(), pending: outbox.pending,
+            blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try reader.refused().count,
+            records: entries,
             kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
-            lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0.event) } : [])
+            lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [])
     }
 
     private func tellOne(_ report: Report) throws {

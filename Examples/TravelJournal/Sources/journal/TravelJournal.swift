@@ -1,0 +1,84 @@
+import Foundation
+import Tidemark
+import TidemarkEmbeddedCloud
+
+/// A person's journal: a folder with a container, and with the account that it is synchronised with.
+struct TravelJournal {
+    let container: PersistentContainer
+    private let accountFile: URL
+
+    init(in folder: URL) throws {
+        container = try PersistentContainer(named: "Journal", at: .directory(folder), author: "journal")
+        accountFile = folder.appendingPathComponent("account.json")
+    }
+
+    // The account
+
+    private struct Account: Codable {
+        var cloud: URL
+        var email: String
+    }
+
+    func signIn(cloud: URL, email: String, name: PersonName?) async throws {
+        try await EmbeddedCloud(at: cloud).addAccount(email, name: name)
+        try JSONEncoder().encode(Account(cloud: cloud, email: email)).write(to: accountFile)
+    }
+
+    /// What the account has in the cloud.
+    func databases() async throws -> CloudDatabases {
+        guard let data = try? Data(contentsOf: accountFile) else { throw ValidationError("sign in first") }
+        let account = try JSONDecoder().decode(Account.self, from: data)
+        let cloud = try EmbeddedCloud(at: account.cloud)
+        return try cloud.databases(of: "org.example.journal", account: try await cloud.account(account.email)?.id)
+    }
+
+    // Destinations
+
+    /// One's own and those of others, newest first.
+    func destinations() async throws -> [Destination] {
+        try await container.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
+    }
+
+    /// The one of a caption, or of an identifier's beginning.
+    func destination(_ text: String) async throws -> Destination {
+        let found = try await destinations().first { $0.caption == text || $0.recordName.hasPrefix(text.lowercased()) }
+        guard let found else { throw ValidationError("there is no destination '\(text)'") }
+        return found
+    }
+
+    /// What one may do with it, and why.
+    func permission(of destination: Destination) async throws -> RecordPermission {
+        guard let permission = try await container.permissions.permission(of: destination) else {
+            throw ValidationError("'\(destination.caption)' is gone")
+        }
+        return permission
+    }
+
+    /// Gives it other values, on top of what others have saved meanwhile.
+    func edit(_ destination: Destination, _ change: (inout Destination) -> Void) async throws {
+        let context = container.newContext()
+        guard var edited = try await context.fetch(Destination.self, id: destination.id) else { return }
+        change(&edited)
+        try await context.update(edited)
+        try await context.save()
+    }
+
+    // Shares
+
+    func share(of destination: Destination) async throws -> Share {
+        guard let share = try await container.fetchShares(matching: [destination.name])[destination.name] else {
+            throw ValidationError("'\(destination.caption)' is not shared")
+        }
+        return share
+    }
+}
+
+extension Share {
+    /// Who is called so, or was invited by that address.
+    func participant(_ text: String) throws -> ShareParticipant {
+        let lookUp = UserLookUp.emailAddress(text).normalized
+        let found = participants.first { $0.identity.title == text || lookUp != nil && $0.identity.lookUp == lookUp }
+        guard let found else { throw ValidationError("'\(text)' takes no part") }
+        return found
+    }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+import TidemarkStore
+
+/// The shares that a container takes part in, as the last synchronisation has told them; one's own first.
+struct KnownShares {
+    let all: [Share]
+    private let container: ReadOnlyContainer
+
+    init(_ directory: ContainerDirectory) throws {
+        container = try ReadOnlyContainer(directory: directory)
+        all = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
+            .flatMap { try StoreReader(container: directory, scope: $0).shares() }
+    }
+
+    /// The share that somebody means by a record that it covers, its zone, its number, or its title.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where none is meant, `invalid` where several are.
+    func share(named text: String) async throws -> Share {
+        let records = try await records(named: text)
+        var found = all.filter { share in
+            records.contains { $0.scope == share.scope && $0.zone == share.zone && $0.share == share.name }
+        }
+        if found.isEmpty { found = all.filter { $0.zone.name == text } }
+        if found.isEmpty, let number = Int(text), all.indices.contains(number - 1) { found = [all[number - 1]] }
+        if found.isEmpty { found = all.filter { $0.title == text } }
+        if let share = found.first, found.count == 1 { return share }
+        guard found.isEmpty else {
+            let numbers = all.indices.filter { found.contains(all[$0]) }.map { "\($0 + 1)" }.joined(separator: " or ")
+            throw StoreError(
+                .invalid, "'\(text)' stands for several shares; give its number in 'tidemark share list' instead: \(numbers)")
+        }
+        if let record = records.first?.record {
+            throw StoreError(.notFound, "\(record.type) \(record.name) is not shared; 'tidemark share create' shares it")
+        }
+        throw StoreError(
+            .notFound, "no share has a record, zone, number or title '\(text)'; 'tidemark share list' shows those that there are")
+    }
+
+    /// What one may do with the records that `NAME` or `TYPE/NAME` stands for.
+    private func records(named text: String) async throws -> [RecordPermission] {
+        let found = try await container.permissions.permissions(named: text)
+        guard found.isEmpty, let slash = text.firstIndex(of: "/") else { return found }
+        return try await container.permissions.permissions(
+            named: String(text[text.index(after: slash)...]), type: String(text[..<slash]))
+    }
+}
+
+extension Share {
+    /// What people call it.
+    var caption: String { title ?? root ?? zone.name }
+
+    /// The participant whom somebody means by a name, an address, a number or an identifier.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where nobody is meant, `invalid` where several are.
+    func participant(named text: String) throws(StoreError) -> ShareParticipant {
+        let lookUps = [UserLookUp.emailAddress(text), .phoneNumber(text)].compactMap(\.normalized)
+        var found = participants.filter { participant in
+            participant.id == text || participant.identity.userRecordName == text
+                || participant.identity.title.lowercased() == text.lowercased()
+                || participant.identity.lookUp?.normalized.map(lookUps.contains) ?? false
+        }
+        // Of one who was removed and came again as somebody else, the latter.
+        if found.count > 1 { found.removeAll { $0.acceptanceStatus == .removed } }
+        if let participant = found.first, found.count == 1 { return participant }
+        guard found.isEmpty else {
+            throw StoreError(
+                .invalid,
+                "'\(text)' stands for several participants; give an identifier instead: \(found.map(\.id).joined(separator: " or "))"
+            )
+        }
+        throw StoreError(
+            .notFound,
+            "'\(text)' takes no part in the share; those who do: \(participants.map(\.identity.title).joined(separator: ", "))")
+    }
+}

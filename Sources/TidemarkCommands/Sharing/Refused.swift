@@ -1,0 +1,85 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+import TidemarkStore
+import TidemarkTransfer
+
+struct Refused: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "refused", abstract: "Shows and discards saves that the cloud has refused for good.",
+        discussion: """
+            What somebody has saved and may not, the cloud refuses. The record is here again as the cloud has it, and what was saved is kept, \
+            with the reason, until it is discarded.
+
+            Examples:
+              tidemark refused MyJournal.tidemark
+              tidemark refused MyJournal.tidemark --json
+              tidemark refused MyJournal.tidemark --discard shared:3
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Option(help: ArgumentHelp("Removes that of an identifier, or 'all', for good.", valueName: "identifier"))
+    var discard: [String] = []
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    private struct Line: Encodable {
+        let identifier, time, type, record, store, zone, kind, code, reason: String
+        /// As JSON texts; fields without a value have none.
+        let before, after: [String: String]
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let container = try PersistentContainer(directory: directory, author: "tidemark refused", role: .tool)
+            let saves = try container.refusedSaves()
+            guard discard.isEmpty else { return try await discard(saves, container) }
+            for save in saves {
+                if json { try Output.json(try line(save, directory)) } else { try tell(save, directory) }
+            }
+        }
+    }
+
+    private func discard(_ saves: [RefusedSave], _ container: PersistentContainer) async throws {
+        for id in discard where id != "all" && !saves.contains(where: { Self.identifier($0) == id }) {
+            throw StoreError(.notFound, "there is no refused save '\(id)'; 'tidemark refused' shows those that there are")
+        }
+        let chosen = discard.contains("all") ? saves : saves.filter { discard.contains(Self.identifier($0)) }
+        try await container.discard(chosen)
+        try Output.line("discarded \(Wording.count(chosen.count, "refused save"))")
+    }
+
+    /// Each store counts its own.
+    private static func identifier(_ save: RefusedSave) -> String { "\(save.scope.name):\(save.id)" }
+
+    private func tell(_ save: RefusedSave, _ directory: ContainerDirectory) throws {
+        let line = try line(save, directory)
+        try Output.line(
+            "\(line.identifier)  \(line.time)  \(line.kind) \(line.type) \(line.record): \(line.code): \(line.reason)")
+        for field in line.after.keys.sorted() {
+            func short(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
+            try Output.line("    \(field): \(short(line.after[field])), here again \(short(line.before[field]))")
+        }
+    }
+
+    private func line(_ save: RefusedSave, _ directory: ContainerDirectory) throws -> Line {
+        let texts = RecordText(schema: RecordTypeSchema(name: save.record.type))
+        func text(_ values: [String: FieldValue?]) throws -> [String: String] {
+            try values.compactMapValues { value in
+                try value.map { value in
+                    var out: [UInt8] = []
+                    try texts.appendJSON(value, to: &out)
+                    return String(decoding: out, as: UTF8.self)
+                }
+            }
+        }
+        return Line(
+            identifier: Self.identifier(save), time: Timestamp.text(microseconds: save.time), type: save.record.type,
+            record: save.record.name, store: save.scope.name, zone: save.zone.name, kind: "\(save.kind)", code: save.code,
+            reason: save.reason, before: try text(save.before), after: try text(save.after))
+    }
+}

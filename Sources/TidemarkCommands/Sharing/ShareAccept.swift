@@ -1,0 +1,61 @@
+import ArgumentParser
+import Tidemark
+
+struct ShareAccept: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept", abstract: "Accepts an invitation: what is shared comes into the shared store.",
+        discussion: """
+            Exit code 66 for a link that is none, was revoked, or is somebody else's: these are not told apart.
+
+            Examples:
+              tidemark share accept BensJournal.tidemark tidemark://share/bPqv…
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The link, as it was sent.")
+    var link: String
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
+            let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
+            let owner = share.owner?.identity.title ?? "Unknown"
+            try ShareOutcome.tell(
+                "accepted \"\(share.caption)\" of \(owner): \(permission)", share: share,
+                sync: try await afterwards.run(sharing.access), json: json)
+        }
+    }
+}
+
+struct ShareDecline: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "decline", abstract: "Declines an invitation.",
+        discussion: """
+            Who has declined needs another invitation to take part after all.
+
+            Examples:
+              tidemark share decline BensJournal.tidemark tidemark://share/bPqv…
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The link, as it was sent.")
+    var link: String
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            try await sharing.container.declineInvitation(link, in: sharing.databases)
+            try Output.line("declined")
+        }
+    }
+}

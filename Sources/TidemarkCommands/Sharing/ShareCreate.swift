@@ -1,0 +1,86 @@
+import ArgumentParser
+import Tidemark
+import TidemarkStore
+
+struct ShareCreate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Shares records, and all that hangs on them.",
+        discussion: """
+            The records move into a zone of their own, with those that they refer to and those that refer to them, and pending edits. Nobody \
+            takes part before they are invited. Records that are shared already stay in their share, which is told.
+
+            Examples:
+              tidemark share create MyJournal.tidemark senja
+              tidemark share create MyJournal.tidemark Destination/senja \\
+                  --title "Our Senja"
+              tidemark share create MyJournal.tidemark --type Destination senja lofoten \\
+                  --public read-only
+              tidemark share create MyJournal.tidemark geysir --to senja
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: ArgumentHelp("The records: names, or TYPE/NAME.", valueName: "record"))
+    var records: [String]
+
+    @Option(help: "The record type, where they are to be of that one.")
+    var type: String?
+
+    @Option(help: "What people are shown. (default: the first record's caption, title or name)")
+    var title: String?
+
+    @Option(
+        name: .customLong("public"),
+        help: "What everybody may do who has a link.")
+    var publicPermission: GivenPermission = .none
+
+    @Option(help: ArgumentHelp("Adds them to a share that is there.", valueName: "share"))
+    var to: String?
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func validate() throws {
+        if to != nil, title != nil || publicPermission != .none {
+            throw ValidationError("with --to, --title and --public are left to 'tidemark share set'")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let names = try records.map { text in
+                guard let found = try FoundRecord(text, type: type, in: nil, of: sharing.container.directory) else {
+                    throw StoreError(.notFound, "there is no record '\(text)'" + (type.map { " of type \($0)" } ?? ""))
+                }
+                return found.name
+            }
+            var existing: Share?
+            if let to { existing = try await sharing.share(to) }
+            let shared = try await sharing.container.fetchShares(matching: names)
+            let share = try await sharing.container.share(
+                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container),
+                publicPermission: publicPermission.permission, in: sharing.databases)
+            let isNew = names.contains { shared[$0] == nil }
+            let what = names.map { "\($0.type) \($0.name)" }.joined(separator: ", ")
+            try ShareOutcome.tell(
+                isNew ? "shared \(what) as \"\(share.caption)\"" : "\(what) is shared already as \"\(share.caption)\"",
+                share: share, sync: try await afterwards.run(sharing.access), json: json)
+        }
+    }
+
+    /// The first of the record's fields that people would call it by.
+    private func defaultTitle(_ record: RecordName, _ container: PersistentContainer) throws -> String? {
+        guard let (schema, stored) = try StoreReader(container: container.directory).record(named: record.name) else {
+            return nil
+        }
+        for name in ["caption", "title", "name"] {
+            guard let index = schema.fields.firstIndex(where: { $0.name == name }) else { continue }
+            if case .string(let text) = stored.values[index], !text.allSatisfy(\.isWhitespace) { return text }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,119 @@
+import ArgumentParser
+import Tidemark
+import TidemarkCloud
+
+struct ShareInvite: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "invite", abstract: "Invites people, and prints the links to send them.",
+        discussion: """
+            Who takes part already gets the permission and the role that are given. A link is for its person alone, until it is revoked \
+            with 'tidemark share link --revoke'; an open one is for whoever is invited, and for all if the share is public. Nobody is told \
+            whether an address has an account.
+
+            Examples:
+              tidemark share invite MyJournal.tidemark senja ben@example.org
+              tidemark share invite MyJournal.tidemark senja ben@example.org +4712345678 --read-only
+              tidemark share invite MyJournal.tidemark senja cleo@example.org --administrator
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @Argument(help: ArgumentHelp("Their addresses, phone numbers or user record names.", valueName: "person"))
+    var people: [String]
+
+    @Flag(help: "They may only read.")
+    var readOnly = false
+
+    @Flag(help: "They may write. (default)")
+    var readWrite = false
+
+    @Flag(help: "They may invite, change and remove others.")
+    var administrator = false
+
+    @Flag(help: "Prints one link that is not limited to a person.")
+    var openLink = false
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func validate() throws {
+        if readOnly, readWrite { throw ValidationError("--read-only and --read-write exclude each other") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let lookUps = try people.map { text throws(StoreError) in try UserLookUp(argument: text) }
+            let before = try await sharing.share(share)
+            let permission: ShareParticipant.Permission = readOnly ? .readOnly : .readWrite
+            let role: ShareParticipant.Role = administrator ? .administrator : .privateUser
+            let now = try await sharing.container.updateParticipants(
+                of: before, lookUps.map { .invite($0, role: role, permission: permission) }, in: sharing.databases)
+            var links: [LinkLine] = []
+            // Somebody who takes part under another address has no need of a link.
+            for limit in openLink
+                ? [nil]
+                : lookUps.compactMap({ lookUp in
+                    now.participants.first { $0.identity.lookUp?.normalized == lookUp }?.id
+                })
+            {
+                links.append(
+                    LinkLine(try await sharing.container.makeLink(to: now, for: limit, in: sharing.databases), of: now))
+            }
+            let what = "invited \(people.joined(separator: ", ")) to \"\(now.caption)\": "
+            try ShareOutcome.tell(
+                what + "\(role.title), \(permission.title)", share: now, links: links, json: json)
+        }
+    }
+}
+
+struct ShareLinks: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "link", abstract: "Makes another link to a share, or revokes one.",
+        discussion: """
+            A link is told once: the cloud keeps what it takes to recognise it, not the link. Who takes part stays, when a link is revoked.
+
+            Examples:
+              tidemark share link MyJournal.tidemark senja --for ben@example.org
+              tidemark share link MyJournal.tidemark senja
+              tidemark share link MyJournal.tidemark senja --revoke 6f0c9a1e
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @Option(name: .customLong("for"), help: ArgumentHelp("The participant to whom it is limited.", valueName: "participant"))
+    var participant: String?
+
+    @Option(help: ArgumentHelp("Revokes the link of that identifier.", valueName: "identifier"))
+    var revoke: String?
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func validate() throws {
+        if participant != nil, revoke != nil { throw ValidationError("--for and --revoke exclude each other") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let found = try await sharing.share(share)
+            if let revoke {
+                try await sharing.container.revokeLink(revoke, to: found, in: sharing.databases)
+                return try ShareOutcome.tell("revoked the link \(revoke)", share: found, json: json)
+            }
+            let limit = try participant.map { text throws(StoreError) in try found.participant(named: text).id }
+            let link = LinkLine(try await sharing.container.makeLink(to: found, for: limit, in: sharing.databases), of: found)
+            if json { return try Output.json(ShareOutcome(share: ShareLine(found), links: [link])) }
+            try link.tell()
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Tidemark
+import TidemarkSync
+
+/// A participant as the tool prints it.
+struct ParticipantLine: Encodable {
+    let identifier, name, status, role, permission: String
+    let lookUp, userRecordName: String?
+    let isCurrentUser: Bool
+
+    init(_ participant: ShareParticipant, of share: Share) {
+        identifier = participant.id
+        name = participant.identity.title
+        status = participant.acceptanceStatus.title
+        role = participant.role.title
+        permission = participant.permission.title
+        lookUp = participant.identity.lookUp?.value
+        userRecordName = participant.identity.userRecordName
+        isCurrentUser = participant.id == share.currentUser?.id
+    }
+}
+
+/// A share as the tool prints it.
+struct ShareLine: Encodable {
+    let title, root, owner: String?
+    let store, zone, zoneOwner: String
+    let role, permission, status, publicPermission: String
+    let participants: [ParticipantLine]
+
+    init(_ share: Share) {
+        (title, root) = (share.title, share.root)
+        owner = share.owner?.identity.title
+        (store, zone, zoneOwner) = (share.scope.name, share.zone.name, share.zone.owner ?? "")
+        let own = share.currentUser
+        role = (own?.role ?? .unknown).title
+        permission = (own?.permission ?? .unknown).title
+        status = (own?.acceptanceStatus ?? .unknown).title
+        publicPermission = share.publicPermission.title
+        participants = share.participants.map { ParticipantLine($0, of: share) }
+    }
+}
+
+/// A link as the tool prints it: whoever is given it hands it to `tidemark share accept`.
+struct LinkLine: Encodable {
+    let identifier, link: String
+    /// To whom it is limited.
+    let participant: String?
+
+    /// What a link begins with: a bare token may look like an option.
+    private static let prefix = "tidemark://share/"
+
+    init(_ link: ShareLink, of share: Share) {
+        identifier = link.id
+        self.link = Self.prefix + link.token
+        participant = link.participant.map { id in share.participants.first { $0.id == id }?.identity.title ?? id }
+    }
+
+    func tell() throws {
+        try Output.line("link \(identifier), for \(participant ?? "whoever is invited, or all if the share is public"):")
+        try Output.line("  \(link)")
+    }
+}
+
+/// What was done to a share, and what has come of the synchronisation after it.
+struct ShareOutcome: Encodable {
+    var share: ShareLine?
+    var links: [LinkLine]?
+    var sync: Sync.Report?
+    /// Why it was not synchronised.
+    var note: String?
+
+    /// Tells of it: `text` and the links, or one JSON object.
+    ///
+    /// - Throws: The exit code where the synchronisation has not come to its end.
+    static func tell(
+        _ text: String, share: Share? = nil, links: [LinkLine]? = nil, sync: SyncAfterwards.Outcome = .notWanted, json: Bool
+    ) throws {
+        var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links)
+        switch sync {
+        case .notWanted: break
+        case .leftToAnother(let failure): outcome.note = "\(failure.code): \(failure.reason), and does so with this, too"
+        case .done(let report): outcome.sync = Sync.Report(report)
+        }
+        if json {
+            try Output.json(outcome)
+        } else {
+            try Output.line(text)
+            for link in links ?? [] { try link.tell() }
+            if let note = outcome.note { Output.error("note: \(note)") }
+        }
+        guard case .done(let report) = sync else { return }
+        if !json { try Sync.tell(report) }
+        if let failure = Sync.failure(report) { throw failure }
+    }
+}

@@ -1,0 +1,110 @@
+import ArgumentParser
+import Tidemark
+import TidemarkCloud
+
+struct ShareSet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Changes what a participant may do, or what describes the share.",
+        discussion: """
+            All of it is changed, or nothing. With --public, those who were invited and have not answered are dropped; --public none drops \
+            those who came by an open link.
+
+            Examples:
+              tidemark share set MyJournal.tidemark senja ben@example.org \\
+                  --permission read-write
+              tidemark share set MyJournal.tidemark senja "Cleo Frey" --role administrator
+              tidemark share set MyJournal.tidemark senja --public read-only --title "Our Senja"
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @Argument(help: "The participant: a name, address, phone number or identifier.")
+    var participant: String?
+
+    @Option(help: "What the participant may do.")
+    var permission: GivenPermission?
+
+    @Option(help: "As what the participant takes part.")
+    var role: GivenRole?
+
+    @Option(name: .customLong("public"), help: "What everybody may do who has a link.")
+    var publicPermission: GivenPermission?
+
+    @Option(help: "What people are shown; an empty one removes it.")
+    var title: String?
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func validate() throws {
+        guard permission != nil || role != nil || publicPermission != nil || title != nil else {
+            throw ValidationError("say what to change: --permission or --role of a participant, --public, --title")
+        }
+        guard (participant != nil) == (permission != nil || role != nil) else {
+            throw ValidationError("--permission and --role need a participant, and --public and --title have none")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let found = try await sharing.share(share)
+            var changes: [ShareChange] = []
+            if let title { changes.append(.setTitle(title.isEmpty ? nil : title)) }
+            if let publicPermission { changes.append(.setPublicPermission(publicPermission.permission)) }
+            if let participant {
+                let id = try found.participant(named: participant).id
+                if let permission { changes.append(.setPermission(participant: id, permission.permission)) }
+                if let role { changes.append(.setRole(participant: id, role.role)) }
+            }
+            let now = try await sharing.container.updateParticipants(of: found, changes, in: sharing.databases)
+            try ShareOutcome.tell(
+                "changed \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing.access), json: json)
+        }
+    }
+}
+
+struct ShareRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Removes participants: they are out at once.",
+        discussion: """
+            What they have written stays. Who was removed needs another invitation to come back.
+
+            Examples:
+              tidemark share remove MyJournal.tidemark senja ben@example.org
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @Argument(help: ArgumentHelp("The participants: names, addresses, phone numbers or identifiers.", valueName: "participant"))
+    var participants: [String]
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let found = try await sharing.share(share)
+            let people = try participants.map { text throws(StoreError) in try found.participant(named: text) }
+            let now = try await sharing.container.updateParticipants(
+                of: found, people.map { .remove(participant: $0.id) }, in: sharing.databases)
+            let names = people.map(\.identity.title).joined(separator: ", ")
+            try ShareOutcome.tell(
+                "removed \(names) from \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing.access),
+                json: json)
+        }
+    }
+}

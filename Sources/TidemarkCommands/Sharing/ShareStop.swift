@@ -1,0 +1,68 @@
+import ArgumentParser
+import Tidemark
+
+struct ShareStop: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stop", abstract: "Ends one's own share for everybody; the records stay here.",
+        discussion: """
+            Participants lose their copies with their next synchronisation.
+
+            Examples:
+              tidemark share stop MyJournal.tidemark senja
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let found = try await sharing.share(share)
+            try await sharing.container.stopSharing(found, in: sharing.databases)
+            try ShareOutcome.tell(
+                "stopped sharing \"\(found.caption)\"; its records stay", sync: try await afterwards.run(sharing.access),
+                json: json)
+        }
+    }
+}
+
+struct ShareLeave: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "leave", abstract: "Leaves somebody else's share; its records go here, and stay with the owner.",
+        discussion: """
+            What was edited here and not sent yet is kept; 'tidemark refused' shows it.
+
+            Examples:
+              tidemark share leave BensJournal.tidemark senja
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Argument(help: "The share: a record of it, its zone, number or title.")
+    var share: String
+
+    @OptionGroup var afterwards: SyncAfterwards
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let sharing = try await SharingAccess(container)
+            let found = try await sharing.share(share)
+            try await sharing.container.leave(found, in: sharing.databases)
+            try ShareOutcome.tell(
+                "left \"\(found.caption)\"; its records are gone here", sync: try await afterwards.run(sharing.access), json: json
+            )
+        }
+    }
+}

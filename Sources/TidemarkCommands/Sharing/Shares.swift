@@ -1,0 +1,67 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+
+struct Shares: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "share", abstract: "Shares records with people, and shows and changes who may do what.",
+        discussion: """
+            A share is named by a record that it covers, by its zone, or by its number or title in 'share list', where only one has it. \
+            A participant is named by name, address, number or identifier. What changes is done in the cloud at once, so the account has to \
+            be signed in; then the container is synchronised once, unless --no-sync says otherwise. The cloud decides who may do what: exit \
+            code 77 is told with the reason, and with what would allow it.
+
+            Examples:
+              tidemark share create MyJournal.tidemark senja
+              tidemark share invite MyJournal.tidemark senja ben@example.org --read-only
+              tidemark share accept BensJournal.tidemark tidemark://share/bPqv…
+              tidemark share show MyJournal.tidemark senja
+              tidemark share set MyJournal.tidemark senja ben@example.org \\
+                  --permission read-write
+              tidemark share stop MyJournal.tidemark senja
+            """,
+        subcommands: [
+            ShareCreate.self, ShareList.self, ShareShow.self, ShareInvite.self, ShareAccept.self, ShareDecline.self,
+            ShareRemove.self, ShareSet.self, ShareStop.self, ShareLeave.self, ShareLinks.self,
+        ])
+}
+
+/// What somebody is given, by its name on the command line.
+enum GivenPermission: String, ExpressibleByArgument, CaseIterable {
+    case none
+    case readOnly = "read-only"
+    case readWrite = "read-write"
+
+    var permission: ShareParticipant.Permission {
+        switch self {
+        case .none: .none
+        case .readOnly: .readOnly
+        case .readWrite: .readWrite
+        }
+    }
+}
+
+/// As what somebody takes part, by its name on the command line.
+enum GivenRole: String, ExpressibleByArgument, CaseIterable {
+    case administrator
+    case privateUser = "private-user"
+
+    var role: ShareParticipant.Role { self == .administrator ? .administrator : .privateUser }
+}
+
+extension UserLookUp {
+    /// What a person types: an address, a phone number that begins with `+`, or a user record name.
+    init(argument: String) throws(StoreError) {
+        let lookUp: UserLookUp =
+            argument.contains("@")
+            ? .emailAddress(argument) : argument.hasPrefix("+") ? .phoneNumber(argument) : .userRecordName(argument)
+        guard let normalized = lookUp.normalized, argument.contains("@") || argument.hasPrefix("+") || argument.hasPrefix("_")
+        else {
+            throw StoreError(
+                .invalid,
+                "nobody can be found by '\(argument)'; give an address, a number such as +47123456, or a user record name, which begins with _"
+            )
+        }
+        self = normalized
+    }
+}

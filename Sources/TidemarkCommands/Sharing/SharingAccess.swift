@@ -1,0 +1,45 @@
+import ArgumentParser
+import Foundation
+import Tidemark
+import TidemarkStore
+import TidemarkSync
+
+/// A container, open for what its account does with shares.
+struct SharingAccess {
+    let container: PersistentContainer
+    let access: CloudAccess
+    var databases: CloudDatabases { access.databases }
+
+    /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
+    init(_ path: String) async throws {
+        let directory = try ContainerDirectory(openingAt: fileURL(path, "the container"))
+        access = try await CloudAccess(directory)
+        if let failure = access.settings.state.setupFailures.first { throw failure }
+        container = try PersistentContainer(directory: directory, author: "tidemark share", role: .tool)
+    }
+
+    func share(_ text: String) async throws -> Share { try await KnownShares(container.directory).share(named: text) }
+}
+
+/// Whether a container is synchronised when a share was changed.
+struct SyncAfterwards: ParsableArguments {
+    @Flag(help: "Does not synchronise afterwards; the next 'tidemark sync' does.")
+    var noSync = false
+
+    /// What has come of it.
+    enum Outcome {
+        case notWanted
+        /// Another process synchronises the container.
+        case leftToAnother(ContainerEvent.Failure)
+        case done(SyncReport)
+    }
+
+    func run(_ access: CloudAccess) async throws -> Outcome {
+        guard !noSync else { return .notWanted }
+        do {
+            return .done(try await access.sync().sync())
+        } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+            return .leftToAnother(failure)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import TidemarkModel
+import TidemarkStore
+
+/// What a container's stores tell of their synchronisation: one's own records, and what others share.
+struct SyncReading {
+    private let own: StoreReader
+    /// `nil` where nothing was ever shared.
+    private let others: StoreReader?
+    private var readers: [StoreReader] { [own] + (others.map { [$0] } ?? []) }
+
+    init(_ directory: ContainerDirectory) throws {
+        own = try StoreReader(container: directory)
+        others = directory.hasStore(.shared) ? try StoreReader(container: directory, scope: .shared) : nil
+    }
+
+    /// What is kept with the private store alone.
+    func accountSettings() throws -> AccountSettings { try own.accountSettings() }
+    func initialImportIsComplete() throws -> Bool { try own.syncState().initialImportIsComplete }
+
+    func hasRecord(named name: String) throws -> Bool { try readers.contains { try $0.record(named: name) != nil } }
+
+    func outbox() throws -> (pending: Int, blocked: Int) {
+        try readers.reduce((0, 0)) { sum, reader in
+            let outbox = try reader.outbox()
+            return (sum.0 + outbox.pending, sum.1 + outbox.blocked)
+        }
+    }
+
+    func ledger(record: String? = nil, limit: Int) throws -> [LedgerEntry] {
+        try readers.reduce(into: []) { $0 += try $1.ledger(record: record, limit: limit - $0.count) }
+    }
+
+    func kept() throws -> [KeptRecord] { try readers.flatMap { try $0.kept() } }
+    func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }
+    func conflictCount() throws -> Int { try readers.reduce(0) { try $0 + $1.conflictCount() } }
+    /// Newest first; those of one's own records before those of others'.
+    func conflicts(limit: Int) throws -> [LoggedConflict] {
+        try Array(readers.flatMap { try $0.conflicts(limit: limit) }.prefix(limit))
+    }
+
+    /// The last so many, oldest first. Both stores are set up alike: of what others share, that is told only where it has failed.
+    func events(limit: Int) throws -> [ContainerEvent] {
+        let all = try readers.flatMap { reader in
+            try reader.events(limit: limit).map(\.event)
+                .filter { reader.scope == .private || $0.kind != .setup || $0.failure != nil }
+        }
+        return all.sorted { $0.start < $1.start }.suffix(limit)
+    }
+
+    func lastFailure() throws -> ContainerEvent? {
+        try readers.compactMap { try $0.lastFailure() }.max { $0.start < $1.start }
+    }
+}
