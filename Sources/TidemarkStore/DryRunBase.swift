@@ -10,6 +10,7 @@ struct DryRunBase {
     let digestSeed: UInt64
     private let path: String
     private let sources: [Source]
+    private let zones: [StoreZone]
     let next: StoreCounters
 
     /// A type's table there, as it was when the dry run began.
@@ -21,11 +22,11 @@ struct DryRunBase {
     /// - Parameter reader: The store that the scratch store is to behave like.
     init(_ reader: StoreReader) throws {
         path = reader.container.store(reader.scope).path
-        (digestSeed, sources, next) = try reader.read { db in
+        (digestSeed, sources, zones, next) = try reader.read { db in
             let types = try StoredType.fetchAll(db)
             return (
                 try reader.digestSeed(db), try types.map { try Source(type: $0, nextRow: StoreCounters.row(db, type: $0)) },
-                try StoreCounters(db)
+                try StoreZone.fetchAll(db), try StoreCounters(db)
             )
         }
     }
@@ -47,6 +48,11 @@ struct DryRunBase {
             try StoredType.create(
                 db, name: source.type.name, nameField: source.type.nameField, fields: source.type.schema.fields)
         }
+        for zone in zones {
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO main.tide_zones (id, owner, name) VALUES (?, ?, ?)",
+                arguments: [zone.id, zone.name.owner ?? "", zone.name.name])
+        }
         try db.execute(sql: "CREATE TEMP TABLE wanted (key PRIMARY KEY) WITHOUT ROWID")
         for type in try StoredType.fetchAll(db) {
             try db.execute(sql: "CREATE UNIQUE INDEX main.\"\(type.indexName)\" ON \"\(type.table)\" (_key, _zone)")
@@ -57,7 +63,7 @@ struct DryRunBase {
                 sql: """
                     CREATE TEMP TABLE "\(names(source))" (key PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
                     INSERT OR IGNORE INTO temp."\(names(source))" SELECT _key, _id FROM base."\(source.type.table)"
-                    WHERE _zone = \(StoreFormat.defaultZone) AND _id < \(source.nextRow) ORDER BY _key
+                    WHERE _id < \(source.nextRow) ORDER BY _key
                     """)
         }
     }
@@ -78,7 +84,7 @@ struct DryRunBase {
             let found =
                 try db.tableExists(names(source), in: "temp")
                 ? "JOIN temp.\"\(names(source))\" n ON n.key = w.key CROSS JOIN base.\"\(source.type.table)\" b ON b._id = n.id"
-                : "JOIN base.\"\(source.type.table)\" b ON b._key = w.key AND b._zone = \(StoreFormat.defaultZone)"
+                : "JOIN base.\"\(source.type.table)\" b ON b._key = w.key"
             // Rows that came after the numbers were read would have those that the dry run gives away.
             try db.execute(
                 sql: """

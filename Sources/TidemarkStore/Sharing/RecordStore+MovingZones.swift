@@ -30,10 +30,15 @@ extension StoreTransaction {
         guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,
             let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [found.row])
         else { return false }
-        var times = try PendingRow(row, type: type).edited.map { EditTimes($0) } ?? EditTimes()
-        times.fields[EditTimes.move] = EditTime(microseconds: time, device: connection.identity.device.uuidString)
-        _ = try move(found.row, type: type, to: zone, edited: times.description)
+        _ = try move(found.row, type: type, to: zone, edited: noted(moveOf: PendingRow(row, type: type).edited))
         return true
+    }
+
+    /// When fields were edited, and that the record is moved now.
+    func noted(moveOf edited: String?) -> String {
+        var times = edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        times.set(EditTime(microseconds: time, device: connection.identity.device.uuidString), of: EditTimes.move)
+        return times.description
     }
 }
 

@@ -55,10 +55,7 @@ struct ZoneRemoval {
             var moved: Set<Int64> = []
             for row in try Row.fetchAll(db, sql: sql, arguments: [type.id, zone]) where moved.insert(row[0]).inserted {
                 let (home, edited): (Int64, String?) = (row[1], row[2])
-                var times = edited.map { EditTimes($0) } ?? EditTimes()
-                times.fields[EditTimes.move] = EditTime(
-                    microseconds: transaction.time, device: transaction.connection.identity.device.uuidString)
-                let there = try transaction.move(row[0], type: type, to: home, edited: times.description)
+                let there = try transaction.move(row[0], type: type, to: home, edited: transaction.noted(moveOf: edited))
                 try Outbox(db, zone: home).add(.save, type: type.id, row: there.row, change: transaction.nextChange - 1)
             }
         }

@@ -238,7 +238,9 @@ extension RecordStore {
         checkUser: @escaping @Sendable (String?) throws -> Void = { _ in }
     ) throws -> SaveOutcome {
         let source = try quarantine.container(in: container)
-        let (edits, schemas) = try StoreReader(container: source, scope: scope).setAsideEdits(all: all)
+        // In a shared store each goes to the zone that it was in, if that is here by then.
+        let homes = scope == .shared ? try zones() : []
+        let (edits, schemas) = try StoreReader(container: source, scope: scope).setAsideEdits(all: all, homes: homes)
         let named = Set(edits.flatMap { ($0.values ?? [:]).values.flatMap(\.assetIDs) })
         let reader = try StoreReader(container: source, scope: scope)
         let blobs = try reader.blobs(named)
@@ -277,9 +279,16 @@ extension StoreReader {
     }
 
     /// What a store that was set aside would have sent, as edits of what the cloud had.
-    fileprivate func setAsideEdits(all: Bool) throws(StoreError) -> ([RecordEdit], [RecordTypeSchema]) {
+    ///
+    /// - Parameter homes: Zones in which the edits are to be.
+    fileprivate func setAsideEdits(
+        all: Bool, homes: [StoreZone]
+    ) throws(StoreError) -> ([RecordEdit], [RecordTypeSchema]) {
         try read("read what was set aside") { db in
             let types = try StoredType.fetchAll(db)
+            let zones = try StoreZone.fetchAll(db).reduce(into: [Int64: Int64]()) { zones, zone in
+                zones[zone.id] = homes.first { $0.name == zone.name }?.id
+            }
             let device = try StoreIdentity(db, path: container.store(scope).path).device.uuidString
             var edits: [RecordEdit] = []
             for type in types {
@@ -287,6 +296,8 @@ extension StoreReader {
                 let rows = try Row.fetchCursor(PendingRow.statement(db, type: type, all ? "1" : "_pending IS NOT NULL"))
                 while let row = try rows.next() {
                     let mine = try PendingRow(row, type: type)
+                    let place = try Int64.fetchOne(
+                        db.cachedStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?"), arguments: [mine.id])
                     let values = mine.state(type)
                     let chain = RecordChain(db, row: mine.version)
                     let ancestor =
@@ -299,10 +310,13 @@ extension StoreReader {
                     edits.append(
                         RecordEdit(
                             record: RecordName(type: type.name, name: mine.name), base: base, values: values, fields: fields,
-                            times: times.times(of: fields)))
+                            times: times.times(of: fields), zone: place.flatMap { zones[$0] }))
                 }
+                // What was moved is deleted where it was, and nowhere else.
                 let sql = """
-                    SELECT c.id, c.key, c.base FROM tide_changes c WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion)
+                    SELECT c.id, c.key, c.base, coalesce(c.zone, \(StoreFormat.defaultZone)) AS place FROM tide_changes c
+                    WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion) AND (\(scope == .shared) OR NOT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND r._zone <> coalesce(c.zone, \(StoreFormat.defaultZone))))
                     """
                 for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
                     guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base: Int64 = row[2],
@@ -311,8 +325,7 @@ extension StoreReader {
                     edits.append(
                         RecordEdit(
                             record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor),
-                            values: nil,
-                            fields: []))
+                            values: nil, fields: [], zone: zones[row[3]]))
                 }
             }
             return (edits, types.map(\.schema))

@@ -113,8 +113,8 @@ extension RemoteTaking {
         try endCopy(record, type, deletion: deletion)
         let changed = fields.indices.filter { !merged[$0].isSame(as: mine.values[$0]) }
         guard !changed.isEmpty else { return }
-        var edited = mine.edited.map { EditTimes($0) } ?? EditTimes()
-        for field in changed { edited.fields[fields[field]] = times[field].1 }
+        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        for field in changed { edited.set(times[field].1, of: fields[field]) }
         try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
             edited.description, mine.id,
         ])
