@@ -8,9 +8,11 @@ extension PersistentContainer {
     /// `NSPersistentCloudKitContainer.share(_:to:)`.
     ///
     /// ```swift
-    /// let share = try await journal.share([senja.name], title: senja.caption, in: cloud)
-    /// try await journal.updateParticipants(of: share, [.invite(.emailAddress("ben@example.org"), role: .privateUser, permission: .readWrite)], in: cloud)
-    /// let link = try await journal.makeLink(to: share, in: cloud)
+    /// let share = try await journal.share(senja, title: senja.caption, in: databases)
+    /// let ben = UserLookUp.emailAddress("ben@example.org")
+    /// try await journal.updateParticipants(of: share, [.invite(ben, role: .privateUser, permission: .readWrite)], in: databases)
+    /// let link = try await journal.makeLink(to: share, in: databases)
+    /// print(link.token)
     /// ```
     ///
     /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Records
