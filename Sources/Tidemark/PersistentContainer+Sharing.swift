@@ -32,6 +32,7 @@ extension PersistentContainer {
             let target = SharePolicy.Target(scope: .shared, isShared: true)
             throw PermissionDenied(record: record, decision: SharePolicy.decide(.share, on: target, by: .stranger))
         }
+        try await adopt(databases, .private)
         let store = privateStore
         let graph = try await store.graph(of: records)
         let shares = try await store.shares()
@@ -44,7 +45,8 @@ extension PersistentContainer {
         }
         let known = shares.first { $0.zone == zone }
         let cloudShare: CloudShare
-        if let known, let there = try await databases.private.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID }) {
+        if let known, let there = try await databases.private.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID })
+        {
             cloudShare = there
         } else {
             try await databases.private.modifyZones(saving: [zone.cloudZone], deleting: [])
@@ -66,6 +68,23 @@ extension PersistentContainer {
         in databases: CloudDatabases
     ) async throws -> Share {
         try await share([Self.name(record)], title: title, publicPermission: publicPermission, in: databases)
+    }
+
+    /// Makes a store that was never synchronised the account's: a first synchronisation would not know of what is shared before it.
+    ///
+    /// - Throws: ``StoreError`` `anotherAccount` where the store is another account's.
+    private func adopt(_ databases: CloudDatabases, _ scope: DatabaseScope) async throws {
+        let user = try await databases[scope].account().userRecordName
+        let known = try await stores[scope]?.syncState().user
+        guard user != known else { return }
+        guard known == nil else {
+            throw StoreError(
+                .anotherAccount,
+                "the records here belong to another account than the one that is signed in; synchronise first, which sets them aside"
+            )
+        }
+        let sync = try sync(with: databases)
+        try await (scope == .shared ? sync.sharedEngine : sync.privateEngine).adoptAccount()
     }
 
     private static func name<R: Record>(_ record: R) -> RecordName { RecordName(type: R.recordType, name: record.recordName) }
@@ -123,6 +142,7 @@ extension PersistentContainer {
     /// - Throws: `CloudError` `unknownItem` for a link that is none, is revoked, or is somebody else's.
     @discardableResult
     public func acceptInvitation(_ link: String, in databases: CloudDatabases) async throws -> Share {
+        try await adopt(databases, .shared)
         let metadata = try await databases.shared.acceptLink(Self.token(link))
         let share = Share(metadata.share, scope: metadata.scope)
         try await note(share)
