@@ -19,7 +19,13 @@ extension RecordStore {
             guard try StoreZone.fetch(transaction.db, id: zone) != nil else {
                 throw StoreError(.invalid, "the store has no zone \(zone)")
             }
-            return try records.filter { try transaction.move($0, to: zone) }
+            let moved = try records.filter { try transaction.move($0, to: zone) }
+            // Where they are now, they may agree with others in a unique key.
+            let changes = transaction.firstChange..<transaction.nextChange
+            for type in connection.types where !type.uniqueKeys.isEmpty {
+                try transaction.settleUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
+            }
+            return moved
         }
     }
 }

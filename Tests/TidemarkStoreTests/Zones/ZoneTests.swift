@@ -109,6 +109,8 @@ import TidemarkStore
         let outcome = try await device.set("c", ["caption": .string("Senja")])
         #expect(outcome.replaced.values.sorted() == ["b"])
         #expect(try device.values().mapValues { Set($0.keys) } == ["share-a": ["a"], "_defaultZone": ["b"]])
+        try await device.move("b", to: .shared)
+        #expect(try device.values().mapValues { Set($0.keys) } == ["share-a": ["a"]])
     }
 
     @Test func `a name of a private store is there once, also for another type`() async throws {
