@@ -1,6 +1,7 @@
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 
 extension PersistentContainer {
     /// Shares records and all that hangs on them, through references either way: they move into a zone of their own. As
@@ -28,6 +29,7 @@ extension PersistentContainer {
         publicPermission: ShareParticipant.Permission = .none, in databases: CloudDatabases
     ) async throws -> Share {
         guard !records.isEmpty else { throw StoreError(.invalid, "no records are named that are to be shared") }
+        try await adopt(databases)
         for record in records where try home(of: record, default: .private) == .shared {
             let target = SharePolicy.Target(scope: .shared, isShared: true)
             throw PermissionDenied(record: record, decision: SharePolicy.decide(.share, on: target, by: .stranger))
@@ -123,6 +125,7 @@ extension PersistentContainer {
     /// - Throws: `CloudError` `unknownItem` for a link that is none, is revoked, or is somebody else's.
     @discardableResult
     public func acceptInvitation(_ link: String, in databases: CloudDatabases) async throws -> Share {
+        try await adopt(databases)
         let metadata = try await databases.shared.acceptLink(Self.token(link))
         let share = Share(metadata.share, scope: metadata.scope)
         try await note(share)
@@ -218,6 +221,27 @@ extension PersistentContainer {
             try await store.removeZone(known.id, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author)
         }
         ringChanges()
+    }
+
+    /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody.
+    private func adopt(_ databases: CloudDatabases) async throws {
+        let user = try await databases.private.account().userRecordName
+        var isNew = false
+        for scope in ContainerDirectory.scopes {
+            guard let known = try await stores[scope]?.syncState().user else {
+                isNew = true
+                continue
+            }
+            guard known == user else {
+                throw StoreError(
+                    .anotherAccount, "the container has the records of another account than the one that is signed in. Synchronise first")
+            }
+        }
+        guard isNew else { return }
+        let sync = try sync(with: databases)
+        defer { sync.close() }
+        try await sync.privateEngine.adoptAccount()
+        try await sync.sharedEngine.adoptAccount()
     }
 
     /// Notes what the cloud says of a share.

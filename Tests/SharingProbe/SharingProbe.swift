@@ -183,7 +183,9 @@ struct Attempt {
         switch operation {
         case "cloud.lookUp": return "\(try await database.lookup([target], in: zone, desiredKeys: nil)[0].get().id)"
         case "cloud.query":
-            return "\(try await database.query(CloudQuery(recordType: "Destination"), in: zone, limit: nil, desiredKeys: nil, continuation: nil).records.count)"
+            let query = CloudQuery(
+                recordType: "Destination", filters: [.init(.field("caption"), .equals, .string("as it was"))])
+            return "\(try await database.query(query, in: zone, limit: nil, desiredKeys: nil, continuation: nil).records.count)"
         case "cloud.zoneChanges":
             return "\(try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes.count)"
         case "cloud.download": return "\(try await database.download(asset, in: zone, from: 0, count: 10).count)"

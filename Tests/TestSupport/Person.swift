@@ -10,7 +10,7 @@ import TidemarkSync
 public struct Neighbourhood: Sendable {
     public let cloud: EmbeddedCloud
     let folder: URL
-    static let container = "iCloud.org.example.journal"
+    public static let container = "iCloud.org.example.journal"
 
     public init(_ scratch: Scratch) throws { try self.init(in: scratch.url) }
 
