@@ -13,7 +13,8 @@ extension RecordStore {
     @discardableResult
     package func move(_ records: [RecordName], to zone: Int64, author: String) throws(StoreError) -> [RecordName] {
         guard scope == .private else {
-            throw StoreError(.invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
+            throw StoreError(
+                .invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
         }
         return try transact("move records into a zone", author: TransactionAuthor(author, origin: .save)) { transaction in
             guard try StoreZone.fetch(transaction.db, id: zone) != nil else {
