@@ -147,7 +147,8 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 
     tide_text_clear(&sql);
     tide_text_format(
-        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base, zone) "
+        &sql, "INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous, before, key, tag, base, "
+              "zone) "
               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the history", &writer->note_change, error);
 

@@ -246,8 +246,8 @@ static tide_status rows_load(tide_apply *it, const tide_ordered_row *rows, uint3
 }
 
 tide_status tide_writer_apply(
-    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters, tide_counts *counts,
-    tide_error *error
+    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters,
+    tide_counts *counts, tide_error *error
 ) {
     tide_status status = columns_match(writer, batch, error);
     if (status) return status;

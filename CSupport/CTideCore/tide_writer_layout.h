@@ -18,7 +18,9 @@ enum {
 enum { tide_settle_tag = 1, tide_settle_edited, tide_settle_id };
 enum { tide_acknowledge_tag = 1, tide_acknowledge_version, tide_acknowledge_edited, tide_acknowledge_id, tide_acknowledge_known_tag };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
-enum { tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_zone, tide_load_first_field };
+enum {
+    tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_zone, tide_load_first_field,
+};
 enum { tide_update_cache_size = 16 };
 // tide_changes.kind
 enum { tide_change_insert = 1, tide_change_update = 2, tide_change_delete = 3 };

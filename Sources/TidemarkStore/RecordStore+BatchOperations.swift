@@ -40,7 +40,9 @@ extension RecordStore {
             for (zone, rows) in Dictionary(grouping: rows, by: \.zone).sorted(by: { $0.key < $1.key }) {
                 for start in stride(from: 0, to: rows.count, by: Self.batchSize) {
                     let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-                    for row in rows[start..<min(start + Self.batchSize, rows.count)] { try batch.add(name: row.name, values: fields) }
+                    for row in rows[start..<min(start + Self.batchSize, rows.count)] {
+                        try batch.add(name: row.name, values: fields)
+                    }
                     batch.digest(seed: identity.digestSeed)
                     try transaction.write(batch, type: type, zone: zone)
                     if let refused = batch.rejections.first { throw StoreError(.invalid, "\(type.name): \(refused.message)") }

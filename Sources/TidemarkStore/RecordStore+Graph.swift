@@ -105,7 +105,8 @@ private struct GraphSearch {
             guard found[record] == nil else { continue }
             let columns = type.fields.filter { $0.type.scalar == .reference }
             let list = columns.map { ", \"\($0.column)\"" }.joined()
-            let statement = try db.cachedStatement(sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")
+            let statement = try db.cachedStatement(
+                sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")
             guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: record.name)]) else { continue }
             isThere = true
             let placed = PlacedRecord(record: record, zone: zones[row[0]] ?? .default)

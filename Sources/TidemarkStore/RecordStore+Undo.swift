@@ -36,7 +36,8 @@ extension StoreTransaction {
         let changes = try StoredChange.fetchAll(db, in: HistoryTransaction(row).changes)
         if changes.contains(where: \.isMove) {
             throw StoreError(
-                .invalid, "the transaction \(id) moved records into another zone, which can't be undone. Stop sharing them instead")
+                .invalid,
+                "the transaction \(id) moved records into another zone, which can't be undone. Stop sharing them instead")
         }
         var touched: [Touched] = []
         var places: [[Int64]: Int] = [:]

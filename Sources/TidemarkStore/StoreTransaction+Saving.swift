@@ -122,7 +122,8 @@ extension StoreTransaction {
             if edit.values == nil { return StoreFormat.defaultZone }
             throw StoreError(
                 .invalid,
-                "\(edit.record.type) \(edit.record.name) is new, and it is not said which of the shared zones it is for. Save it into a share")
+                "\(edit.record.type) \(edit.record.name) is new, and it is not said which of the shared zones it is for. Save it into a share"
+            )
         }
         return zone
     }

@@ -104,8 +104,8 @@ void tide_writer_load_forget(tide_writer *writer);
 /// count as unchanged.
 /// Complexity: O(n log n) in rows; while loading O(n).
 tide_status tide_writer_apply(
-    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters, tide_counts *counts,
-    tide_error *TIDE_NULLABLE error);
+    tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters,
+    tide_counts *counts, tide_error *TIDE_NULLABLE error);
 
 /// Deletes the records of these row ids; history keeps their names and values. An id that is not there is passed over.
 /// Complexity: O(n) look-ups; in the order of the table it reads each page once.

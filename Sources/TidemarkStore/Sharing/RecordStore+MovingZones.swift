@@ -13,13 +13,20 @@ extension RecordStore {
     @discardableResult
     package func move(_ records: [RecordName], to zone: Int64, author: String) throws(StoreError) -> [RecordName] {
         guard scope == .private else {
-            throw StoreError(.invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
+            throw StoreError(
+                .invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
         }
         return try transact("move records into a zone", author: TransactionAuthor(author, origin: .save)) { transaction in
             guard try StoreZone.fetch(transaction.db, id: zone) != nil else {
                 throw StoreError(.invalid, "the store has no zone \(zone)")
             }
-            return try records.filter { try transaction.move($0, to: zone) }
+            let moved = try records.filter { try transaction.move($0, to: zone) }
+            // Where they are now, they may agree with others in a unique key.
+            let changes = transaction.firstChange..<transaction.nextChange
+            for type in connection.types where !type.uniqueKeys.isEmpty {
+                try transaction.settleUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
+            }
+            return moved
         }
     }
 }

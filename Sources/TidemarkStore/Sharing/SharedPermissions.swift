@@ -57,7 +57,8 @@ final class SharedPermissions {
     func check(_ operation: SharePolicy.Operation, _ rows: [Int64], type: StoredType, _ db: Database) throws {
         let statement = try db.cachedStatement(sql: "SELECT _key, _zone FROM \"\(type.table)\" WHERE _id = ?")
         for row in rows {
-            guard let found = try Row.fetchOne(statement, arguments: [row]), let key = RecordKey.fromDatabaseValue(found[0]) else {
+            guard let found = try Row.fetchOne(statement, arguments: [row]), let key = RecordKey.fromDatabaseValue(found[0])
+            else {
                 continue
             }
             try check(operation, RecordName(type: type.name, name: key.name), zone: found[1])

@@ -35,7 +35,8 @@ struct ZoneRemoval {
         try taking.keepPending(code: code, reason: reason)
         try Self.forgetSync(db, types: types, zone: zone)
         for type in types {
-            let rows = try Int64.fetchAll(db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _zone = ? ORDER BY _id", arguments: [zone])
+            let rows = try Int64.fetchAll(
+                db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _zone = ? ORDER BY _id", arguments: [zone])
             try taking.delete(rows, typeID: type.id)
         }
         try StoredShares(db).forget(zone: zone)

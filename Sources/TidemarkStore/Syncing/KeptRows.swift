@@ -54,6 +54,8 @@ struct KeptRows {
         guard isAny else { return }
         // What was put off waits until it is looked up: a page may say less than that.
         let isPutOff = endsPutOff ? "" : " AND reason <> '\(Self.putOffReason)'"
-        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE zone = ? AND name = ?\(isPutOff)").execute(arguments: [zone, name])
+        try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE zone = ? AND name = ?\(isPutOff)").execute(arguments: [
+            zone, name,
+        ])
     }
 }

@@ -148,7 +148,8 @@ extension RecordStore {
                 return (nil, .commit)
             }
             let quarantine = Quarantine(
-                id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason, records: records, pending: summary.pending)
+                id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
+                records: records, pending: summary.pending)
             try copy(quarantine)
             try empty(db)
             return (quarantine, .commit)
@@ -212,7 +213,8 @@ extension RecordStore {
     private func empty(_ db: Database) throws {
         for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
         for table in [
-            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets", "shares",
+            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets",
+            "shares",
             "refused",
         ] {
             try db.execute(sql: "DELETE FROM tide_\(table)")

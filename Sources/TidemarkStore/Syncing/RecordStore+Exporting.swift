@@ -35,7 +35,8 @@ extension RecordStore {
     /// Notes which records wait for others, and moves those out of ranges, which are gone through once.
     private func note(_ batch: ExportBatch, zone: Int64, _ db: Database) throws {
         for parked in batch.parked {
-            try Outbox(db, zone: zone).add(.save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
+            try Outbox(db, zone: zone).add(
+                .save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
             try LedgerEntry.note(
                 db, parked.key, version: parked.version, code: "referenceViolation",
                 reason: "waits for the record '\(parked.waitsFor)', which the cloud has refused", at: now(), nextTry: nil,

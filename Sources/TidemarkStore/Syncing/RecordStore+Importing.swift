@@ -102,7 +102,8 @@ extension RecordStore {
                 try SyncState.forget(db, zone: zone.id)
                 for type in connection.types {
                     try db.execute(
-                        sql: "UPDATE \"\(type.table)\" SET _zone = \(StoreFormat.defaultZone) WHERE _zone = ?", arguments: [zone.id])
+                        sql: "UPDATE \"\(type.table)\" SET _zone = \(StoreFormat.defaultZone) WHERE _zone = ?",
+                        arguments: [zone.id])
                 }
                 try db.execute(sql: "DELETE FROM tide_zones WHERE id = ?", arguments: [zone.id])
             }
@@ -129,7 +130,8 @@ extension RecordStore {
             try ZoneRemoval.forgetSync(db, types: connection.types, zone: zone)
             for type in connection.types {
                 try db.execute(
-                    sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1 WHERE _zone = ?", arguments: [zone])
+                    sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1 WHERE _zone = ?",
+                    arguments: [zone])
                 try Outbox(db, zone: zone).addAll(of: type)
             }
             return ((), .commit)

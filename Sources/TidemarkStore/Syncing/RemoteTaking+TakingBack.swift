@@ -18,7 +18,8 @@ extension RemoteTaking {
             guard mine.isPending else { return }
             try keep(mine, type, code: code, reason: reason)
             guard let tag = mine.tag else { return try delete([mine.id], typeID: type.id) }
-            try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = NULL WHERE _id = ?").execute(arguments: [mine.id])
+            try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = NULL WHERE _id = ?").execute(arguments: [mine.id]
+            )
             guard let was = try known(mine, type) else { return try keeping.putOff(mine.name) }
             let edited = mine.edited.map { EditTimes($0) }
             try take(RemoteRecord(name: mine.name, type: type.name, tag: tag, values: was, edited: edited, whole: { Data() }))

@@ -77,11 +77,9 @@ struct WaitingRows {
         return rows
     }
 
-    /// The row of a name, if it is to be sent.
+    /// The rows of a name that are to be sent: one in each zone that has it.
     static func saves(of key: RecordKey, type: StoredType, _ db: Database) throws -> [Int64] {
-        let sql = """
-            SELECT _id FROM "\(type.table)" WHERE _key = ? AND _zone = \(StoreFormat.defaultZone) AND _pending IS NOT NULL
-            """
+        let sql = "SELECT _id FROM \"\(type.table)\" WHERE _key = ? AND _pending IS NOT NULL ORDER BY _zone"
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [key])
     }
 

@@ -11,7 +11,9 @@ import TidemarkStore
     private static let senja = RecordName(type: "Destination", name: "senja")
 
     /// Two devices that have the same record, in the default zone.
-    private func devices(_ scratch: Scratch, policy: MergePolicy = .mergeByPropertyObjectTrump) async throws -> (
+    private func devices(
+        _ scratch: Scratch, policy: MergePolicy = .mergeByPropertyObjectTrump
+    ) async throws -> (
         ZoneCloud, ZonedDevice, ZonedDevice
     ) {
         let cloud = ZoneCloud()
@@ -54,7 +56,8 @@ import TidemarkStore
         let changes = try a.reader().changes(since: token).transactions.map(\.changes)
         #expect(
             changes == [
-                [RecordChange(record: Self.senja, kind: .update, fields: ["caption"])], [RecordChange(record: Self.senja, kind: .update)],
+                [RecordChange(record: Self.senja, kind: .update, fields: ["caption"])],
+                [RecordChange(record: Self.senja, kind: .update)],
             ])
         let history = try a.reader().changes(ofRecord: "senja")
         #expect(history.map(\.kind) == [.insert, .delete, .update, .insert])
@@ -240,7 +243,8 @@ import TidemarkStore
         #expect(try await b.send(.shared) == [])
         #expect(try b.values() == ["share-a": ["senja": ["caption": .string("of B"), "details": .string("an island")]]])
         let outcome = try await b.store.take(
-            [cloud.remote("senja", in: .shared)], occasion: .settled, author: "cloud", policy: { _ in .mergeByPropertyObjectTrump },
+            [cloud.remote("senja", in: .shared)], occasion: .settled, author: "cloud",
+            policy: { _ in .mergeByPropertyObjectTrump },
             zone: zone)
         #expect(outcome.conflicts.count == 1)
         try await b.sync([.shared, .default])
@@ -250,7 +254,8 @@ import TidemarkStore
 
     /// Each device edits a field of its own, so nothing is ever in conflict: in the end every record is there once and has what each wrote last.
     @Test(arguments: 0..<24)
-    func `devices that edit, move and exchange at random end with equal stores that have every last edit`(round: Int) async throws {
+    func `devices that edit, move and exchange at random end with equal stores that have every last edit`(round: Int) async throws
+    {
         var random = Randomness("moving between zones, round \(round)")
         let scratch = try Scratch()
         let cloud = ZoneCloud()

@@ -74,7 +74,9 @@ import TidemarkStore
         let changes = try device.reader().changes(since: token).transactions
         #expect(changes.map(\.transaction.origin) == [.cloud])
         #expect(changes.flatMap(\.changes).map(\.kind) == [.update])
-        let times = try await device.reader().database.read { db in try String.fetchOne(db, sql: "SELECT _edited FROM Destination") }
+        let times = try await device.reader().database.read { db in
+            try String.fetchOne(db, sql: "SELECT _edited FROM Destination")
+        }
         #expect(times == edited)
         try await device.store.discardRefused([refused.id])
         #expect(try device.reader().refused() == [])
@@ -108,7 +110,9 @@ import TidemarkStore
         #expect(refused.before == Self.values.mapValues { $0 })
         #expect(refused.after == [:])
         try await check(device)
-        let row = try await device.reader().database.read { db in try Row.fetchOne(db, sql: "SELECT _tag, _edited FROM Destination") }
+        let row = try await device.reader().database.read { db in
+            try Row.fetchOne(db, sql: "SELECT _tag, _edited FROM Destination")
+        }
         #expect(row?[0] == tag)
         #expect(row?[1] == edited)
     }
@@ -205,7 +209,8 @@ import TidemarkStore
         try await device.sync([.shared, .default])
         try await device.move("b", to: .shared)
         try await device.set("b", ["caption": .string("edited")])
-        try await device.store.removeZone(try await device.id(.shared), reason: "purged", code: "userDeletedZone", author: "cloud")
+        try await device.store.removeZone(
+            try await device.id(.shared), reason: "purged", code: "userDeletedZone", author: "cloud")
         #expect(try device.values() == ["_defaultZone": ["b": ["caption": .string("edited")]]])
         #expect(try device.reader().refused() == [])
         try await device.sync([.default])

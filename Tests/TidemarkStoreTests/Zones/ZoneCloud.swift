@@ -65,7 +65,10 @@ final class ZoneCloud {
         let all = log[zone] ?? []
         var names: [String] = []
         for change in all[place...].reversed() {
-            let name = switch change { case .saved(let name), .deleted(let name): name }
+            let name =
+                switch change {
+                case .saved(let name), .deleted(let name): name
+                }
             if !names.contains(name) { names.append(name) }
         }
         return (names.reversed().map { remote($0, in: zone) }, all.count)
@@ -132,7 +135,8 @@ final class ZonedDevice {
     func take(_ changes: [RemoteChange], in zone: ZoneName, _ occasion: ImportOccasion = .page) async throws -> ImportOutcome {
         let policy = policy
         return try await store.take(
-            changes, schemas: [Self.schema], occasion: occasion, author: "cloud", policy: { _ in policy }, zone: try await id(zone))
+            changes, schemas: [Self.schema], occasion: occasion, author: "cloud", policy: { _ in policy },
+            zone: try await id(zone))
     }
 
     /// Fetches what is new in a zone.
