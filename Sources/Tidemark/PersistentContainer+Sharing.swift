@@ -261,6 +261,23 @@ extension PersistentContainer {
         try await store.store(try await store.shares().filter { $0.zone == share.zone && $0.name != share.name }, of: zone.id)
     }
 
+    // What one may do
+
+    /// Whether a record is shared, by whomever; `false` where it is not there.
+    public func isShared(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isShared ?? false }
+
+    /// Whether it is one's own.
+    public func isOwner(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isOwner ?? false }
+
+    /// Whether one may edit it, by what the cloud said last. As `canUpdateRecord(forManagedObjectWith:)`.
+    public func canEdit(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canEdit ?? false }
+
+    /// Whether one may delete it. As `canDeleteRecord(forManagedObjectWith:)`.
+    public func canDelete(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canDelete ?? false }
+
+    /// Whether one may share it, or add people to its share.
+    public func canShare(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canShare ?? false }
+
     // Saving into them
 
     /// Saves new records into what somebody shares; those that are there stay where they are.
@@ -289,6 +306,4 @@ extension PersistentContainer {
             if !ids.isEmpty { try await stores[scope]?.discardRefused(ids) }
         }
     }
-
-    private var sharedStore: RecordStore { stores[.shared]! }
 }
