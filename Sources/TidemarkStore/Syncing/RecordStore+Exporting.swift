@@ -166,12 +166,15 @@ extension RecordStore {
         let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
         guard answer.rejects else {
             return try connection.locked("note the cloud's answer") { db in
+                // With a zone that was removed, what was sent to it is forgotten.
+                guard try zone == StoreFormat.defaultZone || StoreZone.fetch(db, id: zone) != nil else { return (false, .commit) }
                 try connection.refreshSchema(db)
                 return (try note(answer, db), .commit)
             }
         }
         return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
             transaction in
+            guard try zone == StoreFormat.defaultZone || StoreZone.fetch(transaction.db, id: zone) != nil else { return false }
             try Outbox(transaction.db).takeIn()
             let begins = try note(answer, transaction.db)
             var taking = try RemoteTaking(

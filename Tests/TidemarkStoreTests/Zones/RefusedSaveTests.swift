@@ -125,8 +125,8 @@ import TidemarkStore
         #expect(try await device.next(Self.zone).items.map(\.key.kind) == [.delete])
         try await device.send(Self.zone) { _ in Self.permissionFailure }
         try await device.send(Self.zone)
-        // It was made without the others: both have made it, and what is here counts.
-        let merged: [String: [String: FieldValue]] = ["senja": ["caption": .string("another one")]]
+        // Both have made it: what is here counts, and what is not is as it is there.
+        let merged = ["senja": Self.values.merging(["caption": .string("another one")]) { $1 }]
         #expect(try values(device) == merged)
         #expect(device.cloud.values["share"] == merged)
         try await check(device)
