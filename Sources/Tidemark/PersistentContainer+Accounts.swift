@@ -3,7 +3,7 @@ import TidemarkStore
 import TidemarkSync
 
 extension PersistentContainer {
-    /// Ends the synchronisation of the private store with the account whose records are here.
+    /// Ends the synchronisation with the account whose records are here.
     ///
     /// ```swift
     /// let setAside = try await journal.signOut()
@@ -17,7 +17,8 @@ extension PersistentContainer {
     ///   - choice: What becomes of the account's records here: they are set aside, stay, or are deleted. Those that stay go on with the same
     ///     account where they were; another one gets none of them.
     ///   - reason: What `Quarantine.reason` says.
-    /// - Returns: What was set aside; `nil` where there was nothing, or `choice` is another.
+    /// - Returns: What was set aside of one's own records; what others share is set aside by itself, and is among ``quarantines()``. `nil` where
+    ///   there was nothing, or `choice` is another.
     /// - Throws: `ContainerEvent.Failure` 134410 while the container is synchronised, by this process or another; ``StoreError``.
     @discardableResult
     public func signOut(
@@ -27,7 +28,9 @@ extension PersistentContainer {
         let lock = try SyncLock(directory)
         defer { lock.release() }
         defer { changeBell.ring(isOwn: true) }
-        return try await privateStore.signOut(choice, reason: reason)
+        let quarantine = try await privateStore.signOut(choice, reason: reason)
+        _ = try await sharedStore.signOut(choice, reason: reason)
+        return quarantine
     }
 
     /// What was set aside when an account went, or another one came; oldest first. What one has in it can be read in
@@ -45,10 +48,11 @@ extension PersistentContainer {
         _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
     ) async throws -> SaveResult {
         let rule = policy ?? mergePolicy
-        let outcome = try await privateStore.restore(quarantine, options: options, author: author, policy: { _ in rule })
+        let store = quarantine.scope == .shared ? sharedStore : privateStore
+        let outcome = try await store.restore(quarantine, options: options, author: author, policy: { _ in rule })
         changeBell.ring(isOwn: true)
         var result = SaveResult()
-        result.add(outcome, scope: .private)
+        result.add(outcome, scope: store.scope)
         return result
     }
 
@@ -56,4 +60,5 @@ extension PersistentContainer {
     public nonisolated func discard(_ quarantine: Quarantine) throws(StoreError) { try directory.discard(quarantine) }
 
     var privateStore: RecordStore { stores[.private]! }
+    var sharedStore: RecordStore { stores[.shared]! }
 }

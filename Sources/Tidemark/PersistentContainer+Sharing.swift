@@ -8,9 +8,11 @@ extension PersistentContainer {
     /// `NSPersistentCloudKitContainer.share(_:to:)`.
     ///
     /// ```swift
-    /// let share = try await journal.share([senja.name], title: senja.caption, in: cloud)
-    /// try await journal.updateParticipants(of: share, [.invite(.emailAddress("ben@example.org"), role: .privateUser, permission: .readWrite)], in: cloud)
-    /// let link = try await journal.makeLink(to: share, in: cloud)
+    /// let share = try await journal.share(senja, title: senja.caption, in: databases)
+    /// let ben = UserLookUp.emailAddress("ben@example.org")
+    /// try await journal.updateParticipants(of: share, [.invite(ben, role: .privateUser, permission: .readWrite)], in: databases)
+    /// let link = try await journal.makeLink(to: share, in: databases)
+    /// print(link.token)
     /// ```
     ///
     /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Records
@@ -259,6 +261,23 @@ extension PersistentContainer {
         try await store.store(try await store.shares().filter { $0.zone == share.zone && $0.name != share.name }, of: zone.id)
     }
 
+    // What one may do
+
+    /// Whether a record is shared, by whomever; `false` where it is not there.
+    public func isShared(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isShared ?? false }
+
+    /// Whether it is one's own.
+    public func isOwner(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isOwner ?? false }
+
+    /// Whether one may edit it, by what the cloud said last. As `canUpdateRecord(forManagedObjectWith:)`.
+    public func canEdit(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canEdit ?? false }
+
+    /// Whether one may delete it. As `canDeleteRecord(forManagedObjectWith:)`.
+    public func canDelete(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canDelete ?? false }
+
+    /// Whether one may share it, or add people to its share.
+    public func canShare(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canShare ?? false }
+
     // Saving into them
 
     /// Saves new records into what somebody shares; those that are there stay where they are.
@@ -287,6 +306,4 @@ extension PersistentContainer {
             if !ids.isEmpty { try await stores[scope]?.discardRefused(ids) }
         }
     }
-
-    private var sharedStore: RecordStore { stores[.shared]! }
 }

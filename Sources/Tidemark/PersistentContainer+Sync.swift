@@ -33,8 +33,8 @@ extension PersistentContainer {
     /// What synchronises both stores with an account's cloud: one's own records, and what others share.
     ///
     /// ```swift
-    /// let sync = try await journal.sync(with: cloud.databases(of: "Journal", account: anna))
-    /// Task { try await sync.run() }
+    /// let both = try await journal.sync(with: databases)
+    /// Task { try await both.run() }
     /// ```
     ///
     /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container; ``StoreError``.

@@ -56,8 +56,8 @@ package enum StoreFormat {
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX tide_ledger_waiting ON tide_ledger (waits_for) WHERE waits_for IS NOT NULL;
         CREATE TABLE tide_kept (
-            name TEXT NOT NULL, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL, fields BLOB NOT NULL,
-            zone INTEGER NOT NULL DEFAULT 1, PRIMARY KEY (zone, name)
+            zone INTEGER NOT NULL DEFAULT 1, name TEXT NOT NULL, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL,
+            fields BLOB NOT NULL, PRIMARY KEY (zone, name)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE tide_shares (
             zone INTEGER NOT NULL, name TEXT NOT NULL, root TEXT, title TEXT, public_permission INTEGER NOT NULL, tag TEXT,

@@ -7,7 +7,7 @@ import TidemarkStore
 /// Has a container and an account's cloud say the same: one's own records, and what others share.
 ///
 /// ```swift
-/// let sync = try ContainerSync(container: container, databases: cloud.databases(of: "Journal", account: anna))
+/// let sync = try ContainerSync(container: container, databases: cloud.databases(of: "iCloud.org.example.journal", account: anna.id))
 /// let report = try await sync.sync()          // once
 /// try await sync.run()                        // and from then on, as things change
 /// ```

@@ -21,7 +21,7 @@ extension RecordStore {
         case .keep: break
         case .delete: try wipe()
         }
-        try updateAccountSettings { $0.email = nil }
+        if scope == .private { try updateAccountSettings { $0.email = nil } }
         return quarantine
     }
 

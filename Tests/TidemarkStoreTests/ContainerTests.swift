@@ -22,7 +22,7 @@ import TidemarkTransfer
         try scratch.write(#"{"format": 99, "unknown": true}"#, to: "Test.tidemark/container.json")
         let error = try #require(openingError(scratch.container))
         #expect(error.code == .newerFormat)
-        #expect(error.message.hasSuffix("has format 99; this version reads up to 2. Update Tidemark to open it"))
+        #expect(error.message.hasSuffix("has format 99; this version reads up to 3. Update Tidemark to open it"))
     }
 
     @Test func `a newer database in an older container is refused`() throws {

@@ -44,7 +44,8 @@ struct ReadValues {
         let outcome = try await RecordStore(
             container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool)
         ).save(
-            [edit], schemas: [RecordTypeSchema(name: schema.name, nameField: schema.nameField, fields: schema.fields)], blobs: blobs, author: TransactionAuthor("tidemark records set", origin: .save),
+            [edit], schemas: [RecordTypeSchema(name: schema.name, nameField: schema.nameField, fields: schema.fields)],
+            blobs: blobs, author: TransactionAuthor("tidemark records set", origin: .save),
             policy: { _ in .mergeByPropertyObjectTrump }, check: { _ in })
         store?.close()
         return outcome.counts

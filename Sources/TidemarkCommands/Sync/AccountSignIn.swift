@@ -116,7 +116,9 @@ struct AccountSignIn: AsyncParsableCommand {
         lock.release()
         let before = Set(try directory.quarantines())
         do {
-            try await CloudAccess(directory, embedded).engine().adoptAccount()
+            let sync = try await CloudAccess(directory, embedded).sync()
+            try await sync.privateEngine.adoptAccount()
+            try await sync.sharedEngine.adoptAccount()
         } catch let failure as ContainerEvent.Failure where isNoObstacle(failure, known) {
             Output.error("note: \(failure.code): \(failure.reason)")
         }

@@ -33,13 +33,21 @@ struct AccountSignOut: AsyncParsableCommand {
             let lock = try SyncLock(directory)
             defer { lock.release() }
             let pending = try await store.outbox().pending
-            let quarantine = try await store.signOut(records, reason: "\(email) has signed out")
+            let reason = "\(email) has signed out"
+            let quarantine = try await store.signOut(records, reason: reason)
+            let shared = try RecordStore(
+                container: directory, scope: .shared, doorbell: Doorbell(container: directory, role: .tool))
+            let others = try await shared.signOut(records, reason: reason)
             switch records {
             case .quarantine:
                 let text = quarantine.map {
                     "; \(Wording.count($0.records, "record")) set aside, with \(Wording.count($0.pending, "change")) that the cloud does not have: \($0.id.uuidString.lowercased())"
                 }
                 try Output.line("signed out\(text ?? "")")
+                if let others {
+                    try Output.line(
+                        "what others share is set aside, too: \(Wording.count(others.records, "record")), \(others.id.uuidString.lowercased())")
+                }
             case .keep: try Output.line("signed out; the records stay")
             case .delete:
                 let lost = pending > 0 ? ", with \(Wording.count(pending, "change")) that no cloud has" : ""

@@ -92,7 +92,8 @@ struct QuarantineRestore: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let quarantine = try directory.quarantine(identifier)
-            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+            let store = try RecordStore(
+                container: directory, scope: quarantine.scope, doorbell: Doorbell(container: directory, role: .tool))
             var options: QuarantineRestoration = []
             if all { options.insert(.withRecordsOfTheCloud) }
             if intoAnotherAccount { options.insert(.intoAnotherAccount) }

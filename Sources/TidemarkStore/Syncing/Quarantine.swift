@@ -14,6 +14,15 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     /// Records, and those of them that no cloud has yet, deleted ones among them.
     public let records: Int
     public let pending: Int
+    private let store: DatabaseScope?
+
+    /// The store that they were in, and go back to.
+    public var scope: DatabaseScope { store ?? .private }
+
+    init(id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, scope: DatabaseScope) {
+        (self.id, self.time, self.user, self.reason, self.records, self.pending) = (id, time, user, reason, records, pending)
+        store = scope
+    }
 
     static let folder = "quarantine"
     static let description = "quarantine.json"
@@ -149,7 +158,7 @@ extension RecordStore {
             }
             let quarantine = Quarantine(
                 id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
-                records: records, pending: summary.pending)
+                records: records, pending: summary.pending, scope: scope)
             try copy(quarantine)
             try empty(db)
             return (quarantine, .commit)

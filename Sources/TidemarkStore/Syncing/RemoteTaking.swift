@@ -240,11 +240,19 @@ struct RemoteTaking {
         var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
         if let common { ancestor = common(ancestor, times) }
         let before = mine.edited.map { RowTimes($0) }
+        // It was deleted in the cloud and stayed here, and others have made it anew: a field that they have not set they have not cleared.
+        if mine.tag == nil, let known = ancestor {
+            for (field, name) in type.fields.map(\.name).enumerated() where theirs[field] == nil {
+                let isEdited = !mine.values[field].isSame(as: known[field]) || times[name] != before?.cloud(name)
+                if isEdited { ancestor?[field] = nil }
+            }
+        }
         let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
         let (edits, renewals): ([FieldMerge.Edit], [Int])
         do {
             let outcome = try merge.run(
                 other ?? policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+                mayBeEdited: { mine.isPending(type.fields[$0].ordinal) },
                 times: { field in
                     let name = type.fields[field].name
                     func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }

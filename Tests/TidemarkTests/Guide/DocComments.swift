@@ -53,6 +53,17 @@ extension Guide {
         print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
     }
 
+    static func share(_ journal: PersistentContainer, _ senja: Destination, in databases: CloudDatabases) async throws {
+        let both = try await journal.sync(with: databases)
+        Task { try await both.run() }
+
+        let share = try await journal.share(senja, title: senja.caption, in: databases)
+        let ben = UserLookUp.emailAddress("ben@example.org")
+        try await journal.updateParticipants(of: share, [.invite(ben, role: .privateUser, permission: .readWrite)], in: databases)
+        let link = try await journal.makeLink(to: share, in: databases)
+        print(link.token)
+    }
+
     static func synchronise(
         _ journal: PersistentContainer, with database: any CloudDatabase, show: (ContainerEvent) -> Void
     ) async throws {

@@ -24,6 +24,16 @@ struct Destination: Record, Identifiable {
     }
 }
 
+extension Asset {
+    /// The photo in a file, which is taken in when its destination is saved.
+    static func photo(_ path: String) throws -> Asset {
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw ValidationError("a destination needs a photo, and \(path) can't be read", field: "image")
+        }
+        return Asset(fileURL: URL(fileURLWithPath: path))
+    }
+}
+
 extension Destination {
     /// What the container calls it.
     var name: RecordName { RecordName(type: Self.recordType, name: recordName) }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Tidemark
 
 struct Add: AsyncParsableCommand {
@@ -11,8 +10,8 @@ struct Add: AsyncParsableCommand {
     @Option(help: "The file of a photo.") var photo: String
 
     func run() async throws {
-        let image = Asset(fileURL: URL(fileURLWithPath: photo))
-        try await folder.journal.container.save(Destination(caption: caption, details: details, image: image))
+        let destination = try Destination(caption: caption, details: details, image: .photo(photo))
+        try await folder.journal.container.save(destination)
         print("added '\(caption)'")
     }
 }
@@ -29,10 +28,11 @@ struct Edit: AsyncParsableCommand {
     func run() async throws {
         let journal = try folder.journal
         let found = try await journal.destination(destination)
+        let image = try photo.map { try Asset.photo($0) }
         try await journal.edit(found) { edited in
             if let caption { edited.caption = caption }
             if let details { edited.details = details }
-            if let photo { edited.image = Asset(fileURL: URL(fileURLWithPath: photo)) }
+            if let image { edited.image = image }
         }
         print("edited '\(found.caption)'")
     }
