@@ -129,6 +129,25 @@ struct Outbox {
         let change: Int64
         let tag: String?
         let base: Int64?
+
+        /// Whether nobody here has wanted the record deleted: it has moved into another zone, and is there, or was taken from there by
+        /// the cloud.
+        func isOfMove(_ db: Database) throws -> Bool {
+            let insert = "SELECT first_row FROM tide_changes WHERE id = ?1 + 1 AND kind = 1 AND previous = ?1"
+            let delete = """
+                SELECT c.id, t.origin FROM tide_changes c LEFT JOIN tide_transactions t ON t.id = c.transaction_id
+                WHERE c.kind = 3 AND c.type_id = ? AND c.first_row = ?
+                """
+            var (last, isFromCloud) = (change, false)
+            // It may have moved on from there.
+            while let row = try Int64.fetchOne(db.cachedStatement(sql: insert), arguments: [last]) {
+                guard let next = try Row.fetchOne(db.cachedStatement(sql: delete), arguments: [typeID, row]) else { return true }
+                // That of the transaction at hand, which is noted when it ends, is the cloud's.
+                let origin: String? = next[1]
+                (last, isFromCloud) = (next[0], origin.map { $0 == HistoryOrigin.cloud.rawValue } ?? true)
+            }
+            return last != change && isFromCloud
+        }
     }
 
     func deletion(of key: RecordKey) throws -> WaitingDeletion? {

@@ -166,18 +166,20 @@ extension RecordStore {
         let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
         guard answer.rejects else {
             return try connection.locked("note the cloud's answer") { db in
+                // With a zone that was removed, what was sent to it is forgotten.
+                guard try zone == StoreFormat.defaultZone || StoreZone.fetch(db, id: zone) != nil else { return (false, .commit) }
                 try connection.refreshSchema(db)
                 return (try note(answer, db), .commit)
             }
         }
         return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
             transaction in
+            guard try zone == StoreFormat.defaultZone || StoreZone.fetch(transaction.db, id: zone) != nil else { return false }
             try Outbox(transaction.db).takeIn()
             let begins = try note(answer, transaction.db)
             var taking = try RemoteTaking(
                 transaction: transaction, zone: zone, policy: { _ in .mergeByPropertyObjectTrump }, occasion: .settled)
             for (item, result) in zip(request.items, results) {
-                guard try zone == StoreFormat.defaultZone || StoreZone.fetch(transaction.db, id: zone) != nil else { break }
                 if case .rejected(let code, let reason) = result { try taking.takeBack(item, code: code, reason: reason) }
             }
             try taking.finish()
@@ -201,11 +203,6 @@ extension RecordStore {
     private func note(_ answer: Answer, _ db: Database) throws -> Bool {
         let time = now()
         let (request, zone) = (answer.request, answer.zone)
-        // What was sent to a zone that has gone since is nobody's business any more.
-        guard try zone == StoreFormat.defaultZone || StoreZone.fetch(db, id: zone) != nil else {
-            try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-            return false
-        }
         let isDone = !answer.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try Confirmation(db, connection: connection)

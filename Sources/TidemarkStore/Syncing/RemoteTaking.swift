@@ -326,6 +326,11 @@ struct RemoteTaking {
         _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
     ) throws -> Bool {
         guard deletion.tag != record.tag || occasion == .settled else { return false }
+        // It was to be gone from here only because it was to be elsewhere.
+        if mayMove, try deletion.isOfMove(db) {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        }
         // Of another type: what was deleted here is not what is there now.
         guard deletion.typeID == type.id else {
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)

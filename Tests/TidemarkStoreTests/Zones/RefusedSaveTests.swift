@@ -125,7 +125,7 @@ import TidemarkStore
         #expect(try await device.next(Self.zone).items.map(\.key.kind) == [.delete])
         try await device.send(Self.zone) { _ in Self.permissionFailure }
         try await device.send(Self.zone)
-        // Both have made it: what is here counts, and a field that was not set here is no edit.
+        // Both have made it: what is here counts, and what is not is as it is there.
         let merged = ["senja": Self.values.merging(["caption": .string("another one")]) { $1 }]
         #expect(try values(device) == merged)
         #expect(device.cloud.values["share"] == merged)
