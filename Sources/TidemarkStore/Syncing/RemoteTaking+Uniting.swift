@@ -73,17 +73,10 @@ extension RemoteTaking {
             .execute(arguments: [other, record.name])
         letsGo = true
         guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [moved.row]) else { return }
-        let fields = type.fields.map(\.name)
-        let theirs = values(inOrder: record, type)
         // What came from the cloud, and whoever moved the record did not know of, is no conflict.
         try rebase(
-            PendingRow(row, type: type), onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump
-        ) { ancestor, times in
-            guard mine.base != nil else { return ancestor }
-            return Self.common(
-                ancestor, mine: mine.values, theirs: theirs,
-                times: fields.map { (times[$0], record.edited?[$0]) })
-        }
+            PendingRow(row, type: type), onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump,
+            isCopy: true)
     }
 
     /// Has what was edited in a zone that the record has left go on where it is now. The cloud's copy there goes.
@@ -97,8 +90,8 @@ extension RemoteTaking {
         }
         let (mineTimes, fields) = (try localTimes(mine), type.fields.map(\.name))
         let theirs = values(inOrder: record, type)
-        let times = fields.map { (mineTimes[$0], record.edited?[$0]) }
-        ancestor = Self.common(ancestor, mine: mine.values, theirs: theirs, times: times)
+        let times = copyTimes(mine.values, mineTimes, theirs, record.edited, type)
+        ancestor = common(ancestor, mine: mine.values, theirs: theirs, times: times, areCopies: true)
         let merge = FieldMerge(type: type.name, record: record.name, fields: fields)
         var merged = theirs
         do {
@@ -160,22 +153,47 @@ extension RemoteTaking {
         }
     }
 
-    /// What two copies of a record began with, so that what one of them does not know of the other is no edit of its own: of a field that
-    /// only one side seems to have changed, an older value than the other's is none. Where nobody knows what they began with, the later
-    /// edit of a field counts; without times it stays a conflict.
-    private static func common(
-        _ ancestor: [FieldValue?]?, mine: [FieldValue?], theirs: [FieldValue?], times: [(EditTime?, EditTime?)]
-    ) -> [FieldValue?]? {
+    /// When two copies of a record got their values. That a field has none was an edit only where it has a time of its own: a record's insertion
+    /// gives one to all.
+    func copyTimes(
+        _ mine: [FieldValue?], _ ours: EditTimes, _ theirs: [FieldValue?], _ others: EditTimes?, _ type: StoredType
+    ) -> [(EditTime?, EditTime?)] {
+        type.fields.indices.map { index in
+            let name = type.fields[index].name
+            return (
+                mine[index] == nil ? ours.fields[name] : ours[name], theirs[index] == nil ? others?.fields[name] : others?[name]
+            )
+        }
+    }
+
+    /// What two states of a record began with, so that only what somebody has edited here is in conflict with others' edits.
+    ///
+    /// What has come here from another zone is somebody else's edit, and so is what one's own device has once written and the cloud brings back:
+    /// of these the later counts. Of two copies one may not know of the other's edits: of a field that only one of them seems to have changed,
+    /// an older value than the other's is no edit, and no value that nobody took away is none either. Where nobody knows what they began with, the later edit of a field counts; without times
+    /// it stays a conflict.
+    func common(
+        _ ancestor: [FieldValue?]?, mine: [FieldValue?], theirs: [FieldValue?], times: [(EditTime?, EditTime?)], areCopies: Bool
+    ) -> [FieldValue?] {
+        let device = transaction.connection.identity.device.uuidString
         var common = ancestor ?? mine.map { _ in nil }
         for field in mine.indices where !mine[field].isSame(as: theirs[field]) {
-            guard let ours = times[field].0, let others = times[field].1, ours != others else { continue }
-            guard let ancestor else {
-                common[field] = ours > others ? theirs[field] : mine[field]
+            if areCopies, mine[field] == nil && times[field].0 == nil || theirs[field] == nil && times[field].1 == nil {
+                common[field] = nil
                 continue
             }
-            let isMine = !mine[field].isSame(as: ancestor[field])
-            let isTheirs = !theirs[field].isSame(as: ancestor[field])
-            if isTheirs, !isMine, ours > others { common[field] = theirs[field] }
+            guard let ours = times[field].0, let others = times[field].1, ours != others else { continue }
+            let earlier = ours > others ? theirs[field] : mine[field]
+            guard let ancestor else {
+                common[field] = earlier
+                continue
+            }
+            guard !theirs[field].isSame(as: ancestor[field]) else { continue }
+            if mine[field].isSame(as: ancestor[field]) {
+                if areCopies, ours > others { common[field] = earlier }
+            } else if ours.device != device || others.device == device {
+                common[field] = earlier
+            }
         }
         return common
     }

@@ -16,7 +16,7 @@ struct RemoteTaking {
     private let hasDeletions: Bool
     private let hasShares: Bool
     /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
-    private let mayMove: Bool
+    let mayMove: Bool
     var keeping: KeptRows
     let seen: SeenRows
     private var places: [String: Place] = [:]
@@ -230,15 +230,19 @@ struct RemoteTaking {
     ///
     /// - Parameters:
     ///   - other: Another policy than the type's.
-    ///   - common: Makes, of what the cloud was known to have and the times of the edits here, what both sides began with.
+    ///   - isCopy: Whether it comes from another zone than what is here, so that each may have what the other does not know of.
     mutating func rebase(
-        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, policy other: MergePolicy? = nil,
-        common: (([FieldValue?]?, EditTimes) -> [FieldValue?]?)? = nil
+        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, policy other: MergePolicy? = nil, isCopy: Bool = false
     ) throws {
         let theirs = values(inOrder: record, type)
         let times = try localTimes(mine)
         var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
-        if let common { ancestor = common(ancestor, times) }
+        if mayMove, ancestor != nil {
+            // What the cloud does not have here has come from elsewhere, too.
+            ancestor = common(
+                ancestor, mine: mine.values, theirs: theirs, times: copyTimes(mine.values, times, theirs, record.edited, type),
+                areCopies: isCopy || mine.tag == nil)
+        }
         let before = mine.edited.map { RowTimes($0) }
         // It was deleted in the cloud and stayed here, and others have made it anew: a field that they have not set they have not cleared.
         if mine.tag == nil, let known = ancestor {
@@ -386,8 +390,9 @@ struct RemoteTaking {
     }
 
     private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
-        // It was made here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
-        guard mine.tag != nil || mine.base != nil else { return try endConflict(of: mine, type) }
+        // It was made here, or has moved here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
+        let isNew = mine.base == nil || mine.edited.map { RowTimes($0).isMoved } ?? false
+        guard mine.tag != nil || !isNew else { return try endConflict(of: mine, type) }
         guard mine.isPending else {
             gone[type.id, default: []].append(mine.id)
             return

@@ -15,6 +15,9 @@ struct RowTimes: Equatable {
     /// As the cloud has it.
     func cloud(_ field: String) -> EditTime? { others[field] ?? here[field] }
 
+    /// Whether the record was moved here, and the cloud does not know of it.
+    var isMoved: Bool { others.keys.contains(EditTimes.move) }
+
     /// Sets the time from here.
     mutating func set(_ time: EditTime?, of field: String) {
         guard let time else { return }
