@@ -48,7 +48,8 @@ extension PersistentContainer {
         }
         let known = shares.first { $0.zone == zone }
         let cloudShare: CloudShare
-        if let known, let there = try await databases.private.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID }) {
+        if let known, let there = try await databases.private.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID })
+        {
             cloudShare = there
         } else {
             try await databases.private.modifyZones(saving: [zone.cloudZone], deleting: [])
@@ -236,7 +237,8 @@ extension PersistentContainer {
             }
             guard known == user else {
                 throw StoreError(
-                    .anotherAccount, "the container has the records of another account than the one that is signed in. Synchronise first")
+                    .anotherAccount,
+                    "the container has the records of another account than the one that is signed in. Synchronise first")
             }
         }
         guard isNew else { return }
@@ -264,19 +266,29 @@ extension PersistentContainer {
     // What one may do
 
     /// Whether a record is shared, by whomever; `false` where it is not there.
-    public func isShared(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isShared ?? false }
+    public func isShared(_ record: RecordName) async throws -> Bool {
+        try await permissions.permission(of: record)?.isShared ?? false
+    }
 
     /// Whether it is one's own.
-    public func isOwner(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.isOwner ?? false }
+    public func isOwner(_ record: RecordName) async throws -> Bool {
+        try await permissions.permission(of: record)?.isOwner ?? false
+    }
 
     /// Whether one may edit it, by what the cloud said last. As `canUpdateRecord(forManagedObjectWith:)`.
-    public func canEdit(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canEdit ?? false }
+    public func canEdit(_ record: RecordName) async throws -> Bool {
+        try await permissions.permission(of: record)?.canEdit ?? false
+    }
 
     /// Whether one may delete it. As `canDeleteRecord(forManagedObjectWith:)`.
-    public func canDelete(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canDelete ?? false }
+    public func canDelete(_ record: RecordName) async throws -> Bool {
+        try await permissions.permission(of: record)?.canDelete ?? false
+    }
 
     /// Whether one may share it, or add people to its share.
-    public func canShare(_ record: RecordName) async throws -> Bool { try await permissions.permission(of: record)?.canShare ?? false }
+    public func canShare(_ record: RecordName) async throws -> Bool {
+        try await permissions.permission(of: record)?.canShare ?? false
+    }
 
     // Saving into them
 

@@ -44,12 +44,13 @@ struct RecordHistory {
                 HistoryChange(
                     id: id, transaction: try HistoryTransaction(change), type: type.name, record: name, kind: kind,
                     fields: fields))
-            // A record that was moved had another row before.
-            next = kind == .insert ? nil : try change.stored("previous", of: "tide_changes")
+            let previous: Int64? = try change.stored("previous", of: "tide_changes")
             // Numbers rise; a chain that goes up would have no end.
-            guard next ?? 0 < id else {
-                throw StoreError(.corrupt, "the change \(id) in tide_changes says that it came after the change \(next!)")
+            guard previous ?? 0 < id else {
+                throw StoreError(.corrupt, "the change \(id) in tide_changes says that it came after the change \(previous!)")
             }
+            // A record that was moved had another row before.
+            next = kind == .insert ? nil : previous
         }
         changes = found
     }

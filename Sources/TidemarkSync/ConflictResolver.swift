@@ -93,7 +93,9 @@ actor ConflictResolver {
     /// - Parameter record: One of them; `nil` for all.
     /// - Returns: What was settled.
     func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [KeptRecord] {
-        let kept = try await store.kept([.conflict, .deletion], zone: mapping.number).filter { record == nil || $0.name == record }
+        let kept = try await store.kept([.conflict, .deletion], zone: mapping.number).filter {
+            record == nil || $0.name == record
+        }
         let changes = try kept.map { kept -> ZoneChanges.Change in
             guard kept.reason == .conflict else {
                 return .deleted(.init(id: CloudRecordID(kept.name, in: mapping.zone), type: kept.type))

@@ -158,7 +158,9 @@ actor ExportScheduler {
                 try await stored { try await self.store.settle(request, of: batch, results: refused, zone: self.mapping.number) }
                 return outcome
             }
-            if !wasOutstanding, begun == nil { try await stored { try await self.store.begin(request, zone: self.mapping.number) } }
+            if !wasOutstanding, begun == nil {
+                try await stored { try await self.store.begin(request, zone: self.mapping.number) }
+            }
             outstanding = (request, batch)
             // The store is read while the cloud writes.
             async let ahead = prepare(behind: environment.aheadOrder == .behind ? nil : batch, limits: limits)
@@ -324,7 +326,9 @@ actor ExportScheduler {
         do {
             // What was refused, or has met another's change, changes what can be sent next: others may wait for it.
             let next = sent == request.items.count ? next : nil
-            if try await store.settle(request, of: batch, results: results, next: next?.request, zone: mapping.number) { self.next = next }
+            if try await store.settle(request, of: batch, results: results, next: next?.request, zone: mapping.number) {
+                self.next = next
+            }
         } catch {
             throw CloudError(transfer: error)
         }

@@ -32,7 +32,8 @@ struct ZoneLine: Sendable {
             store: parts.store, database: parts.database, assets: parts.assets, resolver: resolver, mapping: mapping,
             environment: parts.environment)
         imports = ImportScheduler(
-            store: parts.store, database: parts.database, resolver: resolver, mapping: mapping, order: parts.environment.aheadOrder)
+            store: parts.store, database: parts.database, resolver: resolver, mapping: mapping,
+            order: parts.environment.aheadOrder)
     }
 }
 

@@ -33,7 +33,8 @@ public struct Neighbourhood: Sendable {
             }
         let databases = try cloud.databases(of: Self.container, account: account.id)
         let container = try PersistentContainer(
-            directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(name)\(device).tidemark")), author: name)
+            directory: ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(name)\(device).tidemark")),
+            author: name)
         return Person(
             email: email, container: container,
             databases: CloudDatabases(private: database(databases.private), shared: database(databases.shared)))

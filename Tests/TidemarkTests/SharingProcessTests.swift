@@ -59,7 +59,9 @@ import TidemarkModel
         cloud.guessLink           0     0     0     0     0     0
         """
 
-    @Test func `six processes try everything, through their containers and past them, and each gets what the table says`() async throws {
+    @Test func `six processes try everything, through their containers and past them, and each gets what the table says`()
+        async throws
+    {
         let rows = Self.table.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
         #expect(rows.count * Self.people.count >= 150)
         let scratch = try Scratch()
@@ -83,7 +85,9 @@ import TidemarkModel
             return outcomes
         }
         for (column, person) in Self.people.enumerated() {
-            let lines = (outcomes[person] ?? "").split(separator: "\n").map { $0.split(separator: " ", maxSplits: 2).map(String.init) }
+            let lines = (outcomes[person] ?? "").split(separator: "\n").map {
+                $0.split(separator: " ", maxSplits: 2).map(String.init)
+            }
             #expect(lines.count == rows.count, "\(person): \(outcomes[person] ?? "")")
             for (row, line) in zip(rows, lines) where line.count > 1 {
                 #expect(line[0] == row[0])
@@ -148,9 +152,11 @@ import TidemarkModel
             #expect(row[1] == "+" && (row[0] == "purgeZone" || row[0] == "cloud.deleteZone"))
             return
         }
-        let changed = try await owner.databases.private.lookup(people.map { "of-\($0)" }, in: zone, desiredKeys: nil).map { found in
+        let changed = try await owner.databases.private.lookup(people.map { "of-\($0)" }, in: zone, desiredKeys: nil).map {
+            found in
             guard case .success(let record) = found else { return true }
-            return record.fields["caption"] != .string("as it was") || record.fields["image"] != .asset(AssetDigest.asset(of: Picture.png(1)))
+            return record.fields["caption"] != .string("as it was")
+                || record.fields["image"] != .asset(AssetDigest.asset(of: Picture.png(1)))
         }
         let writes: Set<String> = [
             "edit", "editPicture", "editInContext", "delete", "deleteAll", "updateAll", "cloud.forceUpdate", "cloud.forceReplace",
