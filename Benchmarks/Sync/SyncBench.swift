@@ -69,7 +69,9 @@ struct SyncBench {
         var random = Seeded(seed: 1)
         let records = (0..<1000).map { versions($0, &random) }
         let ordered = records.map { $0.map { version in fields.map { version[$0] } } }
-        let times = (EditTime(microseconds: 2, device: "a"), EditTime(microseconds: 1, device: "b"))
+        let times = (
+            EditTime(microseconds: 1, device: "b"), EditTime(microseconds: 2, device: "a"), EditTime(microseconds: 1, device: "b")
+        )
         let named = records.enumerated().map { number, versions in
             RecordMerge(
                 type: "Destination", record: "\(number)", ancestor: RecordVersion(versions[0]), local: RecordVersion(versions[1]),

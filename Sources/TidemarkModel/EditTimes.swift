@@ -25,23 +25,26 @@ public struct EditTimes: Hashable, Sendable {
 extension EditTimes: LosslessStringConvertible {
     public var description: String {
         let others = fields.filter { $0.value != otherwise }.sorted { $0.key < $1.key }
-        return ([otherwise.map(Self.text) ?? ""] + others.map { "\($0.key)=\(Self.text($0.value))" }).joined(separator: ";")
+        return ([otherwise?.text ?? ""] + others.map { "\($0.key)=\($0.value.text)" }).joined(separator: ";")
     }
 
     /// Parts that are no times are passed over: they come from other devices.
     public init(_ description: String) {
         let parts = description.split(separator: ";", omittingEmptySubsequences: false)
-        otherwise = parts.first.flatMap(Self.time)
+        otherwise = parts.first.flatMap { EditTime(text: $0) }
         fields = parts.dropFirst().reduce(into: [:]) { fields, part in
             guard let sign = part.firstIndex(of: "="), sign > part.startIndex else { return }
-            fields[String(part[..<sign])] = Self.time(part[part.index(after: sign)...])
+            fields[String(part[..<sign])] = EditTime(text: part[part.index(after: sign)...])
         }
     }
+}
 
-    private static func text(_ time: EditTime) -> String { "\(time.microseconds)@\(time.device)" }
+extension EditTime {
+    /// `<microseconds>@<device>`.
+    package var text: String { "\(microseconds)@\(device)" }
 
-    private static func time(_ text: Substring) -> EditTime? {
+    package init?(text: Substring) {
         guard let sign = text.firstIndex(of: "@"), let microseconds = Int64(text[..<sign]) else { return nil }
-        return EditTime(microseconds: microseconds, device: String(text[text.index(after: sign)...]))
+        self.init(microseconds: microseconds, device: String(text[text.index(after: sign)...]))
     }
 }

@@ -5,9 +5,11 @@
 ///
 /// ```swift
 /// let merge = FieldMerge(type: "Destination", record: "senja", fields: ["caption", "rating"])
-/// let (edits, conflicts) = try merge.run(
-///     .latestEdit, ancestor: loaded, local: edited, store: saved, times: { field in (mine[field], theirs[field]) })
-/// for (field, value) in edits { saved[field] = value }
+/// let (edits, renewals, conflicts) = try merge.run(
+///     .latestEdit, ancestor: loaded, local: edited, store: saved,
+///     times: { field in (before[field], mine[field], theirs[field]) })
+/// for (field, value) in edits { (saved[field], theirs[field]) = (value, mine[field]) }
+/// for field in renewals { theirs[field] = mine[field] }
 /// ```
 public struct FieldMerge: Sendable {
     public let type: String
@@ -17,8 +19,9 @@ public struct FieldMerge: Sendable {
 
     /// A field, as its place among all, and the value that it gets.
     public typealias Edit = (field: Int, value: FieldValue?)
-    /// When each side edited a field; `nil` where that is not known, which counts as long ago.
-    public typealias Times = (_ field: Int) -> (local: EditTime?, store: EditTime?)
+    /// When a field was edited that both sides began with, and when each side edited it; `nil` where that is not known, which counts as
+    /// long ago.
+    public typealias Times = (_ field: Int) -> (ancestor: EditTime?, local: EditTime?, store: EditTime?)
 
     public init(type: String, record: String, fields: [String]) {
         self.type = type
@@ -33,23 +36,34 @@ public struct FieldMerge: Sendable {
 
     /// The fields that are to be other than the store has them, in order; and the conflicts there were.
     ///
+    /// Where the policy weighs times, `renewals` are fields which both sides have alike and the local side has edited later. Their values
+    /// stay, and the later times are to go where the values go: else an edit that was made between the two wins over the later one.
+    ///
     /// - Parameters:
     ///   - ancestor: What both sides began with; `nil` when each made the record by itself.
-    ///   - times: Asked of fields in conflict only.
+    ///   - times: Asked of fields in conflict; where the policy weighs times, of all.
     /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and what a rule of one's own throws.
     /// - Precondition: Each side has as many values as there are fields.
     public func run(
         _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?], times: Times
-    ) throws -> (edits: [Edit], conflicts: [MergeConflict]) {
+    ) throws -> (edits: [Edit], renewals: [Int], conflicts: [MergeConflict]) {
         precondition(
             local.count == fields.count && store.count == fields.count && ancestor?.count ?? fields.count == fields.count,
             "each side has a value for each field")
         var edits: [Edit] = []
-        var unsettled: [Int] = []
-        for field in fields.indices where !local[field].isSame(as: store[field]) {
-            let was = ancestor?[field]
+        var (renewals, unsettled): ([Int], [Int]) = ([], [])
+        for field in fields.indices {
+            let (mine, theirs, was) = (local[field], store[field], ancestor?[field] ?? nil)
+            let isSame = mine.isSame(as: theirs)
+            let weighed = policy.weighsTimes(of: fields[field]) ? times(field) : nil
+            if isSame, weighed == nil { continue }
+            let isMine = mine.isEdit(of: was, at: weighed?.local, since: weighed?.ancestor)
+            if isSame {
+                if isMine, let later = weighed?.local, weighed?.store.map({ later > $0 }) ?? true { renewals.append(field) }
+                continue
+            }
             let side = policy.side(
-                isMine: !local[field].isSame(as: was ?? nil), isTheirs: !store[field].isSame(as: was ?? nil),
+                isMine: isMine, isTheirs: theirs.isEdit(of: was, at: weighed?.store, since: weighed?.ancestor),
                 storeIsEdited: Self.differ(store, ancestor))
             switch side {
             case .store: break
@@ -57,7 +71,7 @@ public struct FieldMerge: Sendable {
             case .both: unsettled.append(field)
             }
         }
-        guard !unsettled.isEmpty else { return (edits, []) }
+        guard !unsettled.isEmpty else { return (edits, renewals, []) }
         if case .error = policy { throw Unresolved(fields: unsettled.map { fields[$0] }) }
         var log: [MergeConflict] = []
         for field in unsettled {
@@ -69,7 +83,7 @@ public struct FieldMerge: Sendable {
             if !value.isSame(as: store[field]) { edits.append((field, value)) }
         }
         if edits.count > 1 { edits.sort { $0.field < $1.field } }
-        return (edits, log)
+        return (edits, renewals, log)
     }
 
     private static func differ(_ store: [FieldValue?], _ ancestor: [FieldValue?]?) -> Bool {
@@ -77,7 +91,28 @@ public struct FieldMerge: Sendable {
     }
 }
 
+extension FieldValue? {
+    /// Whether it was edited: it is other than before, or was changed back to that, which its time tells.
+    ///
+    /// Times are not asked about a field that has no value and had none: a record's insertion gives one to each of its fields.
+    func isEdit(of was: FieldValue?, at time: EditTime?, since before: EditTime?) -> Bool {
+        guard isSame(as: was) else { return true }
+        guard self != nil, let time, let before else { return false }
+        return time != before
+    }
+}
+
 extension MergePolicy {
+    /// Whether it matters when a field was edited, whatever it was before.
+    func weighsTimes(of field: String) -> Bool {
+        switch self {
+        // A person may settle it by times.
+        case .latestEdit, .error: true
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback: false
+        case .custom(let rule): rule.weighsTimes(field)
+        }
+    }
+
     /// Whose edit of a field counts.
     enum Side {
         case local, store

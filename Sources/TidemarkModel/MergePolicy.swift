@@ -14,7 +14,7 @@ public enum MergePolicy: Sendable {
     case overwrite
     /// The whole record of the store.
     case rollback
-    /// The later edit of the field; see ``EditTime``.
+    /// The later edit of the field; see ``EditTime``. What was changed and changed back is edited, and so is what both sides changed alike.
     case latestEdit
     /// A rule of one's own.
     case custom(MergeRule)
@@ -48,6 +48,8 @@ public enum MergePolicy: Sendable {
 public struct MergeRule: Sendable {
     let field: @Sendable (FieldConflict) throws -> FieldValue?
     let deletion: @Sendable (DeletionConflict) throws -> Bool
+    /// Whether it matters when a field was edited, whatever it was before.
+    var weighsTimes: @Sendable (_ field: String) -> Bool = { _ in false }
 
     /// - Parameters:
     ///   - field: The value of a field that both sides changed.
@@ -68,8 +70,10 @@ public struct MergeRule: Sendable {
     public static func byField(
         _ policies: [String: MergePolicy], otherwise: MergePolicy = .mergeByPropertyObjectTrump
     ) -> MergeRule {
-        MergeRule { conflict in
+        var rule = MergeRule { conflict in
             try conflict.value(under: policies[conflict.field] ?? otherwise)
         }
+        rule.weighsTimes = { (policies[$0] ?? otherwise).weighsTimes(of: $0) }
+        return rule
     }
 }

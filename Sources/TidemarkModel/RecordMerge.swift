@@ -76,9 +76,11 @@ public struct RecordMerge: Sendable {
         var merged = store.values
         var (conflicts, log): ([FieldConflict], [MergeConflict]) = ([], [])
         for (field, mine, theirs) in Self.differences(local.values, store.values) {
-            let was = before[field]
+            let (was, since) = (before[field], policy.weighsTimes(of: field) ? ancestor?.times[field] : nil)
             let side = policy.side(
-                isMine: !mine.isSame(as: was), isTheirs: !theirs.isSame(as: was), storeIsEdited: !store.values.isSame(as: before))
+                isMine: mine.isEdit(of: was, at: local.times[field], since: since),
+                isTheirs: theirs.isEdit(of: was, at: store.times[field], since: since),
+                storeIsEdited: !store.values.isSame(as: before))
             switch side {
             case .store: break
             case .local: merged[field] = mine

@@ -189,7 +189,7 @@ import TidemarkModel
                 let byPlace = Result {
                     try FieldMerge(type: "D", record: "r", fields: fields).run(
                         policy, ancestor: before.map(inOrder), local: inOrder(one), store: inOrder(other),
-                        times: { (one.times[fields[$0]], other.times[fields[$0]]) })
+                        times: { (nil, one.times[fields[$0]], other.times[fields[$0]]) })
                 }
                 switch (byName, byPlace) {
                 case (.success(let byName), .success(let byPlace)):
@@ -206,6 +206,72 @@ import TidemarkModel
                 }
             }
         }
+    }
+
+    private static let weighing: [MergePolicy] = [
+        .latestEdit, .error, .custom(.byField([:], otherwise: .latestEdit)), .custom(.byField(["a": .latestEdit])),
+    ]
+    private static let notWeighing: [MergePolicy] = [
+        .mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback, .custom(MergeRule { $0.local }),
+        .custom(.byField(["b": .latestEdit])),
+    ]
+
+    /// A field on both sides, the moments when it was edited, and what becomes of it.
+    private func merge(
+        _ policy: MergePolicy, ancestor: Int64??, local: Int64?, store: Int64?, times: (ancestor: Int64?, local: Int64?, store: Int64?)
+    ) throws -> (edits: [FieldMerge.Edit], renewals: [Int], conflicts: [MergeConflict]) {
+        func time(_ moment: Int64?) -> EditTime? { moment.map { EditTime(microseconds: $0, device: "x") } }
+        return try FieldMerge(type: "D", record: "r", fields: ["a"]).run(
+            policy, ancestor: ancestor.map { [$0.map { .int64($0) }] }, local: [local.map { .int64($0) }],
+            store: [store.map { .int64($0) }],
+            times: { _ in (time(times.ancestor), time(times.local), time(times.store)) })
+    }
+
+    @Test func `what both sides have alike is renewed when the local side has edited it later, and times are weighed`() throws {
+        for (ancestor, value) in [(1, 2), (nil, 2), (.some(nil), 2), (1, nil)] as [(Int64??, Int64?)] {
+            for (policies, isRenewed) in [(Self.weighing, true), (Self.notWeighing, false)] {
+                for policy in policies {
+                    func renewals(_ local: Int64?, _ store: Int64?) throws -> [Int] {
+                        let merged = try merge(
+                            policy, ancestor: ancestor, local: value, store: value, times: (1, local, store))
+                        #expect(merged.edits.isEmpty && merged.conflicts.isEmpty)
+                        return merged.renewals
+                    }
+                    #expect(try renewals(3, 2) == (isRenewed ? [0] : []), "\(policy.name)")
+                    #expect(try renewals(3, nil) == (isRenewed ? [0] : []), "\(policy.name)")
+                    #expect(try renewals(2, 2) == [])
+                    #expect(try renewals(2, 3) == [])
+                    #expect(try renewals(nil, 2) == [])
+                }
+            }
+        }
+        // Nobody has edited it, or only the other side.
+        #expect(try merge(.latestEdit, ancestor: 1, local: 1, store: 1, times: (1, 1, 1)).renewals == [])
+        #expect(try merge(.latestEdit, ancestor: 1, local: 1, store: 1, times: (2, 2, 1)).renewals == [])
+    }
+
+    @Test func `what was changed and changed back is an edit where times are weighed`() throws {
+        func value(_ policy: MergePolicy, local: (Int64, at: Int64), store: (Int64, at: Int64), since: Int64? = 1) throws -> Int64 {
+            let merged = try merge(
+                policy, ancestor: 1, local: local.0, store: store.0, times: (since, local.at, store.at))
+            guard case .int64(let value)? = merged.edits.first?.value else { return store.0 }
+            return value
+        }
+        for isWeighed in [true, false] {
+            let policy: MergePolicy = .custom(.byField(["a": isWeighed ? .latestEdit : .mergeByPropertyObjectTrump]))
+            #expect(try value(policy, local: (1, at: 3), store: (2, at: 2)) == (isWeighed ? 1 : 2))
+            #expect(try value(policy, local: (2, at: 2), store: (1, at: 3)) == (isWeighed ? 1 : 2))
+            #expect(try value(policy, local: (1, at: 2), store: (2, at: 3)) == 2)
+            #expect(try value(policy, local: (2, at: 3), store: (1, at: 2)) == 2)
+            // An edit that knew of one whose clock ran ahead.
+            #expect(try value(policy, local: (2, at: 3), store: (1, at: 9), since: 9) == 2)
+            // It is not known when it was edited before.
+            #expect(try value(policy, local: (1, at: 3), store: (2, at: 2), since: nil) == 2)
+        }
+        #expect(throws: FieldMerge.Unresolved.self) { _ = try value(.error, local: (1, at: 3), store: (2, at: 2)) }
+        // A record that was made anew has a time for each field; those without a value are not edits.
+        let made = try merge(.latestEdit, ancestor: .some(nil), local: 2, store: nil, times: (1, 2, 3))
+        #expect(made.edits.count == 1 && made.conflicts.isEmpty)
     }
 
     @Test func `another way to write the same characters is an edit`() throws {

@@ -212,34 +212,39 @@ struct RemoteTaking {
         let ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
         let theirs = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
         let times = try localTimes(mine)
+        let before = mine.edited.map { RowTimes($0) }
         let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
-        let edits: [FieldMerge.Edit]
+        let (edits, renewals): ([FieldMerge.Edit], [Int])
         do {
-            let (found, conflicts) = try merge.run(
+            let outcome = try merge.run(
                 policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
                 times: { field in
                     let name = type.fields[field].name
-                    return (times[name]?.clamped(to: transaction.time), record.edited?[name]?.clamped(to: transaction.time))
+                    func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }
+                    return (clamped(before?.cloud(name)), clamped(times[name]), clamped(record.edited?[name]))
                 })
-            edits = found
-            transaction.log(conflicts)
+            (edits, renewals) = (outcome.edits, outcome.renewals)
+            transaction.log(outcome.conflicts)
         } catch let error as FieldMerge.Unresolved {
             return try leave(mine, record, type, fields: error.fields)
         }
         try write([record], type: type)
         try forget(mine.id, type)
-        guard !edits.isEmpty else { return }
+        guard !edits.isEmpty || !renewals.isEmpty else { return }
         // When the fields that stay as they are here were edited is known from here.
-        var edited = record.edited ?? EditTimes()
-        for (field, _) in edits { edited.fields[type.fields[field].name] = times[type.fields[field].name] }
-        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
-            edited.description, mine.id,
+        var edited = RowTimes(cloud: record.edited ?? EditTimes())
+        for name in (edits.map(\.field) + renewals).map({ type.fields[$0].name }) { edited.set(times[name], of: name) }
+        let renewed = type.pendingMask(of: Set(renewals.map { type.fields[$0].name }))
+        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ?, _pending = ? WHERE _id = ?").execute(arguments: [
+            edited.description, renewed, mine.id,
         ])
-        let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
-        let fields = type.schema.fields
-        try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
-        batch.digest(seed: transaction.connection.identity.digestSeed)
-        try transaction.write(batch, type: type, uniquePolicy: nil)
+        if !edits.isEmpty {
+            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let fields = type.schema.fields
+            try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
+            batch.digest(seed: transaction.connection.identity.digestSeed)
+            try transaction.write(batch, type: type, uniquePolicy: nil)
+        }
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
         letsGo = true
     }
@@ -365,9 +370,11 @@ struct RemoteTaking {
     /// were not edited here are theirs then.
     private mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
+        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
         try db.cachedStatement(
             sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
-        ).execute(arguments: [times.description, mine.id])
+        ).execute(arguments: [edited.description, mine.id])
         try forget(mine.id, type)
         try Outbox(db).add(.save, type: type.id, row: mine.id, change: mine.version)
         letsGo = true

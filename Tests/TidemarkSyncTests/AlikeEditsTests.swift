@@ -1,0 +1,122 @@
+import Synchronization
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: an edit counts as one although it leaves a field as somebody else has it, or as it was: under the policy of the latest edit nothing
+/// older wins over it. Method: three devices on one clock edit one field, and synchronise in different orders.
+@Suite struct AlikeEditsTests {
+    private struct World {
+        let scratch: Scratch
+        let devices: [Device]
+
+        init() async throws {
+            scratch = try Scratch()
+            let cloud = try await TestCloud(scratch)
+            var configuration = SyncConfiguration()
+            configuration.mergePolicy = { _ in .latestEdit }
+            var environment = SyncEnvironment.system
+            let clock = Clock(1_700_000_000_000_000)
+            environment.now = { clock.next() }
+            devices = try ["a", "b", "c"].map { name in
+                try Device(
+                    scratch["\(name).tidemark"], database: cloud.database(), configuration: configuration, environment: environment)
+            }
+        }
+
+        func set(_ device: Int, _ caption: String?) async throws {
+            try await devices[device].set("senja", ["caption": caption.map { .string($0) }])
+        }
+
+        func sync(_ order: Int...) async throws {
+            for device in order { _ = try await devices[device].engine.sync() }
+        }
+
+        func check(_ caption: String, _ what: String = "") throws {
+            for device in devices {
+                #expect(try device.records() == ["senja": ["caption": .string(caption)]], "\(what)")
+                #expect(try device.reader().outbox().pending == 0)
+            }
+        }
+    }
+
+    /// A moment later each time.
+    private final class Clock: Sendable {
+        private let time: Mutex<Int64>
+        init(_ time: Int64) { self.time = Mutex(time) }
+        func next() -> Int64 {
+            time.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+
+    private let begin: Int64 = 1_700_000_000_000_000
+
+    @Test(arguments: [false, true])
+    func `an edit between two that set the same value loses, whether it knows of the first or not`(knows: Bool) async throws {
+        let world = try await World()
+        try await world.set(0, "before")
+        try await world.sync(0, 1, 2)
+        try await world.set(0, "alike")
+        if knows { try await world.sync(0, 2) }
+        try await world.set(2, "between")
+        try await world.set(1, "alike")
+        // The second device has nothing to change in the cloud but the time.
+        try await world.sync(0, 1, 2, 0, 1)
+        try world.check("alike")
+        try await world.set(2, "after")
+        try await world.sync(2, 0, 1)
+        try world.check("after")
+    }
+
+    @Test func `an edit that the cloud has by now, but older, is to be sent for its time, and counts when the cloud has changed again`() throws
+    {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"], environment: .development)
+        let clock = Clock(begin + 1000)
+        let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { clock.next() })
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
+        func take(_ caption: String, tag: String, at moment: Int64) throws {
+            let record = RemoteRecord(
+                name: "senja", type: "Destination", tag: tag, values: ["caption": .string(caption)],
+                edited: EditTimes(otherwise: EditTime(microseconds: begin + moment, device: "other")))
+            _ = try store.take([.saved(record)], schemas: [schema], author: "test", policy: { _ in .latestEdit })
+        }
+        func next() throws -> ExportItem? {
+            let limits = ExportLimits(items: 10, bytes: 10_000, assetBytes: 10_000)
+            return try store.nextExport(edits: limits, bulk: limits).items.first
+        }
+        try take("before", tag: "1", at: 1)
+        #expect(try next() == nil)
+        let record = RecordName(type: "Destination", name: "senja")
+        try store.apply(
+            [RecordEdit(record: record, base: .any, values: ["caption": .string("alike")], fields: ["caption"])], schemas: [schema])
+        let edited = try #require(try next()?.edited["caption"])
+        #expect(edited.microseconds > begin + 1000)
+        for (tag, caption, moment) in [("2", "alike", 3), ("3", "alike", 2), ("4", "between", 4), ("5", "alike", 5)] {
+            try take(caption, tag: tag, at: Int64(moment))
+            let item = try #require(try next(), "\(tag)")
+            #expect(item.tag == tag)
+            #expect(item.values == ["caption": .string("alike")])
+            #expect(item.edited["caption"] == edited)
+        }
+        try take("after", tag: "6", at: 2000)
+        #expect(try next() == nil)
+    }
+
+    @Test(arguments: [[0, 1, 0, 2], [1, 0, 1, 2]])
+    func `a field that was changed and changed back keeps its value over an older edit`(order: [Int]) async throws {
+        let world = try await World()
+        try await world.set(0, "before")
+        try await world.sync(0, 1, 2)
+        try await world.set(1, "between")
+        try await world.set(0, "other")
+        try await world.set(0, "before")
+        for device in order { try await world.sync(device) }
+        try world.check("before", "\(order)")
+    }
+}
