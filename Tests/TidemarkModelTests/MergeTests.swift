@@ -218,7 +218,8 @@ import TidemarkModel
 
     /// A field on both sides, the moments when it was edited, and what becomes of it.
     private func merge(
-        _ policy: MergePolicy, ancestor: Int64??, local: Int64?, store: Int64?, times: (ancestor: Int64?, local: Int64?, store: Int64?)
+        _ policy: MergePolicy, ancestor: Int64??, local: Int64?, store: Int64?,
+        times: (ancestor: Int64?, local: Int64?, store: Int64?)
     ) throws -> (edits: [FieldMerge.Edit], renewals: [Int], conflicts: [MergeConflict]) {
         func time(_ moment: Int64?) -> EditTime? { moment.map { EditTime(microseconds: $0, device: "x") } }
         return try FieldMerge(type: "D", record: "r", fields: ["a"]).run(
@@ -251,7 +252,8 @@ import TidemarkModel
     }
 
     @Test func `what was changed and changed back is an edit where times are weighed`() throws {
-        func value(_ policy: MergePolicy, local: (Int64, at: Int64), store: (Int64, at: Int64), since: Int64? = 1) throws -> Int64 {
+        func value(_ policy: MergePolicy, local: (Int64, at: Int64), store: (Int64, at: Int64), since: Int64? = 1) throws -> Int64
+        {
             let merged = try merge(
                 policy, ancestor: 1, local: local.0, store: store.0, times: (since, local.at, store.at))
             guard case .int64(let value)? = merged.edits.first?.value else { return store.0 }

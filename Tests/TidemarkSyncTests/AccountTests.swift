@@ -113,6 +113,7 @@ import TidemarkSync
             try await a.set("new", ["caption": .string("new")])
             try await a.delete("gone")
         }
+        try await Device.gone(url)
         // Elsewhere it goes on meanwhile.
         let elsewhere = try Device(scratch["elsewhere.tidemark"], database: cloud.database())
         _ = try await elsewhere.engine.sync()
@@ -134,6 +135,7 @@ import TidemarkSync
             #expect(quarantine.records == 3)
             #expect(quarantine.pending == 4)
         }
+        try await Device.gone(url)
         do {
             let a = try Device(url, database: cloud.database())
             _ = try await a.engine.sync()

@@ -22,7 +22,8 @@ import TidemarkSync
             environment.now = { clock.next() }
             devices = try ["a", "b", "c"].map { name in
                 try Device(
-                    scratch["\(name).tidemark"], database: cloud.database(), configuration: configuration, environment: environment)
+                    scratch["\(name).tidemark"], database: cloud.database(), configuration: configuration,
+                    environment: environment)
             }
         }
 
@@ -73,7 +74,9 @@ import TidemarkSync
         try world.check("after")
     }
 
-    @Test func `an edit that the cloud has by now, but older, is to be sent for its time, and counts when the cloud has changed again`() throws
+    @Test
+    func `an edit that the cloud has by now, but older, is to be sent for its time, and counts when the cloud has changed again`()
+        throws
     {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"], environment: .development)
@@ -94,7 +97,8 @@ import TidemarkSync
         #expect(try next() == nil)
         let record = RecordName(type: "Destination", name: "senja")
         try store.apply(
-            [RecordEdit(record: record, base: .any, values: ["caption": .string("alike")], fields: ["caption"])], schemas: [schema])
+            [RecordEdit(record: record, base: .any, values: ["caption": .string("alike")], fields: ["caption"])],
+            schemas: [schema])
         let edited = try #require(try next()?.edited["caption"])
         #expect(edited.microseconds > begin + 1000)
         for (tag, caption, moment) in [("2", "alike", 3), ("3", "alike", 2), ("4", "between", 4), ("5", "alike", 5)] {

@@ -25,9 +25,17 @@ struct Device {
 
     /// As soon as the one before has let go of the container.
     static func opening(_ url: URL, database: any CloudDatabase) async throws -> Device {
+        try await gone(url)
+        return try Device(url, database: database)
+    }
+
+    /// Comes back when nobody synchronises a container any more: the engine of a device that has gone lets go of it a moment later, when the
+    /// thread does that it has run on.
+    static func gone(_ url: URL) async throws {
+        let container = try ContainerDirectory(openingAt: url)
         while true {
             do {
-                return try Device(url, database: database)
+                return try SyncLock(container).release()
             } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
                 await Task.yield()
             }

@@ -24,6 +24,7 @@ import TidemarkSync
             try await a.set("r1", ["caption": .string("edited")])
             try await a.delete("r2")
         }
+        try await Device.gone(url)
         let before = recording.sent.count
         _ = try StoreMover(
             from: url, to: scratch["group/a.tidemark"]
@@ -53,6 +54,7 @@ import TidemarkSync
             try await a.delete("r2")
             _ = try await a.engine.sync()
         }
+        try await Device.gone(url)
         try ContainerRestoration(
             of: ContainerDirectory(openingAt: scratch["backup.tidemark"]), to: url, replaces: true
         ).run()
