@@ -30,19 +30,23 @@ struct EditHistory {
     private var carried: [String: [String: Set<Int>]] = [:]
     /// What the cloud knows of each record, its tombstones among them.
     private var cloud: [String: Set<Int>] = [:]
-    /// What who has come as far as a change token knows.
-    private var tokens: [String: [String: Set<Int>]] = [:]
+    /// What a device knows that has come as far as a change token; not the same for all, as a record that was changed since is left out of
+    /// what one fetches, and not of what another has fetched before.
+    private var tokens: [[String: [String: Set<Int>]]]
 
     /// What devices knew whose records were set aside.
     private var quarantined: [UUID: [String: Set<Int>]] = [:]
 
-    init(devices: Int) { known = Array(repeating: [:], count: devices) }
+    init(devices: Int) {
+        known = Array(repeating: [:], count: devices)
+        tokens = Array(repeating: [:], count: devices)
+    }
 
     /// Takes note of what a device's store has taken in.
     ///
     /// - Parameter putOff: Records that it has not taken in, though it has come as far as the token.
     mutating func look(_ device: Int, token: String?, tags: [String: String], putOff: Set<String>) {
-        if let token, let all = tokens[token] {
+        if let token, let all = tokens[device][token] {
             known[device].merge(all.filter { !putOff.contains($0.key) }) { $0.union($1) }
         }
         for (record, tag) in tags { known[device][record, default: []].formUnion(versions[tag] ?? []) }
@@ -116,14 +120,14 @@ struct EditHistory {
         }
     }
 
-    /// The cloud tells what has changed since a token.
-    mutating func answer(_ changes: ZoneChanges, since token: String?) {
+    /// The cloud tells a device what has changed since a token.
+    mutating func answer(_ changes: ZoneChanges, since token: String?, to device: Int) {
         let new = changes.token.rawValue
         guard changes.moreComing else {
-            tokens[new] = cloud
+            tokens[device][new] = cloud
             return
         }
-        var known = token.flatMap { tokens[$0] } ?? [:]
+        var known = token.flatMap { tokens[device][$0] } ?? [:]
         for change in changes.changes {
             let name =
                 switch change {
@@ -133,7 +137,9 @@ struct EditHistory {
             known[name] = cloud[name]
         }
         // The same place may be come to on several ways.
-        if let other = tokens[new] { known.merge(other) { $0.intersection($1) } }
-        tokens[new] = known
+        if let other = tokens[device][new] {
+            for (name, edits) in known { known[name] = other[name]?.intersection(edits) }
+        }
+        tokens[device][new] = known
     }
 }

@@ -86,7 +86,7 @@ struct ObservedDatabase: ForwardingDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         let changes = try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
-        await simulation.willAnswer(changes, since: token, for: number)
+        await simulation.willAnswer(changes, since: token, to: device, for: number)
         return changes
     }
 }

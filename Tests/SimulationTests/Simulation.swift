@@ -483,8 +483,8 @@ actor Simulation {
         note("the cloud did for d\(number) \(outcomes.map(Self.text).joined(separator: ", "))")
     }
 
-    func willAnswer(_ changes: ZoneChanges, since token: CloudToken?, for account: Int) {
-        histories[account].answer(changes, since: token?.rawValue)
+    func willAnswer(_ changes: ZoneChanges, since token: CloudToken?, to number: Int, for account: Int) {
+        histories[account].answer(changes, since: token?.rawValue, to: number)
     }
 
     func didFetch(_ changes: ZoneChanges, by number: Int) async {

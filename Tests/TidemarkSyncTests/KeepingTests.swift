@@ -123,6 +123,45 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["caption": .string("of B")]])
     }
 
+    @Test
+    func `what was kept of records that are gone when everything is fetched anew is kept no more, and edits go to the cloud`()
+        async throws
+    {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        var configuration = SyncConfiguration()
+        configuration.mergePolicy = { _ in .error }
+        let database = try cloud.database()
+        let a = try Device(scratch["a.tidemark"], database: database, configuration: configuration)
+        let b = try Device(scratch["b.tidemark"], database: database, configuration: configuration)
+        try await a.set("senja", ["caption": .string("of A")])
+        try await a.set("lofoten", ["caption": .string("of A")])
+        try await a.set("photo", ["caption": .string("of A")], type: "Photo")
+        _ = try await a.engine.sync()
+        for name in ["senja", "lofoten", "photo"] { try await b.set(name, ["caption": .string("of B")]) }
+        #expect(try await b.engine.sync().kept == 3)
+        // Everything is lost but one record.
+        let zone = CloudZoneID(SyncConfiguration().zoneName)
+        let all = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes
+        try await database.modifyZones(saving: [], deleting: [zone])
+        try await database.modifyZones(saving: [zone], deleting: [])
+        for case .saved(let record) in all where record.id.recordName == "lofoten" {
+            let operation = RecordOperation.save(CloudRecord(record.id, type: record.type, fields: record.fields))
+            _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [operation]))
+        }
+        let report = try await b.engine.sync()
+        #expect(try b.reader().kept().map(\.name) == ["lofoten"])
+        #expect(try b.reader().ledger().map(\.record) == ["lofoten"])
+        #expect(report.exported == 2)
+        _ = try await b.engine.settleConflicts(policy: .mergeByPropertyStoreTrump)
+        #expect(try await b.engine.sync().isComplete)
+        let there = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes
+        let captions = there.reduce(into: [String: CloudValue]()) { captions, change in
+            if case .saved(let record) = change { captions[record.id.recordName] = record.fields["caption"] }
+        }
+        #expect(captions == ["senja": .string("of B"), "lofoten": .string("of A"), "photo": .string("of B")])
+    }
+
     @Test func `what was deleted and made again in a conflict goes to the cloud when the record is gone there`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -111,6 +111,12 @@ extension StoreReader {
 }
 
 extension KeptRecord {
+    /// Whether there are any, without those that are to be looked up.
+    static func hasAny(_ db: Database) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_kept WHERE reason <> '\(KeptRows.putOffReason)')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
+    }
+
     static func fetchAll(_ db: Database) throws -> [KeptRecord] {
         try Row.fetchAll(db, sql: "SELECT name, type, tag, reason, fields FROM tide_kept ORDER BY name").compactMap { row in
             Reason(rawValue: row[3]).map { KeptRecord(name: row[0], type: row[1], tag: row[2], reason: $0, whole: row[4]) }

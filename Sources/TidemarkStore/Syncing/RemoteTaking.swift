@@ -399,6 +399,8 @@ struct RemoteTaking {
             // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
             for name in try seen.missing(type) { try keeping.putOff(name) }
         }
+        // What was kept may be gone there, too: nothing would ever say so.
+        for name in try seen.missingKept(transaction.connection.types) { try keeping.putOff(name) }
         try SeenRows.forget(db)
     }
 

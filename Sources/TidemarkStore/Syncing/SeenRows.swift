@@ -12,9 +12,11 @@ struct SeenRows {
         self.isRefetching = isRefetching
     }
 
-    /// Whether rows could be missing at the end: where the cloud is known to have had none, and none is on its way, there is nothing to note.
+    /// Whether anything could be missing at the end: where the cloud is known to have had nothing, and nothing is on its way, there is
+    /// nothing to note.
     static func areNeeded(_ db: Database, types: [StoredType]) throws -> Bool {
         if try !SentRequest.names(db).isEmpty { return true }
+        if try KeptRecord.hasAny(db) { return true }
         return try types.contains { type in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL)") ?? true
         }
@@ -49,5 +51,20 @@ struct SeenRows {
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = \(type.id) AND s.row = _id)
                 """)
         return try RecordKey.fetchAll(statement).map(\.name)
+    }
+
+    /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
+    func missingKept(_ types: [StoredType]) throws -> [String] {
+        try KeptRecord.fetchAll(db).map(\.name).filter { name in
+            try !types.contains { type in
+                let sql = """
+                    SELECT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r JOIN tide_seen s ON s.type_id = ? AND s.row = r._id
+                        WHERE r._key = ? AND r._zone = \(StoreFormat.defaultZone))
+                    """
+                let statement = try db.cachedStatement(sql: sql)
+                return try Bool.fetchOne(statement, arguments: [type.id, RecordKey(name: name)]) ?? false
+            }
+        }
     }
 }
