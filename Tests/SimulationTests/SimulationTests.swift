@@ -10,8 +10,8 @@ import TidemarkModel
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
 /// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened.
 @Suite struct SimulationTests {
-    /// Each feature and each policy is in one of them.
-    private static let seeds: [UInt64] = [3, 5, 7, 9, 27, 39, 45, 700_012]
+    /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
+    private static let seeds: [UInt64] = [3, 5, 9, 27, 39, 700_012, 1_002_372, 1_002_699]
     private static let environment = ProcessInfo.processInfo.environment
     private static let given = environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)
     private static let runs = environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init)
@@ -95,7 +95,7 @@ import TidemarkModel
     @Test func `a seed replays exactly`() async throws {
         let template = try ContainerTemplate(devices: 3)
         defer { template.remove() }
-        for seed in [3, 27, 45] as [UInt64] {
+        for seed in [3, 27, 1_002_372] as [UInt64] {
             let (one, two) = (await Simulation.run(seed, template: template), await Self.fixed.outcome(of: seed, template))
             #expect(one.log == two.log)
             #expect(one.digest == two.digest)

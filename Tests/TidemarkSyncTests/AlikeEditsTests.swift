@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -76,40 +77,40 @@ import TidemarkSync
 
     @Test
     func `an edit that the cloud has by now, but older, is to be sent for its time, and counts when the cloud has changed again`()
-        throws
+        async throws
     {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"], environment: .development)
         let clock = Clock(begin + 1000)
         let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { clock.next() })
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
-        func take(_ caption: String, tag: String, at moment: Int64) throws {
+        func take(_ caption: String, tag: String, at moment: Int64) async throws {
             let record = RemoteRecord(
                 name: "senja", type: "Destination", tag: tag, values: ["caption": .string(caption)],
-                edited: EditTimes(otherwise: EditTime(microseconds: begin + moment, device: "other")))
-            _ = try store.take([.saved(record)], schemas: [schema], author: "test", policy: { _ in .latestEdit })
+                edited: EditTimes(otherwise: EditTime(microseconds: begin + moment, device: "other")), whole: { Data() })
+            _ = try await store.take([.saved(record)], schemas: [schema], author: "test", policy: { _ in .latestEdit })
         }
-        func next() throws -> ExportItem? {
+        func next() async throws -> ExportItem? {
             let limits = ExportLimits(items: 10, bytes: 10_000, assetBytes: 10_000)
-            return try store.nextExport(edits: limits, bulk: limits).items.first
+            return try await store.nextExport(edits: limits, bulk: limits).items.first
         }
-        try take("before", tag: "1", at: 1)
-        #expect(try next() == nil)
+        try await take("before", tag: "1", at: 1)
+        #expect(try await next() == nil)
         let record = RecordName(type: "Destination", name: "senja")
-        try store.apply(
+        try await store.apply(
             [RecordEdit(record: record, base: .any, values: ["caption": .string("alike")], fields: ["caption"])],
             schemas: [schema])
-        let edited = try #require(try next()?.edited["caption"])
+        let edited = try #require(try await next()?.edited["caption"])
         #expect(edited.microseconds > begin + 1000)
         for (tag, caption, moment) in [("2", "alike", 3), ("3", "alike", 2), ("4", "between", 4), ("5", "alike", 5)] {
-            try take(caption, tag: tag, at: Int64(moment))
-            let item = try #require(try next(), "\(tag)")
+            try await take(caption, tag: tag, at: Int64(moment))
+            let item = try #require(try await next(), "\(tag)")
             #expect(item.tag == tag)
             #expect(item.values == ["caption": .string("alike")])
             #expect(item.edited["caption"] == edited)
         }
-        try take("after", tag: "6", at: 2000)
-        #expect(try next() == nil)
+        try await take("after", tag: "6", at: 2000)
+        #expect(try await next() == nil)
     }
 
     @Test(arguments: [[0, 1, 0, 2], [1, 0, 1, 2]])
