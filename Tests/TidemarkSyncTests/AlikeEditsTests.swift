@@ -14,7 +14,8 @@ import TidemarkSync
         let devices: [Device]
 
         init() async throws {
-            scratch = try Scratch()
+            let scratch = try Scratch()
+            self.scratch = scratch
             let cloud = try await TestCloud(scratch)
             var configuration = SyncConfiguration()
             configuration.mergePolicy = { _ in .latestEdit }
