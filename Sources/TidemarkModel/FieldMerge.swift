@@ -1,7 +1,8 @@
 /// Merges the values of a record that is there on both sides: the rules of ``RecordMerge``, for values that stand in the order of their
 /// fields.
 ///
-/// What it tells is what becomes different from the store's version; so a field that nobody edited costs one comparison and nothing else.
+/// What it tells is what becomes different from the store's version; so a field that nobody edited costs one comparison and nothing else,
+/// where times do not matter.
 ///
 /// ```swift
 /// let merge = FieldMerge(type: "Destination", record: "senja", fields: ["caption", "rating"])
@@ -41,30 +42,38 @@ public struct FieldMerge: Sendable {
     ///
     /// - Parameters:
     ///   - ancestor: What both sides began with; `nil` when each made the record by itself.
-    ///   - times: Asked of fields in conflict; where the policy weighs times, of all.
+    ///   - mayBeEdited: Whether the local side may have edited a field; asked where the policy weighs times, of fields whose values do not
+    ///     tell.
+    ///   - times: Asked of fields in conflict; where the policy weighs times, of all that one side or the other may have edited.
     /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and what a rule of one's own throws.
     /// - Precondition: Each side has as many values as there are fields.
     public func run(
-        _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?], times: Times
+        _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?],
+        mayBeEdited: (_ field: Int) -> Bool = { _ in true }, times: Times
     ) throws -> (edits: [Edit], renewals: [Int], conflicts: [MergeConflict]) {
         precondition(
             local.count == fields.count && store.count == fields.count && ancestor?.count ?? fields.count == fields.count,
             "each side has a value for each field")
         var edits: [Edit] = []
         var (renewals, unsettled): ([Int], [Int]) = ([], [])
+        let mayWeigh = policy.mayWeighTimes
         for field in fields.indices {
-            let (mine, theirs, was) = (local[field], store[field], ancestor?[field] ?? nil)
-            let isSame = mine.isSame(as: theirs)
-            let weighed = policy.weighsTimes(of: fields[field]) ? times(field) : nil
-            if isSame, weighed == nil { continue }
-            let isMine = mine.isEdit(of: was, at: weighed?.local, since: weighed?.ancestor)
-            if isSame {
-                if isMine, let later = weighed?.local, weighed?.store.map({ later > $0 }) ?? true { renewals.append(field) }
-                continue
+            let isSame = local[field].isSame(as: store[field])
+            if isSame, !mayWeigh || !mayBeEdited(field) { continue }
+            let was = ancestor?[field] ?? nil
+            var isMine = !local[field].isSame(as: was)
+            var isTheirs = isSame ? isMine : !store[field].isSame(as: was)
+            if mayWeigh, isSame || !(isMine && isTheirs), policy.weighsTimes(of: fields[field]) {
+                let times = times(field)
+                if !isMine, mayBeEdited(field) { isMine = local[field].isEdit(at: times.local, since: times.ancestor) }
+                if isSame {
+                    if isMine, let later = times.local, times.store.map({ later > $0 }) ?? true { renewals.append(field) }
+                    continue
+                }
+                if !isTheirs { isTheirs = store[field].isEdit(at: times.store, since: times.ancestor) }
             }
-            let side = policy.side(
-                isMine: isMine, isTheirs: theirs.isEdit(of: was, at: weighed?.store, since: weighed?.ancestor),
-                storeIsEdited: Self.differ(store, ancestor))
+            if isSame { continue }
+            let side = policy.side(isMine: isMine, isTheirs: isTheirs, storeIsEdited: Self.differ(store, ancestor))
             switch side {
             case .store: break
             case .local: edits.append((field, local[field]))
@@ -92,17 +101,24 @@ public struct FieldMerge: Sendable {
 }
 
 extension FieldValue? {
-    /// Whether it was edited: it is other than before, or was changed back to that, which its time tells.
+    /// Whether times tell that what is as it was before has been changed, and changed back.
     ///
-    /// Times are not asked about a field that has no value and had none: a record's insertion gives one to each of its fields.
-    func isEdit(of was: FieldValue?, at time: EditTime?, since before: EditTime?) -> Bool {
-        guard isSame(as: was) else { return true }
+    /// They do not where there is no value: a record's insertion gives a time to each of its fields.
+    func isEdit(at time: EditTime?, since before: EditTime?) -> Bool {
         guard self != nil, let time, let before else { return false }
         return time != before
     }
 }
 
 extension MergePolicy {
+    /// Whether it may matter of some field when it was edited; asked once for a record.
+    var mayWeighTimes: Bool {
+        switch self {
+        case .latestEdit, .error, .custom: true
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback: false
+        }
+    }
+
     /// Whether it matters when a field was edited, whatever it was before.
     func weighsTimes(of field: String) -> Bool {
         switch self {

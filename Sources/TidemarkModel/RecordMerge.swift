@@ -78,8 +78,8 @@ public struct RecordMerge: Sendable {
         for (field, mine, theirs) in Self.differences(local.values, store.values) {
             let (was, since) = (before[field], policy.weighsTimes(of: field) ? ancestor?.times[field] : nil)
             let side = policy.side(
-                isMine: mine.isEdit(of: was, at: local.times[field], since: since),
-                isTheirs: theirs.isEdit(of: was, at: store.times[field], since: since),
+                isMine: !mine.isSame(as: was) || mine.isEdit(at: local.times[field], since: since),
+                isTheirs: !theirs.isSame(as: was) || theirs.isEdit(at: store.times[field], since: since),
                 storeIsEdited: !store.values.isSame(as: before))
             switch side {
             case .store: break

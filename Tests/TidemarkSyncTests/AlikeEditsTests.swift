@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 import TidemarkModel
 import TidemarkStore
-import TidemarkSync
+
+@testable import TidemarkSync
 
 /// Goal: an edit counts as one although it leaves a field as somebody else has it, or as it was: under the policy of the latest edit nothing
 /// older wins over it. Method: three devices on one clock edit one field, and synchronise in different orders.
@@ -112,6 +113,22 @@ import TidemarkSync
         }
         try await take("after", tag: "6", at: 2000)
         #expect(try await next() == nil)
+    }
+
+    @Test func `an edit of a deleted record stays when others have made the record anew later, without the field`() async throws {
+        let world = try await World()
+        try await world.set(0, "before")
+        try await world.sync(0, 1)
+        try await world.devices[0].delete("senja")
+        try await world.sync(0)
+        try await world.set(1, "edited")
+        // It hears of the deletion, and sends nothing yet.
+        try await world.devices[1].engine.preview()
+        try await world.devices[0].set("senja", ["rating": .int64(7)])
+        try await world.sync(0, 1, 0, 2)
+        for device in world.devices {
+            #expect(try device.records() == ["senja": ["caption": .string("edited"), "rating": .int64(7)]])
+        }
     }
 
     @Test(arguments: [[0, 1, 0, 2], [1, 0, 1, 2]])

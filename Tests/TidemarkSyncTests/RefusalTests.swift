@@ -200,7 +200,7 @@ import TidemarkTesting
         _ = try await a.engine.sync()
         try await database.modifyZones(saving: [], deleting: [CloudZoneID("TidemarkZone")])
         try await a.set("lofoten", ["caption": .string("Lofoten")])
-        #expect(try await a.engine.sync().isComplete)
+        #expect(try await a.engine.sync(patience: .seconds(600)).isComplete)
         let b = try Device(scratch["b.tidemark"], database: database)
         _ = try await b.engine.sync()
         #expect(try b.records().keys.sorted() == ["lofoten", "senja"])

@@ -246,7 +246,7 @@ struct PendingRow {
         return state
     }
 
-    private func isPending(_ ordinal: Int) -> Bool {
+    func isPending(_ ordinal: Int) -> Bool {
         guard let pending else { return isPending }
         return ordinal / 8 < pending.count && pending[pending.startIndex + ordinal / 8] & (1 << (ordinal % 8)) != 0
     }

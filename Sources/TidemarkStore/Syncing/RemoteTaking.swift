@@ -209,15 +209,23 @@ struct RemoteTaking {
 
     /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
     private mutating func rebase(_ mine: PendingRow, onto record: RemoteRecord, type: StoredType) throws {
-        let ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
+        var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
         let theirs = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
         let times = try localTimes(mine)
         let before = mine.edited.map { RowTimes($0) }
+        // It was deleted in the cloud and stayed here, and others have made it anew: a field that they have not set they have not cleared.
+        if mine.tag == nil, let known = ancestor {
+            for (field, name) in type.fields.map(\.name).enumerated() where theirs[field] == nil {
+                let isEdited = !mine.values[field].isSame(as: known[field]) || times[name] != before?.cloud(name)
+                if isEdited { ancestor?[field] = nil }
+            }
+        }
         let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
         let (edits, renewals): ([FieldMerge.Edit], [Int])
         do {
             let outcome = try merge.run(
                 policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+                mayBeEdited: { mine.isPending(type.fields[$0].ordinal) },
                 times: { field in
                     let name = type.fields[field].name
                     func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }
