@@ -12,7 +12,8 @@ import TidemarkStore
 /// try await engine.run()                        // and from then on, as things change
 /// ```
 ///
-/// It holds the container's right to synchronise until it is deallocated: one process at a time has it, and a second one gets error 134410.
+/// It holds the container's right to synchronise until it is deallocated, or closed: one process at a time has it, and a second one gets error
+/// 134410.
 /// What was interrupted goes on the next time.
 public actor SyncEngine {
     let store: RecordStore
@@ -75,6 +76,9 @@ public actor SyncEngine {
             signOut: configuration.signOut, now: environment.now)
         recorder = EventRecorder(store: store, environment: environment, log: log)
     }
+
+    /// Lets go of the container at once; else that happens a moment after the last reference to it has gone. It must not synchronise any more.
+    public nonisolated func close() { lock.release() }
 
     /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
     public nonisolated var events: AsyncStream<ContainerEvent> { recorder.stream }

@@ -27,6 +27,7 @@ import TidemarkEmbeddedCloud
         try await journal.save(Destination("senja", caption: "Senja"))
         let engine = try await journal.syncEngine(with: database("anna@example.org"))
         #expect(try await engine.sync().isComplete)
+        engine.close()
         var senja = Destination("senja", caption: "edited")
         senja.image = Asset(data: Picture.png(1))
         try await journal.save(senja)
@@ -49,6 +50,7 @@ import TidemarkEmbeddedCloud
             #expect(try await engine.sync().isComplete)
             await #expect(throws: StoreError(.anotherAccount, "")) { try await journal.restore(quarantine) }
             try await engine.signOut()
+            engine.close()
         }
         let engine = try await journal.syncEngine(with: database("anna@example.org"))
         #expect(try await engine.sync().imported == 1)
@@ -87,6 +89,7 @@ import TidemarkEmbeddedCloud
             let engine = try await journal.syncEngine(with: database("anna@example.org"))
             let report = try await engine.sync()
             #expect((report.imported, report.exported) == (0, 1))
+            engine.close()
         }
         #expect(try await journal.signOut(.delete) == nil)
         #expect(try await journal.fetch(Destination.self, named: "senja") == nil)

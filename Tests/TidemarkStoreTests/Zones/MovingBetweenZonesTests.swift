@@ -272,29 +272,12 @@ import TidemarkStore
         for device in devices { try await device.sync(zones) }
         var last: [String: [String: FieldValue]] = [:]
         for name in names { last[name] = ["caption": .string("first")] }
-        let traces = ProcessInfo.processInfo.environment["TIDEMARK_TRACE"]
-        func trace(_ what: String) async throws {
-            guard let wanted = traces else { return }
-            print("== \(what)")
-            for (zone, records) in cloud.zones.sorted(by: { $0.key.name < $1.key.name }) {
-                if let it = records[wanted] { print("   cloud \(zone.name) \(it.tag) \(it.values) \(it.edited)") }
-            }
-            for (n, device) in devices.enumerated() {
-                let types = try device.reader()
-                try await types.database.read { db in
-                    for row in try Row.fetchAll(db, sql: "SELECT * FROM Destination WHERE _key = ?", arguments: [wanted]) { print("   \(n): \(row)") }
-                    for row in try Row.fetchAll(db, sql: "SELECT o.*, c.tag, c.base, c.key FROM tide_outbox o LEFT JOIN tide_changes c ON c.kind = 3 AND o.kind = 3 AND c.first_row = o.first_row") { print("      out \(n): \(row)") }
-                }
-            }
-        }
         for step in 0..<60 {
             let index = Int.random(in: 0..<devices.count, using: &random)
             let device = devices[index]
             let name = names.randomElement(using: &random)!
             let zone = zones.randomElement(using: &random)!
-            let op = Int.random(in: 0..<8, using: &random)
-            defer { if traces != nil { print("-- \(step): device \(index) \(name) \(zone.name) op \(op)") } }
-            switch op {
+            switch Int.random(in: 0..<8, using: &random) {
             case 0, 1:
                 let value: FieldValue = index == 2 ? .int64(Int64(step)) : .string("\(step)")
                 try await device.set(name, [fields[index]: value])
@@ -304,10 +287,9 @@ import TidemarkStore
             case 5, 6: try await device.send(zone)
             default: try await device.sync(zones.shuffled(using: &random))
             }
-            try await trace("after \(step): device \(index) \(name) \(zone.name) op \(op)")
         }
         for _ in 0..<4 {
-            for device in devices { try await device.sync(zones.shuffled(using: &random)); try await trace("sync") }
+            for device in devices { try await device.sync(zones.shuffled(using: &random)) }
         }
         for device in devices {
             let values = try device.values()
