@@ -104,6 +104,49 @@ import TidemarkStore
         }
     }
 
+    @Test func `whoever tries meets what was told`() async throws {
+        var random = Randomness("permissions told and met")
+        let users = (0..<60).map { _ in
+            ShareParticipant.named(
+                "Me", .allCases.randomElement(using: &random)!, .allCases.randomElement(using: &random)!,
+                Int.random(in: 0..<3, using: &random) == 0 ? .allCases.randomElement(using: &random)! : .accepted)
+        }
+        let names = users.indices.map { "r\($0)" } + ["unknown", "nobody's"]
+        let journal = try await open(shared: names)
+        let places = try places(.shared)
+        for (index, user) in users.enumerated() {
+            let (id, zone) = (Int64(index + 2), Self.zone(Int64(index)))
+            try places.zone(id, zone, records: ["r\(index)"])
+            for number in 0..<Int.random(in: 1...3, using: &random) {
+                let root = ["r\(index)", "elsewhere", nil].randomElement(using: &random)!
+                var user = user
+                if number > 0 { user.permission = .allCases.randomElement(using: &random)! }
+                try places.note(Self.share(zone, "share \(number)", root: root, public: .readWrite, to: user), of: id)
+                if root == nil { break }
+            }
+        }
+        try places.zone(1000, Self.zone(1000), records: ["unknown"])
+        let told = try await collect(journal.permissions.report())
+        #expect(told.count == names.count && Set(told.values.map(\.canEdit)).count == 2)
+        for name in names {
+            let it = try #require(told[name])
+            func tried(_ body: () async throws -> Void) async throws -> Bool {
+                do {
+                    try await body()
+                    return true
+                } catch is PermissionDenied {
+                    return false
+                }
+            }
+            let isEdited = try await tried { try await journal.save(Destination(name, caption: "edited")) }
+            #expect(isEdited == it.canEdit, "\(name): \(it.reason)")
+            let isDeleted = try await tried { try await journal.delete(Destination.self, named: name) }
+            #expect(isDeleted == it.canDelete, "\(name): \(it.reason)")
+        }
+        // What is in no zone of others was never theirs.
+        #expect(told["nobody's"]?.reason == "it is not saved yet" && told["nobody's"]?.isShared == false)
+    }
+
     @Test func `one's own records are one's own, saved in a cloud or not, shared or not`() async throws {
         let journal = try await open(private: ["new", "clean", "shared"])
         let places = try places(.private)

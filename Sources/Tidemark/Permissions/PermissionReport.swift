@@ -48,7 +48,10 @@ public struct PermissionReport: AsyncSequence, Sendable {
             while position == page.count {
                 if hasEnded { return nil }
                 try Task.checkCancellation()
-                (page, hasEnded) = try await reading.next()
+                // Its memory is used again.
+                let used = page
+                page = []
+                (page, hasEnded) = try await reading.next(in: used)
                 position = 0
             }
             defer { position += 1 }
@@ -62,7 +65,6 @@ actor PermissionReading {
     private nonisolated let executor = StoreExecutor(label: "tidemark.permissions")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    private static let pageSize = 1000
     /// So that a filter which lets few through does not keep whoever waits from being cancelled.
     private static let rowLimit = 50_000
 
@@ -73,17 +75,18 @@ actor PermissionReading {
     init(_ report: PermissionReport) { self.report = report }
 
     /// The next records; none at all may be some that are not wanted.
-    func next() throws -> (page: [RecordPermission], isLast: Bool) {
+    ///
+    /// - Parameter page: Memory for them.
+    func next(in page: consuming [RecordPermission]) throws -> (page: [RecordPermission], isLast: Bool) {
         if !hasBegun {
             walks = try report.sources.all.map { try ReportWalk($0, report) }
             hasBegun = true
         }
-        var page: [RecordPermission] = []
-        page.reserveCapacity(Self.pageSize)
+        page.removeAll(keepingCapacity: true)
         while let walk = walks.first {
             let before = page.count
             do {
-                guard try walk.fill(&page, limit: Self.pageSize, rowLimit: Self.rowLimit) else { return (page, false) }
+                guard try walk.fill(&page, rowLimit: Self.rowLimit) else { return (page, false) }
                 walks.removeFirst()
             } catch  where RecordSource.isVoid(error) && walk.canBeginAgain {
                 page.removeLast(page.count - before)
@@ -107,6 +110,7 @@ private final class ReportWalk {
     private var types: [QueriedType]
     private var type = ""
     private var rows: PlacedRows?
+    private let places = PlacePage(capacity: 1000)
     private var zones: [Int64: ZoneStandings] = [:]
     /// Whether something was handed out.
     private var hasTold = false
@@ -130,33 +134,39 @@ private final class ReportWalk {
     /// Adds records to a page.
     ///
     /// - Returns: Whether there are no more.
-    func fill(_ page: inout [RecordPermission], limit: Int, rowLimit: Int) throws -> Bool {
+    func fill(_ page: inout [RecordPermission], rowLimit: Int) throws -> Bool {
         let before = page.count
         let isLast = try pinned.readPinned { db in
-            var (zone, standings): (Int64?, ZoneStandings?) = (nil, nil)
             var seen = 0
-            while page.count < limit, seen < rowLimit {
+            while page.count == before, seen < rowLimit {
                 guard let rows = try rows ?? nextType(db) else { return true }
-                guard let row = try rows.next() else {
-                    self.rows = nil
-                    continue
-                }
-                seen += 1
-                if row.zone != zone || standings == nil { (zone, standings) = (row.zone, try self.standings(row.zone, db)) }
-                if let standing = standings!.standing(isUnsaved: row.isUnsaved) {
-                    guard report.filter?.includes(standing) ?? true else { continue }
-                    page.append(RecordPermission(RecordName(type: type, name: try row.name()), standing))
-                } else {
-                    let name = try row.name()
-                    let standing = standings!.standing(of: name, isUnsaved: row.isUnsaved)
-                    guard report.filter?.includes(standing) ?? true else { continue }
-                    page.append(RecordPermission(RecordName(type: type, name: name), standing))
-                }
+                if try !rows.read(db, into: places) { self.rows = nil }
+                seen += places.count
+                try add(places, to: &page, db)
             }
             return false
         }
         hasTold = hasTold || page.count > before
         return isLast
+    }
+
+    private func add(_ places: PlacePage, to page: inout [RecordPermission], _ db: Database) throws {
+        let (type, filter) = (type, report.filter)
+        var (last, standings): (Int64?, ZoneStandings?) = (nil, nil)
+        for index in 0..<places.count {
+            let (zone, isUnsaved) = places[index]
+            if zone != last { (last, standings) = (zone, try self.standings(zone, db)) }
+            let (name, standing): (String, RecordStanding)
+            if let common = standings!.standing(isUnsaved: isUnsaved) {
+                guard filter?.includes(common) ?? true else { continue }
+                (name, standing) = (try places.name(index), common)
+            } else {
+                name = try places.name(index)
+                standing = standings!.standing(of: name, isUnsaved: isUnsaved)
+                guard filter?.includes(standing) ?? true else { continue }
+            }
+            page.append(RecordPermission(RecordName(type: type, name: name), standing))
+        }
     }
 
     private func nextType(_ db: Database) throws -> PlacedRows? {

@@ -164,12 +164,18 @@ extension RecordSource {
     /// Those of a name, the one that a fetch finds first.
     fileprivate func found(_ db: Database, _ type: QueriedType, named name: String) throws -> [Found] {
         let rows = try places(db, of: type, named: name)
+        let page = PlacePage(capacity: 8)
         var found: [Found] = []
-        while let row = try rows.next() {
-            found.append(
-                Found(
-                    record: RecordName(type: type.name, name: try row.name()), zone: row.zone, isUnsaved: row.isUnsaved,
-                    shares: try shares(db, ofZone: row.zone)))
+        var isLast = false
+        while !isLast {
+            isLast = try !rows.read(db, into: page)
+            for index in 0..<page.count {
+                let (zone, isUnsaved) = page[index]
+                found.append(
+                    Found(
+                        record: RecordName(type: type.name, name: try page.name(index)), zone: zone, isUnsaved: isUnsaved,
+                        shares: try shares(db, ofZone: zone)))
+            }
         }
         return found
     }

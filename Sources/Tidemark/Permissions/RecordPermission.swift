@@ -61,6 +61,11 @@ package final class RecordStanding: Sendable {
             actor = share.actor
             target = share.target(record: root, isUnsaved: isUnsaved)
             owner = share.owner?.identity ?? Self.owner(zone)
+        } else if scope == .shared, zone.owner == nil {
+            // What is in no zone of others was never anybody else's.
+            actor = .stranger
+            target = SharePolicy.Target(scope: scope, isUnsaved: true)
+            owner = nil
         } else if scope == .shared {
             // It is shared by somebody, and nothing is known of how.
             actor = .stranger

@@ -3,11 +3,14 @@ import Foundation
 import GRDB
 import TidemarkModel
 
-/// Where records of a type are: read row by row, the rest of the record left where it is.
-package struct PlacedRows {
-    private let rows: RowCursor
+/// Where records of a type are: read page by page, the rest of each record left where it is.
+///
+/// To be used on the queue of the database, within the transaction in which it was begun; a snapshot's lasts.
+package final class PlacedRows {
+    private let statement: Statement
     private let condition: String?
     private let table: String
+    private var hasEnded = false
 
     /// - Parameters:
     ///   - condition: An SQL expression over what the type's view shows; `nil` for all, in the order in which they came.
@@ -16,23 +19,38 @@ package struct PlacedRows {
         _ db: Database, _ type: StoredType, where condition: String?, arguments: StatementArguments,
         orderedBy order: String = "_id"
     ) throws {
-        let columns = "_key, _zone, _tag IS NULL AND _pending IS NOT NULL, typeof(_key) = 'blob', _id"
         // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
         let source = condition.map { "(\(type.viewSQL)) WHERE (\($0)\n)" } ?? "\"\(type.table)\""
+        let sql = "SELECT _key, _zone, _tag IS NULL AND _pending IS NOT NULL FROM \(source) ORDER BY \(order)"
         self.condition = condition
         table = type.table
         do {
-            rows = try Row.fetchCursor(db, sql: "SELECT \(columns) FROM \(source) ORDER BY \(order)", arguments: arguments)
+            statement = try db.makeStatement(sql: sql)
+            try statement.setArguments(arguments)
         } catch {
             throw Self.failure(error, condition)
         }
     }
 
-    /// The next row, until the one after it is read.
-    package func next() throws -> PlacedRow? {
-        do {
-            return try rows.next().map { PlacedRow(row: $0, table: table) }
-        } catch {
+    /// Reads the next rows into a page, in place of those that it had.
+    ///
+    /// - Returns: Whether there may be more.
+    package func read(_ db: Database, into page: PlacePage) throws -> Bool {
+        page.table = table
+        guard !hasEnded else {
+            page.count = 0
+            return false
+        }
+        let code = tide_places_read(
+            statement.sqliteStatement, page.places.baseAddress!, page.places.count, page.names.baseAddress!, page.names.count,
+            &page.count)
+        switch ResultCode(rawValue: code).primaryResultCode {
+        case .SQLITE_ROW: return true
+        case .SQLITE_DONE:
+            hasEnded = true
+            return false
+        default:
+            let error = DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
             throw Self.failure(error, condition)
         }
     }
@@ -43,37 +61,41 @@ package struct PlacedRows {
     }
 }
 
-package struct PlacedRow {
-    let row: Row
-    let table: String
+/// Room for some rows of ``PlacedRows``, to be used again and again.
+package final class PlacePage {
+    fileprivate let places: UnsafeMutableBufferPointer<tide_place>
+    fileprivate let names: UnsafeMutableBufferPointer<CChar>
+    fileprivate var table = ""
+    /// How many there are.
+    package fileprivate(set) var count = 0
 
-    /// The number of the zone that it is in.
-    package var zone: Int64 { row[1] ?? 0 }
-    /// Whether no cloud has it.
-    package var isUnsaved: Bool { row[2] }
-
-    /// The record's name.
-    ///
-    /// - Throws: ``StoreError`` `corrupt` when the row has no key that can be one.
-    package func name() throws -> String {
-        if row[3] {
-            let name = try row.withUnsafeData(atIndex: 0) { key in key.flatMap { $0.withUnsafeBytes(Self.name) } }
-            if let name { return name }
-        }
-        guard let key = RecordKey.fromDatabaseValue(row[0]) else {
-            throw StoreError(
-                .corrupt, "the row \(row[4] as DatabaseValue) of the table \(table) has no key that can be one")
-        }
-        return key.name
+    package init(capacity: Int) {
+        places = .allocate(capacity: capacity)
+        names = .allocate(capacity: max(capacity * 40, Int(TIDE_PLACE_NAME_MAX)))
     }
 
-    /// A UUID as text, without anything made on the way to it; `nil` for what is none.
-    private static func name(of key: UnsafeRawBufferPointer) -> String? {
-        guard key.count == 16 || key.count == 17 else { return nil }
-        let name = String(unsafeUninitializedCapacity: 36) { text in
-            text.withMemoryRebound(to: CChar.self) { tide_name_decode(key.baseAddress!, key.count, $0.baseAddress!) }
+    deinit {
+        places.deallocate()
+        names.deallocate()
+    }
+
+    /// The number of the zone that a record is in, and whether no cloud has it.
+    package subscript(index: Int) -> (zone: Int64, isUnsaved: Bool) {
+        precondition(index < count)
+        return (places[index].zone, places[index].is_unsaved)
+    }
+
+    /// A record's name.
+    ///
+    /// - Throws: ``StoreError`` `corrupt` when the row has no key that can be one.
+    package func name(_ index: Int) throws -> String {
+        precondition(index < count)
+        let place = places[index]
+        guard place.name_length > 0 else {
+            throw StoreError(.corrupt, "a row of the table \(table), in the zone \(place.zone), has no key that can be one")
         }
-        return name.isEmpty ? nil : name
+        let bytes = UnsafeRawBufferPointer(names)[Int(place.name)..<Int(place.name) + Int(place.name_length)]
+        return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
     }
 }
 
