@@ -57,8 +57,10 @@ prove-sync: build ## Synchronises two containers in processes that are killed, t
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
 
 .PHONY: prove-sharing
-prove-sharing: deps ## Lets permissions change while others write; RUNS (10000) times
-	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) swift test --filter SharingRaceTests
+prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any)
+	swift build -c release --build-tests -Xswiftc -enable-testing
+	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
+		swift test -c release --skip-build --filter 'SharingRaceTests|HierarchyHistoryTests'
 
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)

@@ -54,17 +54,14 @@ struct HierarchyBook {
     /// - Parameters:
     ///   - before: What it was; `nil` of a new one, below which there is nothing.
     ///   - change: The last change. Each record that comes in or leaves with this one gets the next number.
-    /// - Throws: `alreadyShared` where something would be in two shares; `invalidArguments` where a record would hang below itself.
+    /// - Throws: `alreadyShared` where something would be in two shares.
     mutating func place(
         _ record: StoredRecord, was before: StoredRecord?, change: inout Int64, _ records: inout RecordsInHand,
         _ rows: any CloudTransaction
     ) throws(CloudError) {
         let old = try share(of: record.name, rows)
         var new: Int64?
-        if let parent = record.parent {
-            if let before, before.parent != parent { try checkAbove(record.name, parent, records, rows) }
-            new = try share(of: parent, rows)
-        }
+        if let parent = record.parent { new = try share(of: parent, rows) }
         if let old, try stored(old, rows).root == record.name {
             guard new == nil || new == old else { throw Self.alreadyShared }
             new = old
@@ -98,19 +95,6 @@ struct HierarchyBook {
     private mutating func note(_ name: String, _ type: String, in share: Int64, _ change: Int64, isGone: Bool) {
         noted[Place(share: share, name: name)] = CoveredRecord(
             share: share, name: name, type: type, change: change, isGone: isGone)
-    }
-
-    /// That a record does not come to hang below itself.
-    private func checkAbove(
-        _ name: String, _ parent: String, _ records: RecordsInHand, _ rows: any CloudTransaction
-    ) throws(CloudError) {
-        var (seen, next): (Set<String>, String?) = ([], parent)
-        while let above = next, seen.insert(above).inserted {
-            guard above != name else {
-                throw CloudError(.invalidArguments, "the record '\(name)' can't hang below itself")
-            }
-            next = try records.record(above, rows)?.parent
-        }
     }
 
     /// Writes it all down.

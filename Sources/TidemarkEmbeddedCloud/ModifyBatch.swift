@@ -194,6 +194,7 @@ struct ModifyBatch {
             var record = StoredRecord(
                 zone: zone.id, name: name, type: given.type, fields: Data(), parent: given.parent, changed: 0,
                 created: stamp, modified: stamp, isDeleted: false, dependsOn: [], assets: [], indexed: [:])
+            try checkAbove(record, isNew: true, rows)
             try fill(&record, given.fields, before: [], schema: &schema, rows)
             return record
         }
@@ -209,6 +210,7 @@ struct ModifyBatch {
         var record = before
         record.modified = stamp
         if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
+        if record.parent != before.parent { try checkAbove(record, isNew: false, rows) }
         try fill(&record, fields, before: access.isLimited ? known.references : [], schema: &schema, rows)
         return record
     }
@@ -246,6 +248,11 @@ struct ModifyBatch {
         guard access.part(of: new) != nil else { throw absent(given, of: record.name) }
         guard new == share else { throw CloudError(access.decide(.move, share: share)) }
         return given
+    }
+
+    private func checkAbove(_ record: StoredRecord, isNew: Bool, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let parent = record.parent, try records.isAbove(record.name, parent, isNew: isNew, rows) else { return }
+        throw CloudError(.invalidArguments, "the record '\(record.name)' can't hang below itself")
     }
 
     private func absent(_ parent: String, of name: String) -> CloudError {

@@ -60,6 +60,20 @@ struct RecordsInHand {
         return found
     }
 
+    /// Whether a record would come to hang below itself.
+    ///
+    /// - Parameter isNew: Nothing hangs below a new record but what this request has put there.
+    func isAbove(_ name: String, _ parent: String, isNew: Bool, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
+        if name == parent { return true }
+        if isNew, adopted[name] == nil { return false }
+        var (seen, next): (Set<String>, String?) = ([], parent)
+        while let above = next, seen.insert(above).inserted {
+            if above == name { return true }
+            next = try record(above, rows)?.parent
+        }
+        return false
+    }
+
     /// Those that go with a record by their `deleteSelf` references, and with these, and so on.
     func dependents(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> [StoredRecord] {
         var (found, seen, next): ([StoredRecord], Set<String>, [String]) = ([], [name], [name])

@@ -207,6 +207,19 @@ extension CloudContract {
             try failed(try await one(RecordOperation(.create, child), to: database), .referenceViolation)
             child.parent = "d"
             try equal(try await save(child, .create, to: database).parent, "d")
+            // Nothing hangs below itself, whether it was there before or comes with what it hangs below.
+            func below(_ parent: String, _ name: String) -> RecordOperation {
+                var record = record(name)
+                record.parent = parent
+                return RecordOperation(.forceUpdate, record)
+            }
+            for (name, parent) in [("d", "d"), ("d", child.id.recordName), ("new", "new")] {
+                try failed(try await one(below(parent, name), to: database), .invalidArguments)
+            }
+            let circle = try await database.modify(
+                ModifyRecordsRequest(zone: zone, operations: [below("two", "one"), below("one", "two")], isAtomic: false))
+            let wrong = circle.count { if case .failed = $0 { true } else { false } }
+            try expect(wrong > 0, "two records each below the other")
         },
         Check("numbers that are none are refused") { subject in
             let database = try await journal(subject)

@@ -1,14 +1,15 @@
 import Foundation
 import TidemarkTesting
 
-/// A seeded generator. The seed is printed, and taken back from `TIDEMARK_SEED`.
+/// A seeded generator. The seed is printed: `TIDEMARK_SEED`, or one that the purpose has. `TIDEMARK_SEED=any` takes a new one.
 public struct Randomness: RandomNumberGenerator, Sendable {
     public let seed: UInt64
     private var random: SeededRandom
 
     public init(_ purpose: String) {
-        let given = ProcessInfo.processInfo.environment["TIDEMARK_SEED"].flatMap(UInt64.init)
-        self.init(seed: given ?? UInt64.random(in: 1...UInt64(UInt32.max)))
+        let given = ProcessInfo.processInfo.environment["TIDEMARK_SEED"]
+        let own = purpose.utf8.reduce(2_166_136_261 as UInt32) { ($0 ^ UInt32($1)) &* 16_777_619 }
+        self.init(seed: given == "any" ? UInt64.random(in: 1...UInt64(UInt32.max)) : given.flatMap(UInt64.init) ?? UInt64(own))
         print("\(purpose): TIDEMARK_SEED=\(seed)")
     }
 

@@ -21,7 +21,7 @@ import TidemarkTesting
 
     @Test func `permissions that change while others write count for each commit, in memory`() async throws {
         let scratch = try Scratch()
-        try await race(runs: Self.number("TIDEMARK_SHARING_RUNS") ?? 600) { number in
+        try await race(runs: Self.number("TIDEMARK_SHARING_RUNS") ?? 200) { number in
             [
                 try EmbeddedCloud(
                     inMemoryBeside: scratch["cloud\(number)"], now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
@@ -31,7 +31,7 @@ import TidemarkTesting
 
     @Test func `permissions that change while others write count for each commit, in two openings`() async throws {
         let scratch = try Scratch()
-        try await race(runs: (Self.number("TIDEMARK_SHARING_RUNS") ?? 600) / 10) { number in
+        try await race(runs: (Self.number("TIDEMARK_SHARING_RUNS") ?? 200) / 10) { number in
             try (0..<2).map { _ in try EmbeddedCloud(at: scratch["cloud\(number)"]) }
         }
     }
