@@ -173,16 +173,16 @@ struct Import: AsyncParsableCommand {
             environment: environment, batchSize: batch ?? (sync ? Uploading.batchSize : ImportOptions.defaultBatchSize),
             isDryRun: dryRun, rejects: rejects, resumes: resume)
         let bulkImport = BulkImport(source: source, into: into, options: options)
-        var engine: SyncEngine?
+        var cloud: ContainerSync?
         if sync {
             do {
-                engine = try await CloudAccess(ContainerDirectory(openingAt: into)).engine()
+                cloud = try await CloudAccess(ContainerDirectory(openingAt: into)).sync()
             } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
                 Output.error("note: \(failure.reason); that sends the records")
             }
         }
         let running = Task { try await bulkImport.run() }
-        let uploading = engine.map { Uploading(with: $0) }
+        let uploading = cloud.map { Uploading(with: $0) }
         let interruption = Interruption {
             running.cancel()
             uploading?.cancel()

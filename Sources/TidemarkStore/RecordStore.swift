@@ -131,11 +131,15 @@ public actor RecordStore {
             let result = try body(transaction)
             guard !transaction.isAbandoned else { return ((result, nil), .rollback) }
             try transaction.end()
-            return ((result, transaction.counts.isUnchanged ? nil : transaction.id), .commit)
+            let changed = !transaction.counts.isUnchanged || transaction.changesShares
+            return ((result, changed ? transaction.id : nil), .commit)
         }
-        if let changed { doorbell?.ring(transaction: changed, scope: scope) }
+        if let changed { ring(changed) }
         return result
     }
+
+    /// Tells other processes that something has changed.
+    func ring(_ transaction: Int64) { doorbell?.ring(transaction: transaction, scope: scope) }
 
     /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
     /// comes through as it is, and nothing is written.

@@ -41,6 +41,8 @@ package final class StoreTransaction {
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
     /// Nothing of it is to be written; said when a result is found out that rules it out.
     var isAbandoned = false
+    /// What is known of shares has changed.
+    var changesShares = false
 
     /// - Parameters:
     ///   - now: The clock, microseconds since 1970 UTC.

@@ -102,6 +102,7 @@ extension SyncReport {
         outbox.blocked = one.outbox.blocked + other.outbox.blocked
         outbox.nextTry = [one.outbox.nextTry, other.outbox.nextTry].compactMap { $0 }.min()
         kept = one.kept + other.kept
+        refused = one.refused + other.refused
         failure = one.failure ?? other.failure
     }
 }

@@ -31,11 +31,14 @@ public struct SyncReport: Hashable, Sendable {
     public var outbox = OutboxSummary()
     /// Records from the cloud that could not be taken in, or not whole.
     public var kept = 0
+    /// Saves that the cloud has refused for good, this time or before. They were taken back and are kept until they are discarded.
+    public var refused = 0
     /// Why it did not come to its end; `nil` when it did.
     public var failure: ContainerEvent.Failure?
 
     public init() {}
 
-    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``.
+    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``, and
+    /// what was taken back in ``refused``.
     public var isComplete: Bool { failure == nil && outbox.pending == 0 }
 }

@@ -41,7 +41,7 @@ extension SyncEngine {
     /// The default zone is another matter.
     private func isGone(_ line: ZoneLine, _ error: CloudError) async throws -> Bool {
         guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
-        log.notice("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
+        log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
         try await store.removeZone(
             line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)

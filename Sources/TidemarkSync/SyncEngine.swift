@@ -218,6 +218,7 @@ public actor SyncEngine {
         await assets.close()
         report.outbox = try await store.outbox()
         report.kept = 0
+        report.refused = try await store.refused().count
         for line in try await lines.all() {
             report.kept += try await store.kept(Set(KeptRecord.Reason.allCases), zone: line.zone.id).count
         }

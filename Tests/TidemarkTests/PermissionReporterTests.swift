@@ -414,6 +414,13 @@ import TidemarkStore
         #expect(set.status == 0, "\(set.errors)")
         #expect(await here.next() == PermissionChange(zones: [], hasRecords: true))
         #expect(await there.next() == PermissionChange(zones: [], hasRecords: true))
+        // Another process, of a share alone.
+        let directory = try ContainerDirectory(openingAt: scratch.container)
+        let other = try RecordStore(
+            container: directory, scope: .shared, doorbell: try Doorbell(container: directory, role: .sync))
+        try await other.store([Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly))], of: 3)
+        #expect(await here.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
+        #expect(await there.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
     }
 
     // What can't be

@@ -26,12 +26,6 @@ struct Refused: AsyncParsableCommand {
     @Flag(help: "Prints a JSON object a line.")
     var json = false
 
-    private struct Line: Encodable {
-        let identifier, time, type, record, store, zone, kind, code, reason: String
-        /// As JSON texts; fields without a value have none.
-        let before, after: [String: String]
-    }
-
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
@@ -39,34 +33,37 @@ struct Refused: AsyncParsableCommand {
             let saves = try container.refusedSaves()
             guard discard.isEmpty else { return try await discard(saves, container) }
             for save in saves {
-                if json { try Output.json(try line(save, directory)) } else { try tell(save, directory) }
+                if json { try Output.json(try RefusedLine(save)) } else { try tell(save) }
             }
         }
     }
 
     private func discard(_ saves: [RefusedSave], _ container: PersistentContainer) async throws {
-        for id in discard where id != "all" && !saves.contains(where: { Self.identifier($0) == id }) {
+        for id in discard where id != "all" && !saves.contains(where: { RefusedLine.identifier($0) == id }) {
             throw StoreError(.notFound, "there is no refused save '\(id)'; 'tidemark refused' shows those that there are")
         }
-        let chosen = discard.contains("all") ? saves : saves.filter { discard.contains(Self.identifier($0)) }
+        let chosen = discard.contains("all") ? saves : saves.filter { discard.contains(RefusedLine.identifier($0)) }
         try await container.discard(chosen)
         try Output.line("discarded \(Wording.count(chosen.count, "refused save"))")
     }
 
-    /// Each store counts its own.
-    private static func identifier(_ save: RefusedSave) -> String { "\(save.scope.name):\(save.id)" }
-
-    private func tell(_ save: RefusedSave, _ directory: ContainerDirectory) throws {
-        let line = try line(save, directory)
-        try Output.line(
-            "\(line.identifier)  \(line.time)  \(line.kind) \(line.type) \(line.record): \(line.code): \(line.reason)")
+    private func tell(_ save: RefusedSave) throws {
+        let line = try RefusedLine(save)
+        try Output.line("\(line.identifier)  \(line.time)  \(line.text)")
         for field in line.after.keys.sorted() {
             func short(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
             try Output.line("    \(field): \(short(line.after[field])), here again \(short(line.before[field]))")
         }
     }
+}
 
-    private func line(_ save: RefusedSave, _ directory: ContainerDirectory) throws -> Line {
+/// A refused save as the tool prints it.
+struct RefusedLine: Encodable {
+    let identifier, time, type, record, store, zone, kind, code, reason: String
+    /// As JSON texts; fields without a value have none.
+    let before, after: [String: String]
+
+    init(_ save: RefusedSave) throws {
         let texts = RecordText(schema: RecordTypeSchema(name: save.record.type))
         func text(_ values: [String: FieldValue?]) throws -> [String: String] {
             try values.compactMapValues { value in
@@ -77,9 +74,14 @@ struct Refused: AsyncParsableCommand {
                 }
             }
         }
-        return Line(
-            identifier: Self.identifier(save), time: Timestamp.text(microseconds: save.time), type: save.record.type,
-            record: save.record.name, store: save.scope.name, zone: save.zone.name, kind: "\(save.kind)", code: save.code,
-            reason: save.reason, before: try text(save.before), after: try text(save.after))
+        (identifier, time) = (Self.identifier(save), Timestamp.text(microseconds: save.time))
+        (type, record, store, zone) = (save.record.type, save.record.name, save.scope.name, save.zone.name)
+        (kind, code, reason) = ("\(save.kind)", save.code, save.reason)
+        (before, after) = (try text(save.before), try text(save.after))
     }
+
+    /// Each store counts its own.
+    static func identifier(_ save: RefusedSave) -> String { "\(save.scope.name):\(save.id)" }
+
+    var text: String { "\(kind) \(type) \(record): \(code): \(reason)" }
 }

@@ -24,7 +24,7 @@ struct ShareAccept: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
             let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
             let owner = share.owner?.identity.title ?? "Unknown"
@@ -53,7 +53,7 @@ struct ShareDecline: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             try await sharing.container.declineInvitation(link, in: sharing.databases)
             try Output.line("declined")
         }

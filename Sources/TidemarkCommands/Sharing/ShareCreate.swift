@@ -51,7 +51,7 @@ struct ShareCreate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let names = try records.map { text in
                 guard let found = try FoundRecord(text, type: type, in: nil, of: sharing.container.directory) else {
                     throw StoreError(.notFound, "there is no record '\(text)'" + (type.map { " of type \($0)" } ?? ""))

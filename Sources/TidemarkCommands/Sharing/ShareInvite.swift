@@ -46,7 +46,7 @@ struct ShareInvite: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let lookUps = try people.map { text throws(StoreError) in try UserLookUp(argument: text) }
             let before = try await sharing.share(share)
             let permission: ShareParticipant.Permission = readOnly ? .readOnly : .readWrite
@@ -104,7 +104,7 @@ struct ShareLinks: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
             if let revoke {
                 try await sharing.container.revokeLink(revoke, to: found, in: sharing.databases)

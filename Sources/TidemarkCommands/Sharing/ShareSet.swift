@@ -53,7 +53,7 @@ struct ShareSet: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
             var changes: [ShareChange] = []
             if let title { changes.append(.setTitle(title.isEmpty ? nil : title)) }
@@ -96,7 +96,7 @@ struct ShareRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
             let people = try participants.map { text throws(StoreError) in try found.participant(named: text) }
             let now = try await sharing.container.updateParticipants(

@@ -24,7 +24,7 @@ struct ShareStop: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
             try await sharing.container.stopSharing(found, in: sharing.databases)
             try ShareOutcome.tell(
@@ -57,7 +57,7 @@ struct ShareLeave: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess(container)
+            let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
             try await sharing.container.leave(found, in: sharing.databases)
             try ShareOutcome.tell(

@@ -11,11 +11,12 @@ struct SharingAccess {
     var databases: CloudDatabases { access.databases }
 
     /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
-    init(_ path: String) async throws {
+    static func open(_ path: String) async throws -> SharingAccess {
         let directory = try ContainerDirectory(openingAt: fileURL(path, "the container"))
-        access = try await CloudAccess(directory)
-        if let failure = access.settings.state.setupFailures.first { throw failure }
-        container = try PersistentContainer(directory: directory, author: "tidemark share", role: .tool)
+        let access = try await CloudAccess(directory)
+        try access.demandAccount()
+        return SharingAccess(
+            container: try PersistentContainer(directory: directory, author: "tidemark share", role: .tool), access: access)
     }
 
     func share(_ text: String) async throws -> Share { try await KnownShares(container.directory).share(named: text) }

@@ -62,6 +62,11 @@ struct CloudAccess {
             of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
     }
 
+    /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
+    func demandAccount() throws {
+        if let failure = settings.state.setupFailures.first { throw failure }
+    }
+
     /// Makes sure that a cloud may be written to: also who only fetches writes to it.
     static func checkMayWrite(_ cloud: String) throws {
         for path in [cloud, cloud + "/accounts.sqlite"] where access(path, W_OK) != 0 && errno != ENOENT {
@@ -94,10 +99,6 @@ struct CloudAccess {
     /// What synchronises both stores.
     func sync(policy: MergePolicy? = nil) throws -> ContainerSync {
         try ContainerSync(container: directory, databases: databases, configuration: configuration(policy: policy))
-    }
-
-    func engine(policy: MergePolicy? = nil) throws -> SyncEngine {
-        try SyncEngine(container: directory, database: database, configuration: configuration(policy: policy))
     }
 }
 

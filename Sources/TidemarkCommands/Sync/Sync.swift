@@ -41,7 +41,7 @@ struct Sync: AsyncParsableCommand {
 
     @Flag(
         help:
-            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…} or {\"kept\":…} of a record that did not go or come."
+            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…}, {\"kept\":…} or {\"takenBack\":…} of a record that did not go, did not come or may not be so."
     )
     var json = false
 
@@ -52,7 +52,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Report: Encodable {
         struct Failure: Encodable { let code: Int, reason: String }
-        let imported, exported, conflicts, pending, blocked, kept: Int
+        let imported, exported, conflicts, pending, blocked, kept, refused: Int
         /// Nothing waits to be sent, and nothing failed.
         let isComplete: Bool
         /// Nothing failed, and everything that the cloud has is here, whole.
@@ -61,7 +61,8 @@ struct Sync: AsyncParsableCommand {
 
         init(_ report: SyncReport) {
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
-            (pending, blocked, kept) = (report.outbox.pending, report.outbox.blocked, report.kept)
+            (pending, blocked) = (report.outbox.pending, report.outbox.blocked)
+            (kept, refused) = (report.kept, report.refused)
             (isComplete, isTakenInWhole) = (report.isComplete, report.failure == nil && report.kept == 0)
             failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
         }
@@ -73,7 +74,7 @@ struct Sync: AsyncParsableCommand {
             let access = try await CloudAccess(directory)
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)
-            if watch { return try await watch(engine, StoreReader(container: directory)) }
+            if watch { return try await watch(engine, SyncReading(directory)) }
             let mode = progress
             let showing = Task {
                 let bar = ProgressBar(mode)
@@ -127,6 +128,9 @@ struct Sync: AsyncParsableCommand {
             try Output.line(
                 "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
         }
+        if report.refused > 0 {
+            try Output.line("\(Wording.count(report.refused, "save")) refused by the cloud and taken back; see 'tidemark refused'")
+        }
     }
 
     /// What the tool ends with where a synchronisation has not come to its end, and tells so.
@@ -137,7 +141,7 @@ struct Sync: AsyncParsableCommand {
             "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
     }
 
-    private func watch(_ engine: ContainerSync, _ reader: StoreReader) async throws {
+    private func watch(_ engine: ContainerSync, _ reading: SyncReading) async throws {
         let command = self
         let work = Task {
             if command.settlingPolicy != nil { _ = try await command.synchronize(engine) }
@@ -146,7 +150,7 @@ struct Sync: AsyncParsableCommand {
         let showing = Task {
             do {
                 var news = SyncNews()
-                for await event in engine.events where event.end != nil { try command.tell(event, reader, &news) }
+                for await event in engine.events where event.end != nil { try command.tell(event, reading, &news) }
             } catch {
                 // Nobody reads on.
                 work.cancel()
@@ -164,13 +168,13 @@ struct Sync: AsyncParsableCommand {
     }
 
     /// Tells of an event that has ended, and of what waits since, as far as it is new.
-    private func tell(_ event: ContainerEvent, _ reader: StoreReader, _ news: inout SyncNews) throws {
+    private func tell(_ event: ContainerEvent, _ reading: SyncReading, _ news: inout SyncNews) throws {
         if news.tells(event) {
             if json { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
         }
         // What can't be read now is told with the next event.
-        guard let refused = try? reader.outbox().blocked > 0 ? reader.ledger(isRefused: true) : [],
-            let keeping = try? reader.kept()
+        guard let refused = try? reading.outbox().blocked > 0 ? reading.ledger(isRefused: true) : [],
+            let keeping = try? reading.kept(), let saves = try? reading.refused()
         else { return }
         for entry in news.new(refused) {
             let line = LedgerLine(entry)
@@ -179,6 +183,10 @@ struct Sync: AsyncParsableCommand {
         for kept in news.new(keeping) {
             let line = KeptLine(kept)
             if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
+        }
+        for save in news.new(saves) {
+            let line = try RefusedLine(save)
+            if json { try Output.json(["takenBack": line]) } else { try Output.line("taken back: \(line.text)") }
         }
     }
 

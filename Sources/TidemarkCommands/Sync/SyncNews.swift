@@ -1,13 +1,21 @@
+import Foundation
 import TidemarkModel
 import TidemarkStore
 
 /// Of what a synchronisation that goes on tells, what is new.
 struct SyncNews {
     /// Why a kind of event has failed since it last succeeded.
-    private var failures: [ContainerEvent.Kind: Set<ContainerEvent.Failure>] = [:]
+    private var failures: [EventKey: Set<ContainerEvent.Failure>] = [:]
     private var hasSetUp = false
     private var refused: [RefusedKey: Refusal] = [:]
     private var kept: Set<KeptRecord> = []
+
+    private var saves: Set<RefusedSave> = []
+
+    private struct EventKey: Hashable {
+        let store: UUID
+        let kind: ContainerEvent.Kind
+    }
 
     private struct RefusedKey: Hashable {
         let type, record: String
@@ -23,8 +31,9 @@ struct SyncNews {
     /// Whether an event that has ended is to be told: something has come of it, or it fails or succeeds as it did not before.
     mutating func tells(_ event: ContainerEvent) -> Bool {
         let hasCounts = event.records > 0 || event.bytes > 0 || event.conflicts > 0
-        if let failure = event.failure { return failures[event.kind, default: []].insert(failure).inserted || hasCounts }
-        let isMended = failures.removeValue(forKey: event.kind) != nil
+        let key = EventKey(store: event.store, kind: event.kind)
+        if let failure = event.failure { return failures[key, default: []].insert(failure).inserted || hasCounts }
+        let isMended = failures.removeValue(forKey: key) != nil
         guard event.kind == .setup else { return isMended || hasCounts }
         defer { hasSetUp = true }
         return isMended || !hasSetUp
@@ -43,6 +52,12 @@ struct SyncNews {
         }
         refused = now
         return new
+    }
+
+    /// Saves that the cloud has refused, and were not among those of the last time.
+    mutating func new(_ refused: [RefusedSave]) -> [RefusedSave] {
+        defer { saves = Set(refused) }
+        return refused.filter { !saves.contains($0) }
     }
 
     /// Records of the cloud that could not be taken in, and were not among those of the last time.

@@ -26,6 +26,8 @@ struct SyncReading {
         }
     }
 
+    func ledger(isRefused: Bool) throws -> [LedgerEntry] { try readers.flatMap { try $0.ledger(isRefused: isRefused) } }
+
     func ledger(record: String? = nil, limit: Int) throws -> [LedgerEntry] {
         try readers.reduce(into: []) { $0 += try $1.ledger(record: record, limit: limit - $0.count) }
     }

@@ -14,7 +14,8 @@ final class Uploading: Sendable {
     private let counting: Task<Void, Never>
     private let batches: AsyncStream<Void>.Continuation
 
-    init(with engine: SyncEngine) {
+    init(with container: ContainerSync) {
+        let engine = container.privateEngine
         let (progress, told) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
         let (stream, batches) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.progress, self.batches) = (progress, batches)
@@ -26,11 +27,11 @@ final class Uploading: Sendable {
             for await _ in stream { sum = SyncReport(sum, then: try await engine.sync(isContinued: true)) }
             // A stream ends also when its task is cancelled.
             try Task.checkCancellation()
-            return SyncReport(sum, then: try await engine.sync(isContinued: true))
+            return SyncReport(sum, then: try await container.sync(isContinued: true))
         }
         let counted = Counted()
         counting = Task {
-            for await event in engine.events where event.kind == .export {
+            for await event in container.events where event.kind == .export {
                 told.yield(counted.note(event.id.hashValue, event.records))
             }
         }

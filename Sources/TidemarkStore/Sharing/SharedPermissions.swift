@@ -11,7 +11,9 @@ final class SharedPermissions {
         guard scope == .shared, try StoreZone.areSeveral(db) else { return nil }
         let known = try StoreZone.fetchAll(db)
         zones = Set(known.map(\.id)).subtracting([StoreFormat.defaultZone])
-        shares = try zones.reduce(into: [:]) { $0[$1] = try StoredShares(db).fetchAll(scope: scope, zone: $1) }
+        let byName = Dictionary(
+            grouping: try StoredShares(db).fetchAll(scope: scope, participants: .owner), by: \.zone)
+        shares = Dictionary(uniqueKeysWithValues: known.map { ($0.id, byName[$0.name] ?? []) })
     }
 
     /// Whether one may do something to a record: by the share of the whole zone; else by the one whose root it is; else by the only one,

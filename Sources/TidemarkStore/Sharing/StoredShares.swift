@@ -8,24 +8,31 @@ struct StoredShares {
 
     init(_ db: Database) { self.db = db }
 
+    /// In the order of their zones and names.
+    ///
     /// - Parameter zone: One of the store's; `nil` for all.
-    func fetchAll(scope: DatabaseScope, zone: Int64? = nil) throws -> [Share] {
+    func rows(zone: Int64? = nil) throws -> [StoredShare] {
         let sql = """
-            SELECT s.name, s.root, s.title, s.public_permission, s.tag, s.participant, s.participants, z.owner, z.name
-            FROM tide_shares s JOIN tide_zones z ON z.id = s.zone WHERE ?1 IS NULL OR s.zone = ?1 ORDER BY s.zone, s.name
+            SELECT zone, name, root, title, tag, public_permission, participant, participants FROM tide_shares
+            WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
             """
-        return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).map { row in
-            let (owner, participant, participants): (String, String, String) = (row[7], row[5], row[6])
-            do {
-                return Share(
-                    scope: scope, zone: ZoneName(row[8], owner: owner.isEmpty ? nil : owner), name: row[0], root: row[1],
-                    title: row[2], publicPermission: .init(rawValue: row[3]) ?? .unknown,
-                    participants: try Self.decode([ShareParticipant].self, participants),
-                    currentUser: participant.isEmpty ? nil : try Self.decode(ShareParticipant.self, participant),
-                    changeTag: row[4])
-            } catch is DecodingError {
-                throw StoreError(.corrupt, "tide_shares has participants of \(row[0] as DatabaseValue) that cannot be any")
+        return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).map { try StoredShare($0) }
+    }
+
+    /// - Parameters:
+    ///   - zone: One of the store's; `nil` for all.
+    ///   - participants: Which of the participants they are to have.
+    func fetchAll(
+        scope: DatabaseScope, zone: Int64? = nil, participants: StoredShare.Participants = .all
+    ) throws -> [Share] {
+        let rows = try rows(zone: zone)
+        guard !rows.isEmpty else { return [] }
+        let zones = try Dictionary(uniqueKeysWithValues: StoreZone.fetchAll(db).map { ($0.id, $0.name) })
+        return try rows.map { row in
+            guard let zone = zones[row.zone] else {
+                throw StoreError(.corrupt, "tide_shares has \(row.name) in the zone \(row.zone), and there is no such zone")
             }
+            return try row.share(scope: scope, zone: zone, participants)
         }
     }
 
@@ -50,8 +57,11 @@ struct StoredShares {
     }
 
     /// It has ended.
-    func remove(_ name: String, zone: Int64) throws {
+    ///
+    /// - Returns: Whether it was there.
+    func remove(_ name: String, zone: Int64) throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM tide_shares WHERE zone = ? AND name = ?").execute(arguments: [zone, name])
+        return db.changesCount > 0
     }
 
     func forget(zone: Int64) throws {
@@ -63,9 +73,67 @@ struct StoredShares {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
+}
 
-    private static func decode<Value: Decodable>(_ type: Value.Type, _ text: String) throws -> Value {
-        try JSONDecoder().decode(type, from: Data(text.utf8))
+/// A row of `tide_shares`, with the texts as they lie there: whoever has read them before sees whether anything has changed, and need not read them
+/// again.
+struct StoredShare: Hashable {
+    /// Which of the participants a share is to have.
+    enum Participants { case all, owner }
+
+    let zone: Int64
+    let name: String
+    private let root, title, tag: String?
+    private let publicPermission: Int
+    /// JSON of the current user's part, or nothing.
+    private let participant: String
+    /// JSON of all.
+    private let participants: String
+
+    init(_ row: Row) throws {
+        let table = "tide_shares"
+        zone = try row.stored("zone", of: table)
+        name = try row.stored("name", of: table)
+        root = try row.stored("root", of: table)
+        title = try row.stored("title", of: table)
+        tag = try row.stored("tag", of: table)
+        publicPermission = try row.stored("public_permission", of: table)
+        participant = try row.stored("participant", of: table)
+        participants = try row.stored("participants", of: table)
+    }
+
+    /// - Throws: ``StoreError`` `corrupt` when it has a form that it can't have.
+    func share(scope: DatabaseScope, zone: ZoneName, _ wanted: Participants) throws(StoreError) -> Share {
+        do {
+            guard let permission = ShareParticipant.Permission(rawValue: publicPermission) else { throw Misshapen() }
+            let (decoder, list) = (JSONDecoder(), Data(participants.utf8))
+            let known =
+                switch wanted {
+                case .all: try decoder.decode([ShareParticipant].self, from: list)
+                case .owner: try decoder.decode(Owner.self, from: list).participant.map { [$0] } ?? []
+                }
+            let user = participant.isEmpty ? nil : try decoder.decode(ShareParticipant.self, from: Data(participant.utf8))
+            return Share(
+                scope: scope, zone: zone, name: name, root: root, title: title, publicPermission: permission,
+                participants: known, currentUser: user, changeTag: tag)
+        } catch {
+            throw StoreError(.corrupt, "the share \(name) of the zone \(zone.name) has a wrong form in tide_shares")
+        }
+    }
+
+    private struct Misshapen: Error {}
+
+    /// The owner in a list of participants, as a rule its first; the others are passed over.
+    private struct Owner: Decodable {
+        private(set) var participant: ShareParticipant?
+
+        init(from decoder: any Decoder) throws {
+            var all = try decoder.unkeyedContainer()
+            while participant == nil, !all.isAtEnd {
+                let next = try all.decode(ShareParticipant.self)
+                if next.role == .owner { participant = next }
+            }
+        }
     }
 }
 
@@ -84,9 +152,10 @@ extension RecordStore {
 
     /// Notes what the cloud says of the shares of a zone; those that are not among them have ended.
     package func store(_ shares: [Share], of zone: Int64) throws(StoreError) {
-        try connection.locked("note what is shared") { db in
+        let last = try connection.locked("note what is shared") { db in
             try StoredShares(db).replace(shares, zone: zone)
-            return ((), .commit)
+            return (try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_transactions") ?? 0, .commit)
         }
+        ring(last)
     }
 }

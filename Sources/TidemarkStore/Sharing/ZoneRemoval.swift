@@ -40,6 +40,7 @@ struct ZoneRemoval {
             try taking.delete(rows, typeID: type.id)
         }
         try StoredShares(db).forget(zone: zone)
+        transaction.changesShares = true
         if zone != StoreFormat.defaultZone { try db.execute(sql: "DELETE FROM tide_zones WHERE id = ?", arguments: [zone]) }
     }
 

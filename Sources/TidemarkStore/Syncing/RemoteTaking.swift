@@ -89,9 +89,11 @@ struct RemoteTaking {
             case .deleted(let name) where sent.contains(name): try keeping.putOff(name)
             case .saved(let record): try take(record)
             case .deleted(let name):
-                if hasShares { try StoredShares(db).remove(name, zone: zone) }
+                if hasShares, try StoredShares(db).remove(name, zone: zone) { transaction.changesShares = true }
                 try take(deletionOf: name)
-            case .share(let share): try StoredShares(db).store(share, zone: zone)
+            case .share(let share):
+                try StoredShares(db).store(share, zone: zone)
+                transaction.changesShares = true
             }
         }
         // Who waits for another record may have waited for one of these.
