@@ -42,7 +42,7 @@ import Testing
         let lock = try StoreLock(at: file)
         let file = file
         try lock.withLock(timeout: .seconds(60)) {
-            #expect(throws: StoreError(.busy, "")) { try StoreLock(at: file).withLock(timeout: .milliseconds(10)) {} }
+            _ = #expect(throws: StoreError(.busy, "")) { try StoreLock(at: file).withLock(timeout: .milliseconds(10)) {} }
         }
         #expect(LockTurns.of(file).count == 0)
         #expect(try lock.withLock(timeout: .zero) { true })
