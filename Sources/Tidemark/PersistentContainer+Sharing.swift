@@ -16,15 +16,16 @@ extension PersistentContainer {
     /// ```
     ///
     /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Records
-    /// that are shared already stay in their share, which is returned.
+    /// that are shared already stay in their share, which is returned. Those that were shared once may be shared again, with others.
     ///
     /// - Parameters:
-    ///   - existing: The share that they are added to; `nil` for one of their own.
+    ///   - existing: The share, one's own, that they are added to; `nil` for one of their own.
     ///   - title: What people are shown; of a share that is there it stays.
     ///   - publicPermission: What everybody may do who has a link.
     ///   - databases: The account's.
-    /// - Throws: ``StoreError`` `notFound` for a record that is not there; `CloudError` `alreadyShared` where some of the records are in
-    ///   another share; ``PermissionDenied`` for what is somebody else's; what the cloud answers. Then nothing has moved.
+    /// - Throws: ``StoreError`` `notFound` for a record that is not there, `anotherAccount`; `CloudError` `alreadyShared` where some of the
+    ///   records are in another share, `unknownItem` where `existing` is over; ``PermissionDenied`` for what is somebody else's; what the
+    ///   cloud answers. Then nothing has moved.
     @discardableResult
     public func share(
         _ records: [RecordName], to existing: Share? = nil, title: String? = nil,
@@ -32,36 +33,75 @@ extension PersistentContainer {
     ) async throws -> Share {
         guard !records.isEmpty else { throw StoreError(.invalid, "no records are named that are to be shared") }
         try await adopt(databases)
-        for record in records where try home(of: record, default: .private) == .shared {
-            let target = SharePolicy.Target(scope: .shared, isShared: true)
-            throw PermissionDenied(record: record, decision: SharePolicy.decide(.share, on: target, by: .stranger))
-        }
-        let store = privateStore
-        let graph = try await store.graph(of: records)
-        let shares = try await store.shares()
-        let zones = Set(graph.map(\.zone)).subtracting([.default])
-        // What was shared once, and is no more, is still in its zone.
-        let zone = existing?.zone ?? zones.min { $0.name < $1.name } ?? ZoneName.ofShare(root: records[0].name)
-        if let other = graph.first(where: { $0.zone != .default && $0.zone != zone }) {
-            throw CloudError(
-                .alreadyShared, "\(other.record.type) \(other.record.name) is in another share; stop that first, or add to it")
-        }
-        let known = shares.first { $0.zone == zone }
+        try await demandOwn(records, existing)
+        let (store, database) = (privateStore, databases.private)
+        let zone = try await zone(of: records, existing)
+        let known = try await store.shares().first { $0.zone == zone && $0.root == nil }
         let cloudShare: CloudShare
-        if let known, let there = try await databases.private.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID })
-        {
-            cloudShare = there
+        let isNew: Bool
+        if let known, let there = try await database.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID }) {
+            (cloudShare, isNew) = (there, false)
+        } else if let existing {
+            throw CloudError(.unknownItem, "the share '\(existing.title ?? existing.name)' is over: share the records anew")
         } else {
-            try await databases.private.modifyZones(saving: [zone.cloudZone], deleting: [])
-            cloudShare = try await Self.makeShare(of: zone, title, publicPermission, databases.private)
+            (cloudShare, isNew) = try await Self.makeShare(of: zone, title, publicPermission, database)
         }
         let made = Share(cloudShare, scope: .private)
+        try await store.note(made, insteadOf: known)
         let stored = try await store.zone(zone)
-        try await store.store([made], of: stored.id)
-        let moving = graph.filter { $0.zone == .default }.map(\.record)
-        if !moving.isEmpty { try await store.move(moving, to: stored.id, author: author) }
-        ringChanges()
-        return made
+        do {
+            guard case .taken(let other) = try await store.moveGraph(of: records, to: stored.id, author: author) else {
+                ringChanges()
+                return made
+            }
+            throw Self.alreadyShared(other)
+        } catch {
+            // What has nothing in it need not be shared.
+            if isNew, (try? await database.deleteShare(made.cloudID)) != nil { try await store.forget(made) }
+            throw error
+        }
+    }
+
+    private static func alreadyShared(_ other: PlacedRecord) -> CloudError {
+        CloudError(
+            .alreadyShared, "\(other.record.type) \(other.record.name) is in another share; stop that first, or add to it")
+    }
+
+    /// - Throws: ``PermissionDenied`` where records, or the share that they are to be added to, are somebody else's.
+    private func demandOwn(_ records: [RecordName], _ existing: Share?) async throws {
+        if let existing, existing.scope != .private {
+            throw PermissionDenied(
+                record: nil, decision: SharePolicy.decide(.share, on: existing.target(), by: existing.actor))
+        }
+        for record in records where try home(of: record, default: .private) == .shared {
+            let share = try await fetchShares(matching: [record])[record]
+            let target = share?.target(record: record.name) ?? SharePolicy.Target(scope: .shared, isShared: true)
+            throw PermissionDenied(
+                record: record, decision: SharePolicy.decide(.share, on: target, by: share?.actor ?? .stranger))
+        }
+    }
+
+    /// The zone in which records are to be shared: that of their share, or of the one that they are added to; else one that has nothing else in it.
+    private func zone(of records: [RecordName], _ existing: Share?) async throws -> ZoneName {
+        let store = privateStore
+        let graph = try await store.graph(of: records)
+        let shared = Set(try await store.shares().map(\.zone))
+        let zones = Set(graph.map(\.zone)).sorted { $0.name < $1.name }
+        let own = existing?.zone ?? zones.first(where: shared.contains)
+        if let other = graph.first(where: { $0.zone != own && shared.contains($0.zone) }) { throw Self.alreadyShared(other) }
+        if let own { return own }
+        // What was shared once, and is no more, is still in its zone.
+        for zone in zones where zone != .default {
+            if try await store.hasOnly(graph, in: zone) { return zone }
+        }
+        let first = ZoneName.ofShare(root: records[0].name)
+        var (zone, number) = (first, 1)
+        while true {
+            if !shared.contains(zone), try await store.hasOnly(graph, in: zone) { return zone }
+            number += 1
+            // No record's name makes a zone's name with a dot at this place.
+            zone = ZoneName("\(first.name).\(number)")
+        }
     }
 
     /// Shares a record with a title.
@@ -75,17 +115,20 @@ extension PersistentContainer {
 
     private static func name<R: Record>(_ record: R) -> RecordName { RecordName(type: R.recordType, name: record.recordName) }
 
-    /// A share of a zone; the one that is there where another device was faster.
+    /// A share of a zone, and whether it is new: where another device was faster it is that one's.
     private static func makeShare(
         of zone: ZoneName, _ title: String?, _ permission: ShareParticipant.Permission, _ database: any SharingDatabase
-    ) async throws(CloudError) -> CloudShare {
+    ) async throws(CloudError) -> (CloudShare, isNew: Bool) {
+        try await database.modifyZones(saving: [zone.cloudZone], deleting: [])
         do throws(CloudError) {
-            return try await database.createShare(in: zone.cloudZone, coverage: .zone, title: title, publicPermission: permission)
+            let made = try await database.createShare(
+                in: zone.cloudZone, coverage: .zone, title: title, publicPermission: permission)
+            return (made, true)
         } catch {
             guard error.code == .alreadyShared,
                 let there = try await database.shares(in: zone.cloudZone).first(where: { $0.coverage == .zone })
             else { throw error }
-            return there
+            return (there, false)
         }
     }
 
@@ -101,14 +144,20 @@ extension PersistentContainer {
     /// The shares of records; those that are not shared are left out. As `fetchShares(matching:)`.
     public func fetchShares(matching records: [RecordName]) async throws -> [RecordName: Share] {
         var found: [RecordName: Share] = [:]
+        var rest = records
         for scope in ContainerDirectory.scopes {
             guard let store = stores[scope] else { continue }
             let shares = try await store.shares()
-            for record in records where found[record] == nil {
-                guard let zone = try await store.zone(of: record) else { continue }
+            var missing: [RecordName] = []
+            for record in rest {
+                guard let zone = try await store.zone(of: record) else {
+                    missing.append(record)
+                    continue
+                }
                 let candidates = shares.filter { $0.zone == zone }
                 found[record] = candidates.first { $0.root == nil || $0.root == record.name } ?? candidates.first
             }
+            rest = missing
         }
         return found
     }
@@ -129,9 +178,10 @@ extension PersistentContainer {
     @discardableResult
     public func acceptInvitation(_ link: String, in databases: CloudDatabases) async throws -> Share {
         try await adopt(databases)
+        let before = try await fetchShares()
         let metadata = try await databases.shared.acceptLink(Self.token(link))
         let share = Share(metadata.share, scope: metadata.scope)
-        try await note(share)
+        try await note(share, before)
         return share
     }
 
@@ -166,9 +216,11 @@ extension PersistentContainer {
     public func updateParticipants(
         of share: Share, _ changes: [ShareChange], in databases: CloudDatabases
     ) async throws -> Share {
+        try await checkAccount(databases)
+        let before = try await fetchShares()
         let changed = Share(
             try await databases[share.scope].changeShare(share.cloudID, changes), scope: share.scope)
-        try await note(changed)
+        try await note(changed, before)
         return changed
     }
 
@@ -178,13 +230,14 @@ extension PersistentContainer {
             throw PermissionDenied(
                 record: nil, decision: SharePolicy.decide(.stopSharing, on: share.target(), by: share.actor))
         }
+        try await checkAccount(databases)
         do throws(CloudError) {
             try await databases.private.deleteShare(share.cloudID)
         } catch {
             // It is over already.
             guard error.code == .unknownItem || error.code == .zoneNotFound else { throw error }
         }
-        try await forget(share)
+        try await privateStore.forget(share)
         ringChanges()
     }
 
@@ -194,13 +247,14 @@ extension PersistentContainer {
         guard share.scope == .shared else {
             throw PermissionDenied(record: nil, decision: SharePolicy.decide(.leave, on: share.target(), by: share.actor))
         }
+        try await checkAccount(databases)
         do throws(CloudError) {
             try await databases.shared.deleteShare(share.cloudID)
         } catch {
             // One is out already.
             guard error.code == .unknownItem || error.code == .zoneNotFound else { throw error }
         }
-        try await forget(share)
+        try await sharedStore.forget(share)
         let others = try await sharedStore.shares().contains { $0.zone == share.zone }
         if !others { try await remove(share.zone, from: sharedStore, "the share was left") }
     }
@@ -211,6 +265,7 @@ extension PersistentContainer {
         guard zone != .default else {
             throw StoreError(.invalid, "the default zone is not purged; delete its records instead")
         }
+        try await checkAccount(databases)
         guard zone.owner == nil else {
             for share in try await sharedStore.shares() where share.zone == zone { try await leave(share, in: databases) }
             return try await remove(zone, from: sharedStore, "the zone was purged")
@@ -226,41 +281,45 @@ extension PersistentContainer {
         ringChanges()
     }
 
-    /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody.
+    /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody. What becomes of records that are
+    /// there is what was said when the account signed in.
     private func adopt(_ databases: CloudDatabases) async throws {
-        let user = try await databases.private.account().userRecordName
-        var isNew = false
-        for scope in ContainerDirectory.scopes {
-            guard let known = try await stores[scope]?.syncState().user else {
-                isNew = true
-                continue
-            }
-            guard known == user else {
-                throw StoreError(
-                    .anotherAccount,
-                    "the container has the records of another account than the one that is signed in. Synchronise first")
-            }
-        }
-        guard isNew else { return }
-        let sync = try sync(with: databases)
+        guard try await !checkAccount(databases) else { return }
+        var configuration = SyncConfiguration()
+        let settings = try StoreReader(container: directory).accountSettings()
+        if let choice = settings.signIn.flatMap(SignInChoice.init(rawValue:)) { configuration.signIn = choice }
+        let sync = try sync(with: databases, configuration: configuration)
         defer { sync.close() }
         try await sync.privateEngine.adoptAccount()
         try await sync.sharedEngine.adoptAccount()
     }
 
-    /// Notes what the cloud says of a share.
-    private func note(_ share: Share) async throws {
-        guard let store = stores[share.scope] else { return }
-        let zone = try await store.zone(share.zone)
-        let others = try await store.shares().filter { $0.zone == share.zone && $0.name != share.name }
-        try await store.store(others + [share], of: zone.id)
-        ringChanges()
+    /// Whether both stores are the account's.
+    ///
+    /// - Throws: ``StoreError`` `anotherAccount` where one is somebody else's.
+    @discardableResult
+    private func checkAccount(_ databases: CloudDatabases) async throws -> Bool {
+        let user = try await databases.private.account().userRecordName
+        var isWhole = true
+        for scope in ContainerDirectory.scopes {
+            let known = try await stores[scope]?.syncState().user
+            guard known == nil || known == user else {
+                throw StoreError(
+                    .anotherAccount,
+                    "the container has the records of another account than the one that is signed in. Synchronise first")
+            }
+            isWhole = isWhole && known != nil
+        }
+        return isWhole
     }
 
-    private func forget(_ share: Share) async throws {
-        guard let store = stores[share.scope] else { return }
-        let zone = try await store.zone(share.zone)
-        try await store.store(try await store.shares().filter { $0.zone == share.zone && $0.name != share.name }, of: zone.id)
+    /// Notes what the cloud has said of a share.
+    ///
+    /// - Parameter before: What was known of shares when it was asked.
+    private func note(_ share: Share, _ before: [Share]) async throws {
+        let known = before.first { ($0.scope, $0.zone, $0.name) == (share.scope, share.zone, share.name) }
+        try await stores[share.scope]?.note(share, insteadOf: known)
+        ringChanges()
     }
 
     // What one may do

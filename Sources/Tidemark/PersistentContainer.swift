@@ -115,7 +115,8 @@ public actor PersistentContainer: RecordReading {
         try save([record], in: scope)
     }
 
-    /// Saves records: in each store all or none. Where the shared store fails after the private one was saved, the error says so.
+    /// Saves records: in each store all or none, the shared one first: what may not be saved there keeps the rest from being saved. Where the
+    /// private store fails afterwards, its ``StoreError`` says so.
     @discardableResult
     public func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) throws -> SaveResult {
         try save(records, in: scope, zone: nil)
@@ -213,18 +214,19 @@ public actor PersistentContainer: RecordReading {
                     .map { (scope: source.scope, query: $0) }
             }
         }
-        var names: [String] = []
-        defer { if !names.isEmpty { changeBell.ring(isOwn: true) } }
-        for (scope, query) in queries {
+        var names: [[String]] = []
+        defer { if names.contains(where: { !$0.isEmpty }) { changeBell.ring(isOwn: true) } }
+        // What others share can be refused: then nothing is done.
+        for (scope, query) in queries.reversed() {
             guard let store = stores[scope] else { continue }
             let author = TransactionAuthor(author, origin: .save)
             do {
-                names += try store.assumeIsolated { store in try run(store, query, author) }
-            } catch let error as StoreError where !names.isEmpty {
-                throw StoreError(error.code, "\(error.message). \(names.count) records of the private store are done already")
+                names.insert(try store.assumeIsolated { store in try run(store, query, author) }, at: 0)
+            } catch let error as StoreError where names.contains(where: { !$0.isEmpty }) {
+                throw StoreError(error.code, "\(error.message). \(names[0].count) records of the shared store are done already")
             }
         }
-        return names
+        return names.flatMap { $0 }
     }
 
     // Any SQL
@@ -292,8 +294,12 @@ public actor PersistentContainer: RecordReading {
     /// Writes to the stores, one transaction each.
     private func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
         let committed = try save(tellingStates: false, prepare)
-        if let error = committed.error { throw error }
-        return committed.result
+        switch committed.error {
+        case nil: return committed.result
+        case let error as StoreError:
+            throw StoreError(error.code, "\(error.message). What is in the shared store is saved already")
+        case let error?: throw error
+        }
     }
 
     /// What was committed, by the stores that did so before one failed.
@@ -315,7 +321,8 @@ public actor PersistentContainer: RecordReading {
         try assets.sync()
         let blobs = assets.blobs
         var committed = Committed()
-        for part in parts.sorted(by: { $0.scope.rawValue < $1.scope.rawValue }) {
+        // What others share can be refused.
+        for part in parts.sorted(by: { $0.scope.rawValue > $1.scope.rawValue }) {
             guard let store = stores[part.scope], let source = recordSources.source(part.scope) else { continue }
             let author = TransactionAuthor(author, origin: .save)
             do {

@@ -16,9 +16,26 @@ extension RecordStore {
     package func graph(of records: [RecordName]) throws(StoreError) -> [PlacedRecord] {
         try connection.read("look for what hangs on the records") { db in
             try connection.refreshSchema(db)
-            var search = GraphSearch(db: db, types: connection.types, zones: try Self.zoneNames(db))
-            for record in records { try search.begin(with: record) }
-            return try search.run()
+            return try Self.graph(of: records, db, connection.types)
+        }
+    }
+
+    static func graph(of records: [RecordName], _ db: Database, _ types: [StoredType]) throws -> [PlacedRecord] {
+        var search = GraphSearch(db: db, types: types, zones: try Self.zoneNames(db))
+        for record in records { try search.begin(with: record) }
+        return try search.run()
+    }
+
+    /// Whether a zone has nothing but some of these records; one that is not there has nothing.
+    package func hasOnly(_ records: [PlacedRecord], in zone: ZoneName) throws(StoreError) -> Bool {
+        guard let known = try zones().first(where: { $0.name == zone }) else { return true }
+        return try connection.read("count the records of a zone") { db in
+            try connection.refreshSchema(db)
+            let count = try connection.types.reduce(0) { count, type in
+                try count + (Int.fetchOne(
+                    db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _zone = ?", arguments: [known.id]) ?? 0)
+            }
+            return count == records.count { $0.zone == zone }
         }
     }
 

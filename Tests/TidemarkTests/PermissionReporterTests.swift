@@ -418,7 +418,9 @@ import TidemarkStore
         let directory = try ContainerDirectory(openingAt: scratch.container)
         let other = try RecordStore(
             container: directory, scope: .shared, doorbell: try Doorbell(container: directory, role: .sync))
-        try await other.store([Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly))], of: 3)
+        let known = try await other.shares().first { $0.zone == Self.zone(3) }
+        try await other.note(
+            Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly)), insteadOf: try #require(known))
         #expect(await here.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
         #expect(await there.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
     }

@@ -267,6 +267,137 @@ import TidemarkStore
         #expect(try await ben.container.fetch(Destination.self, named: "hill")?.neighbour == Reference("beach"))
     }
 
+    @Test func `what was shared once is shared again without what was shared with it, and with what was shared elsewhere`()
+        async throws
+    {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben, cleo) = (
+            try await place.person("anna"), try await place.person("ben"), try await place.person("cleo")
+        )
+        let (senja, hamn, reine) = (
+            Destination("senja", caption: "Senja"), Destination("hamn", caption: "Hamn"), Destination("reine", caption: "Reine")
+        )
+        try await anna.container.save([senja, hamn, reine])
+        let names = [senja, hamn].map { RecordName(type: "Destination", name: $0.id) }
+        let both = try await anna.container.share(names, in: anna.databases)
+        let other = try await anna.container.share(reine, in: anna.databases)
+        await #expect(throws: CloudError(.alreadyShared, "")) {
+            try await anna.container.share([names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
+        }
+        await #expect(throws: CloudError(.alreadyShared, "")) { try await anna.container.share(names, to: other, in: anna.databases) }
+        for share in [both, other] { try await anna.container.stopSharing(share, in: anna.databases) }
+        await #expect(throws: CloudError(.unknownItem, "")) {
+            try await anna.container.share(names, to: both, in: anna.databases)
+        }
+        try await anna.sync()
+
+        let (_, link) = try await anna.share(hamn, with: cleo)
+        #expect(try await anna.sync().isComplete)
+        try await cleo.container.acceptInvitation(link, in: cleo.databases)
+        try await cleo.sync()
+        #expect(try await cleo.captions() == ["hamn": "Hamn"])
+        #expect(try await anna.container.isShared(names[0]) == false)
+        // Two that were in different shares.
+        let again = try await anna.container.share(
+            [names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
+        let shares = try await anna.container.fetchShares()
+        #expect(shares.count == 2 && shares.contains { $0.zone == again.zone })
+        let (_, second) = (again, try await anna.container.makeLink(
+            to: try await anna.container.updateParticipants(
+                of: again, [.invite(.emailAddress(ben.email), role: .privateUser, permission: .readOnly)], in: anna.databases),
+            in: anna.databases))
+        #expect(try await anna.sync().isComplete)
+        try await ben.container.acceptInvitation(second.token, in: ben.databases)
+        try await ben.sync()
+        #expect(try await ben.captions() == ["senja": "Senja", "reine": "Reine"])
+        #expect(try await anna.captions() == ["senja": "Senja", "hamn": "Hamn", "reine": "Reine"])
+    }
+
+    @Test func `records that hang together are in one share, though several are shared at once`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let anna = try await place.person("anna")
+        try await anna.sync()
+        for round in 0..<8 {
+            let first = Destination("a\(round)", caption: "first")
+            var second = Destination("b\(round)", caption: "second")
+            second.neighbour = Reference("a\(round)")
+            try await anna.container.save([first, second])
+            let names = [first, second].map { RecordName(type: "Destination", name: $0.id) }
+            let outcomes = await withTaskGroup(of: Bool.self) { group in
+                for name in names {
+                    group.addTask { (try? await anna.container.share([name], in: anna.databases)) != nil }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(outcomes.contains(true))
+            let shares = try await anna.container.fetchShares(matching: names)
+            #expect(shares.count == 2 && Set(shares.values.map(\.zone)).count == 1)
+        }
+        #expect(try await anna.container.fetchShares().count == 8)
+        #expect(try await anna.sync().isComplete)
+        var inCloud = 0
+        for zone in try await anna.databases.private.zones() {
+            inCloud += try await anna.databases.private.shares(in: zone).count
+        }
+        #expect(inCloud == 8)
+    }
+
+    @Test func `with another account nothing is stopped, changed, left or purged`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let cleo = try await place.person("cleo")
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save(senja)
+        let (share, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        let theirs = try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        let another = StoreError(.anotherAccount, "")
+        await #expect(throws: another) { try await anna.container.stopSharing(share, in: cleo.databases) }
+        await #expect(throws: another) {
+            try await anna.container.updateParticipants(of: share, [.setTitle("x")], in: cleo.databases)
+        }
+        await #expect(throws: another) { try await anna.container.purgeZone(share.zone, in: cleo.databases) }
+        await #expect(throws: another) { try await anna.container.share(senja, in: cleo.databases) }
+        await #expect(throws: another) { try await ben.container.leave(theirs, in: cleo.databases) }
+        await #expect(throws: another) { try await ben.container.purgeZone(theirs.zone, in: cleo.databases) }
+        try await anna.sync()
+        try await ben.sync()
+        #expect(try await anna.container.isShared(Self.senja))
+        #expect(try await ben.captions() == ["senja": "Senja"])
+    }
+
+    @Test func `what can't be done to all records is done to none`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save(senja)
+        let (_, link) = try await anna.share(senja, with: ben, .readOnly)
+        try await anna.sync()
+        let mine = Destination("mine", caption: "mine")
+        try await ben.container.save(mine)
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        try await ben.sync()
+        let before = try await ben.container.fetchAll(Destination.self).map(\.caption).sorted()
+        await #expect(throws: PermissionDenied.self) { try await ben.container.deleteAll(Destination.self) }
+        await #expect(throws: PermissionDenied.self) {
+            try await ben.container.updateAll(Destination.self, set: ["caption": "all"])
+        }
+        var edited = [mine, senja]
+        for index in edited.indices { edited[index].caption = "edited" }
+        await #expect(throws: PermissionDenied.self) { try await ben.container.save(edited) }
+        #expect(try await ben.container.fetchAll(Destination.self).map(\.caption).sorted() == before)
+        // The reason is the person's own.
+        let denial = await #expect(throws: PermissionDenied.self) {
+            try await ben.container.share(senja, in: ben.databases)
+        }
+        #expect(denial?.decision.rule == .sharingIsTheOwners)
+    }
+
     @Test func `a zone that is purged goes everywhere`() async throws {
         let scratch = try Scratch()
         let place = try Neighbourhood(scratch)

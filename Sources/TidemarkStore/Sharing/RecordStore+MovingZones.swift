@@ -2,36 +2,55 @@ import GRDB
 import TidemarkModel
 
 extension RecordStore {
-    /// Has records go on in another zone of a private store, in one transaction: what is pending of them goes along.
+    /// What came of ``moveGraph(of:to:author:)``.
+    package enum GraphMove: Hashable, Sendable {
+        /// Those that were elsewhere before.
+        case moved([RecordName])
+        /// One of them is in another zone that is shared: nothing has moved.
+        case taken(PlacedRecord)
+    }
+
+    /// Has records and all that hang on them go on in another zone of a private store, in one transaction: what is pending of them goes along.
+    /// What is in another share stays there.
     ///
     /// The cloud gets them as new ones there, and is told of their deletion where they were when it has them. Here they are the same
     /// records.
     ///
-    /// - Returns: Those that have moved. One that is not there, or is in that zone already, is passed over.
-    /// - Throws: ``StoreError`` `invalid` where the store is not private, or has no such zone.
+    /// - Throws: ``StoreError`` `notFound` for one of the records that is not there; `invalid` where the store is not private, or has no
+    ///   such zone.
     /// - Complexity: Some statements for each record.
-    @discardableResult
-    package func move(_ records: [RecordName], to zone: Int64, author: String) throws(StoreError) -> [RecordName] {
+    package func moveGraph(of records: [RecordName], to zone: Int64, author: String) throws(StoreError) -> GraphMove {
         guard scope == .private else {
             throw StoreError(
                 .invalid, "records of a \(scope.name) store don't move between zones; they are where their owner has them")
         }
         return try transact("move records into a zone", author: TransactionAuthor(author, origin: .save)) { transaction in
-            guard try StoreZone.fetch(transaction.db, id: zone) != nil else {
-                throw StoreError(.invalid, "the store has no zone \(zone)")
+            let shared = Set(try StoredShares(transaction.db).rows().map(\.zone)).subtracting([zone])
+            let zones = try StoreZone.fetchAll(transaction.db)
+            let taken = Set(zones.filter { shared.contains($0.id) }.map(\.name))
+            let graph = try Self.graph(of: records, transaction.db, connection.types)
+            if let other = graph.first(where: { taken.contains($0.zone) }) {
+                transaction.isAbandoned = true
+                return .taken(other)
             }
-            let moved = try records.filter { try transaction.move($0, to: zone) }
-            // Where they are now, they may agree with others in a unique key.
-            let changes = transaction.firstChange..<transaction.nextChange
-            for type in connection.types where !type.uniqueKeys.isEmpty {
-                try transaction.settleUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
-            }
-            return moved
+            return .moved(try transaction.move(graph.map(\.record), to: zone))
         }
     }
 }
 
 extension StoreTransaction {
+    /// Moves records; returns those that were elsewhere.
+    fileprivate func move(_ records: [RecordName], to zone: Int64) throws -> [RecordName] {
+        guard try StoreZone.fetch(db, id: zone) != nil else { throw StoreError(.invalid, "the store has no zone \(zone)") }
+        let moved = try records.filter { try move($0, to: zone) }
+        // Where they are now, they may agree with others in a unique key.
+        let changes = firstChange..<nextChange
+        for type in connection.types where !type.uniqueKeys.isEmpty {
+            try settleUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
+        }
+        return moved
+    }
+
     /// Whether it has moved.
     fileprivate func move(_ record: RecordName, to zone: Int64) throws -> Bool {
         guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,

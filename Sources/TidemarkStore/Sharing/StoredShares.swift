@@ -51,9 +51,10 @@ struct StoredShares {
         ])
     }
 
-    func replace(_ shares: [Share], zone: Int64) throws {
-        try forget(zone: zone)
-        for share in shares { try store(share, zone: zone) }
+    /// What distinguishes a share's states; `nil` where it is not known.
+    func tag(of name: String, zone: Int64) throws -> String? {
+        let statement = try db.cachedStatement(sql: "SELECT coalesce(tag, '') FROM tide_shares WHERE zone = ? AND name = ?")
+        return try String.fetchOne(statement, arguments: [zone, name])
     }
 
     /// It has ended.
@@ -150,10 +151,26 @@ extension RecordStore {
         try connection.read("read the shares") { try StoredShares($0).fetchAll(scope: scope) }
     }
 
-    /// Notes what the cloud says of the shares of a zone; those that are not among them have ended.
-    package func store(_ shares: [Share], of zone: Int64) throws(StoreError) {
+    /// Notes what the cloud has said of a share, unless something else was noted since it was asked.
+    ///
+    /// - Parameter known: What was known of it then.
+    package func note(_ share: Share, insteadOf known: Share?) throws(StoreError) {
+        let zone = try zone(share.zone)
+        try changeShares { shares in
+            guard try shares.tag(of: share.name, zone: zone.id) == known.map({ $0.changeTag ?? "" }) else { return }
+            try shares.store(share, zone: zone.id)
+        }
+    }
+
+    /// A share is over.
+    package func forget(_ share: Share) throws(StoreError) {
+        guard let zone = try zones().first(where: { $0.name == share.zone }) else { return }
+        try changeShares { shares in _ = try shares.remove(share.name, zone: zone.id) }
+    }
+
+    private func changeShares(_ change: (StoredShares) throws -> Void) throws(StoreError) {
         let last = try connection.locked("note what is shared") { db in
-            try StoredShares(db).replace(shares, zone: zone)
+            try change(StoredShares(db))
             return (try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_transactions") ?? 0, .commit)
         }
         ring(last)

@@ -126,7 +126,19 @@ final class ZonedDevice {
     func move(_ name: String, to zone: ZoneName) async throws {
         cloud.makeZone(zone)
         let place = try await store.zone(zone)
-        try await store.move([RecordName(type: "Destination", name: name)], to: place.id, author: "test")
+        do {
+            let record = RecordName(type: "Destination", name: name)
+            let outcome = try await store.moveGraph(of: [record], to: place.id, author: "test")
+            if case .taken(let other) = outcome { throw StoreError(.invalid, "\(other) is shared") }
+        } catch let error as StoreError where error.code == .notFound {
+            // Another device has deleted it.
+        }
+    }
+
+    /// Has the store know what the cloud says of a zone's shares.
+    func know(_ shares: [Share], in zone: ZoneName) async throws {
+        let gone = try await store.shares().filter { $0.zone == zone }.map { RemoteChange.deleted(name: $0.name) }
+        try await take(gone + shares.map(RemoteChange.share), in: zone)
     }
 
     func id(_ zone: ZoneName) async throws -> Int64 { try await store.zone(zone).id }

@@ -269,8 +269,7 @@ import TidemarkStore
         for name in ["a", "b"] { try await device.set(name, ["caption": .string(name)]) }
         try await device.move("a", to: .shared)
         try await device.sync([.shared, .default])
-        let zone = try await device.id(.shared)
-        try await device.store.store([share(.shared, .readWrite)], of: zone)
+        try await device.know([share(.shared, .readWrite)], in: .shared)
         try await device.store.forgetCloud(user: "other")
         #expect(try await device.store.zones().map(\.name) == [.default])
         #expect(try await device.store.shares() == [])
@@ -309,7 +308,7 @@ import TidemarkStore
         #expect(try device.reader().shares() == [changed, both[1]])
         try await device.take([.deleted(name: "share-zone")], in: Self.carl)
         #expect(try device.reader().shares() == [changed])
-        try await device.store.store([], of: try await device.id(Self.anna))
+        try await device.store.forget(changed)
         #expect(try device.reader().shares() == [])
     }
 
@@ -317,7 +316,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let device = try await sharedStore(scratch, .readOnly)
         let (anna, carl) = (try await device.id(Self.anna), try await device.id(Self.carl))
-        try await device.store.store([share(Self.carl, .readWrite)], of: carl)
+        try await device.know([share(Self.carl, .readWrite)], in: Self.carl)
         let before = try device.reader().historyToken()
         let query = RecordQuery(type: "Destination")
         let author = TransactionAuthor("test", origin: .save)
@@ -359,15 +358,15 @@ import TidemarkStore
         let device = try await sharedStore(scratch)
         let anna = try await device.id(Self.anna)
         try await device.take([remote("root", "root", tag: "r"), remote("other", "other", tag: "o")], in: Self.anna)
-        try await device.store.store([share(Self.anna, .readWrite, root: "root")], of: anna)
+        try await device.know([share(Self.anna, .readWrite, root: "root")], in: Self.anna)
         let denial = await #expect(throws: PermissionDenied.self) { try await device.delete("root", zone: anna) }
         #expect(denial?.decision.rule == .rootIsTheOwners)
         try await device.set("other", ["caption": .string("x")], zone: anna)
-        try await device.store.store(
-            [share(Self.anna, .readWrite, root: "root"), share(Self.anna, .readOnly, root: "senja")], of: anna)
+        try await device.know(
+            [share(Self.anna, .readWrite, root: "root"), share(Self.anna, .readOnly, root: "senja")], in: Self.anna)
         try await device.set("root", ["caption": .string("x")], zone: anna)
         await #expect(throws: PermissionDenied.self) { try await device.set("other", ["caption": .string("y")], zone: anna) }
-        try await device.store.store([], of: anna)
+        try await device.know([], in: Self.anna)
         let stranger = await #expect(throws: PermissionDenied.self) {
             try await device.set("root", ["caption": .string("y")], zone: anna)
         }
