@@ -39,13 +39,19 @@ extension SyncEngine {
 
     /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
     /// The default zone is another matter.
-    private func isGone(_ line: ZoneLine, _ error: CloudError) async throws -> Bool {
+    func isGone(_ line: ZoneLine, _ error: CloudError) async throws -> Bool {
         guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
         log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
         try await store.removeZone(
             line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)
         return true
+    }
+
+    /// Asks which zones have news.
+    func changedLines() async throws -> [ZoneLine] {
+        try await findChangedZones()
+        return try await linesWithNews()
     }
 
     private func linesWithNews() async throws -> [ZoneLine] {

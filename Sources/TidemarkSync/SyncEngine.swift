@@ -32,6 +32,8 @@ public actor SyncEngine {
     /// Whether it was asked, in this round of imports, which zones have changed.
     var knowsChangedZones = false
     private var report = SyncReport()
+    /// How many saves the cloud had refused before.
+    private var refusedBefore = 0
     private var isRunning = false
     /// Batches in a row of which nothing came.
     private var barren = 0
@@ -98,8 +100,7 @@ public actor SyncEngine {
         defer { isRunning = false }
         if isContinued, machine.isSetUp {
             look()
-            report = SyncReport()
-            await recorder.forgetFailures()
+            try await beginReport()
         } else {
             try await begin()
         }
@@ -207,9 +208,14 @@ public actor SyncEngine {
 
     private func begin() async throws {
         machine.begin()
-        report = SyncReport()
-        await recorder.forgetFailures()
+        try await beginReport()
         try await store.closeEvents()
+    }
+
+    private func beginReport() async throws {
+        report = SyncReport()
+        refusedBefore = try await store.refused().count
+        await recorder.forgetFailures()
     }
 
     private func finish() async throws -> SyncReport {
@@ -218,7 +224,7 @@ public actor SyncEngine {
         await assets.close()
         report.outbox = try await store.outbox()
         report.kept = 0
-        report.refused = try await store.refused().count
+        report.refused = max(0, try await store.refused().count - refusedBefore)
         for line in try await lines.all() {
             report.kept += try await store.kept(Set(KeptRecord.Reason.allCases), zone: line.zone.id).count
         }
@@ -260,11 +266,12 @@ public actor SyncEngine {
         }
         limits = try await database.limits().bounded
         let zones = try await database.zones()
-        for line in try await lines.all() where zones.contains(where: { $0.zoneName == line.cloudZone.zoneName }) {
-            while true {
+        for line in try await changedLines() where !line.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
+            var isComplete = false
+            while !isComplete {
                 let outcome = try await line.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-                if let error = outcome.error { throw error }
-                if !outcome.moreComing { break }
+                if let error = outcome.error, try await !isGone(line, error) { throw error }
+                isComplete = outcome.error != nil || !outcome.moreComing
             }
         }
     }

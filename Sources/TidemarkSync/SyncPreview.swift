@@ -22,7 +22,7 @@ public struct SyncPreview: Sendable {
     ///   - limit: So many changes of each kind are listed.
     /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
     public init(
-        of container: ContainerDirectory, database: any CloudDatabase, configuration: SyncConfiguration = SyncConfiguration(),
+        of container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
         settlingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
     ) async throws {
         let copy = directory.appendingPathComponent("preview.tidemark", isDirectory: true)
@@ -30,15 +30,22 @@ public struct SyncPreview: Sendable {
         backup.isOfRecordsOnly = true
         try backup.run()
         let scratch = try ContainerDirectory(openingAt: copy)
-        let engine = try SyncEngine(container: scratch, database: database, configuration: configuration)
-        let reader = try StoreReader(container: scratch)
-        let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflicts().count)
-        try await engine.preview()
-        if let policy { try await engine.settleConflicts(policy: policy) }
-        fetched = try reader.changes(since: token).transactions.flatMap(\.changes)
-        conflicts = try reader.conflicts(limit: try reader.conflicts().count - conflictsBefore)
-        toSend = try reader.ledger(limit: limit)
-        toSendCount = try reader.outbox().pending
-        kept = try reader.kept()
+        let sync = try ContainerSync(container: scratch, databases: databases, configuration: configuration)
+        defer { sync.close() }
+        var (fetched, conflicts, kept): ([RecordChange], [LoggedConflict], [KeptRecord]) = ([], [], [])
+        var (toSend, toSendCount): ([LedgerEntry], Int) = ([], 0)
+        for (scope, engine) in [(DatabaseScope.private, sync.privateEngine), (.shared, sync.sharedEngine)] {
+            let reader = try StoreReader(container: scratch, scope: scope)
+            let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflictCount())
+            try await engine.preview()
+            if let policy { try await engine.settleConflicts(policy: policy) }
+            fetched += try reader.changes(since: token).transactions.flatMap(\.changes)
+            conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
+            toSend += try reader.ledger(limit: limit - toSend.count)
+            toSendCount += try reader.outbox().pending
+            kept += try reader.kept()
+        }
+        (self.fetched, self.conflicts, self.kept) = (fetched, conflicts, kept)
+        (self.toSend, self.toSendCount) = (toSend, toSendCount)
     }
 }

@@ -22,7 +22,9 @@ import TidemarkTransfer
         ).run()
         try FileManager.default.createDirectory(at: scratch["preview"], withIntermediateDirectories: true)
         let before = (try a.reader().transactions(), try await a.store.syncState())
-        let preview = try await SyncPreview(of: a.container, database: cloud.database(), in: scratch["preview"])
+        let preview = try await SyncPreview(
+            of: a.container, databases: CloudDatabases(private: cloud.database(), shared: cloud.sharedDatabase()),
+            in: scratch["preview"])
         #expect(preview.toSend.map(\.record) == ["senja"])
         #expect(try a.reader().transactions() == before.0)
         #expect(try await a.store.syncState() == before.1)

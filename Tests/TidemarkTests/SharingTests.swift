@@ -5,6 +5,7 @@ import Tidemark
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 
 /// Goal: people share records, and each container has what its person may see, whoever edits what in between. Method: containers of several
 /// people over one real cloud.
@@ -396,6 +397,30 @@ import TidemarkStore
             try await ben.container.share(senja, in: ben.databases)
         }
         #expect(denial?.decision.rule == .sharingIsTheOwners)
+    }
+
+    @Test func `a preview tells of what others share, and of what another device has shared`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, tablet) = (try await place.person("anna"), try await place.person("anna", device: "2"))
+        let ben = try await place.person("ben")
+        let senja = Destination("senja", caption: "Senja")
+        try await anna.container.save(senja)
+        for device in [anna, tablet] { try await device.sync() }
+        let (_, link) = try await anna.share(senja, with: ben)
+        try await anna.sync()
+        try await ben.container.acceptInvitation(link, in: ben.databases)
+        for person in [tablet, ben] {
+            let folder = scratch["preview of \(person.container.author) \(person.container.directory.url.lastPathComponent)"]
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let preview = try await SyncPreview(of: person.container.directory, databases: person.databases, in: folder)
+            #expect(preview.fetched.last?.record == Self.senja)
+            #expect(preview.fetched.last.map { $0.kind != .delete } == true)
+            #expect(preview.toSendCount == 0 && preview.kept == [])
+        }
+        #expect(try await ben.captions() == [:])
+        #expect(try await tablet.captions() == ["senja": "Senja"])
+        #expect(try await tablet.container.fetchShares() == [])
     }
 
     @Test func `a zone that is purged goes everywhere`() async throws {

@@ -29,11 +29,13 @@ struct Refused: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let container = try PersistentContainer(directory: directory, author: "tidemark refused", role: .tool)
-            let saves = try container.refusedSaves()
-            guard discard.isEmpty else { return try await discard(saves, container) }
+            let saves = try SyncReading(directory).refused()
+            guard discard.isEmpty else {
+                return try await discard(
+                    saves, PersistentContainer(directory: directory, author: "tidemark refused", role: .tool))
+            }
             for save in saves {
-                if json { try Output.json(try RefusedLine(save)) } else { try tell(save) }
+                if json { try Output.json(RefusedLine(save)) } else { try tell(save) }
             }
         }
     }
@@ -50,7 +52,7 @@ struct Refused: AsyncParsableCommand {
     private func tell(_ save: RefusedSave) throws {
         let line = try RefusedLine(save)
         try Output.line("\(line.identifier)  \(line.time)  \(line.text)")
-        for field in line.after.keys.sorted() {
+        for field in save.after.keys.sorted() {
             func short(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
             try Output.line("    \(field): \(short(line.after[field])), here again \(short(line.before[field]))")
         }

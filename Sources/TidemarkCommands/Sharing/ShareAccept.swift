@@ -51,11 +51,14 @@ struct ShareDecline: AsyncParsableCommand {
     @Argument(help: "The link, as it was sent.")
     var link: String
 
+    @Flag(help: "Prints JSON.")
+    var json = false
+
     func run() async throws {
         try await reportingErrors {
             let sharing = try await SharingAccess.open(container)
             try await sharing.container.declineInvitation(link, in: sharing.databases)
-            try Output.line("declined")
+            try ShareOutcome.tell("declined", json: json)
         }
     }
 }

@@ -30,7 +30,6 @@ struct CloudAccess {
     let directory: ContainerDirectory
     let settings: AccountSettings
     let databases: CloudDatabases
-    var database: any CloudDatabase { databases.private }
     /// Of the settings, as they are by then.
     private let reader: StoreReader
 

@@ -215,7 +215,7 @@ struct Sync: AsyncParsableCommand {
         // A copy that stays in the temporary folder is no failure of the preview.
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
-            of: access.directory, database: access.database, configuration: access.configuration(policy: mergePolicy?.policy),
+            of: access.directory, databases: access.databases, configuration: access.configuration(policy: mergePolicy?.policy),
             settlingBy: settlingPolicy, in: folder)
         let left = preview.kept.filter { $0.reason == .conflict || $0.reason == .deletion }
         let report = Preview(

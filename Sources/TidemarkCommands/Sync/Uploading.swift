@@ -77,6 +77,7 @@ extension SyncReport {
         imported += first.imported
         exported += first.exported
         conflicts += first.conflicts
+        refused += first.refused
         // What stood in its way does so still, whether or not the second has tried again.
         if failure == nil, outbox.pending > 0 { failure = first.failure }
     }
