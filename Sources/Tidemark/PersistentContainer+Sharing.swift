@@ -15,8 +15,8 @@ extension PersistentContainer {
     /// print(link.token)
     /// ```
     ///
-    /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Records
-    /// that are shared already stay in their share, which is returned. Those that were shared once may be shared again, with others.
+    /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Where all
+    /// are in one share already it is returned; others come to a share that is there only where it is named. Those that were shared once may be shared again, with others.
     ///
     /// - Parameters:
     ///   - existing: The share, one's own, that they are added to; `nil` for one of their own.
@@ -89,7 +89,14 @@ extension PersistentContainer {
         let zones = Set(graph.map(\.zone)).sorted { $0.name < $1.name }
         let own = existing?.zone ?? zones.first(where: shared.contains)
         if let other = graph.first(where: { $0.zone != own && shared.contains($0.zone) }) { throw Self.alreadyShared(other) }
-        if let own { return own }
+        if let own {
+            if existing == nil, let other = graph.first(where: { $0.zone != own }) {
+                throw CloudError(
+                    .alreadyShared,
+                    "some of the records are in a share already, and \(other.record.type) \(other.record.name) is not; say that it is to be added to that")
+            }
+            return own
+        }
         // What was shared once, and is no more, is still in its zone.
         for zone in zones where zone != .default {
             if try await store.hasOnly(graph, in: zone) { return zone }
@@ -130,6 +137,13 @@ extension PersistentContainer {
             else { throw error }
             return (there, false)
         }
+    }
+
+    /// Records, and all that hang on them through references: what ``share(_:to:title:publicPermission:in:)`` would share.
+    ///
+    /// - Throws: ``StoreError`` `notFound` for a record that is not there, or is somebody else's.
+    public func graph(of records: [RecordName]) async throws -> [RecordName] {
+        try await privateStore.graph(of: records).map(\.record)
     }
 
     // Finding them
@@ -186,12 +200,18 @@ extension PersistentContainer {
     }
 
     /// Ends an invitation without having taken part.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for who takes part already: see ``leave(_:in:)``.
     public func declineInvitation(_ link: String, in databases: CloudDatabases) async throws(CloudError) {
+        let metadata = try await shareMetadata(for: link, in: databases)
+        guard metadata.participant?.acceptanceStatus != .accepted else {
+            throw CloudError(.invalidArguments, "the invitation is accepted already: leave the share to take part no more")
+        }
         try await databases.shared.declineLink(Self.token(link))
     }
 
     private static func token(_ link: String) -> String {
-        String(link.split(separator: "/", omittingEmptySubsequences: true).last ?? "")
+        String(link.split { $0 == "/" || $0.isWhitespace }.last ?? "")
     }
 
     /// A new link to a share, for whoever is given it.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
@@ -24,6 +25,9 @@ struct Export: AsyncParsableCommand {
 
     @Option(help: "The record type.")
     var type: String
+
+    @Option(help: "The store: private or shared.")
+    var scope: DatabaseScope = .private
 
     @Option(help: ArgumentHelp("The file, or '-' for standard output.", valueName: "file"))
     var to: String
@@ -52,7 +56,7 @@ struct Export: AsyncParsableCommand {
             let named = file.pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
             let bar = ProgressBar(progress)
             let summary = try BulkExport(
-                from: container, type: type, format: format ?? named, to: target,
+                from: container, scope: scope, type: type, format: format ?? named, to: target,
                 assets: assets.map { try fileURL($0, "the folder of assets") }
             ).run { summary, total in
                 bar.show(

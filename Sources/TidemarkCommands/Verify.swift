@@ -7,7 +7,7 @@ struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Examines a container: database, records, assets.",
         discussion: """
-            Checks SQLite's own integrity, every record against its digest, that every asset is there and has the content that its name \
+            Checks, in one's own store and in that of what others share, SQLite's own integrity, every record against its digest, that every asset is there and has the content that its name \
             says, and that nothing else lies about in assets/ and staging/. Exits with 1 when it finds a problem.
 
             Examples:

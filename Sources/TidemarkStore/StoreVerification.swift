@@ -25,6 +25,11 @@ public struct VerificationReport: Hashable, Sendable {
         public let record: String?
         public let asset: String?
 
+        /// As it was found in a store.
+        func found(in scope: DatabaseScope) -> Problem {
+            scope == .private ? self : Problem(kind, "the \(scope.name) store: \(message)", type: type, record: record, asset: asset)
+        }
+
         init(_ kind: Kind, _ message: String, type: String? = nil, record: String? = nil, asset: String? = nil) {
             self.kind = kind
             self.message = message
@@ -52,7 +57,7 @@ extension VerificationReport: Encodable {
     }
 }
 
-/// Examines a container: the database file, every record's digest, every asset's presence and content, and that nothing else lies about.
+/// Examines a container: the database files of both stores, every record's digest, every asset's presence and content, and that nothing else lies about.
 ///
 /// What an interrupted import has left is cleaned up, if the container can be written, its database is sound and no import is going
 /// on.
@@ -73,14 +78,20 @@ public struct StoreVerification: Sendable {
     /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and those of opening one.
     /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
-        let reader = try StoreReader(container: container)
         do {
-            let (examined, referenced) = try reader.read { db in
-                var report = VerificationReport()
-                let referenced = try examine(db, seed: try reader.digestSeed(db), report: &report)
-                return (report, referenced)
+            var (report, referenced): (VerificationReport, [String: Reference]) = (VerificationReport(), [:])
+            // That there is none in a private store's place is an error, not nothing.
+            for scope in ContainerDirectory.scopes where scope == .private || container.hasStore(scope) {
+                let reader = try StoreReader(container: container, scope: scope)
+                let (examined, named) = try reader.read { db in
+                    var report = VerificationReport()
+                    let named = try examine(db, seed: try reader.digestSeed(db), report: &report)
+                    return (report, named)
+                }
+                report.records += examined.records
+                report.problems += examined.problems.map { $0.found(in: scope) }
+                referenced.merge(named) { one, other in one.merged(with: other) }
             }
-            var report = examined
             try examineAssets(referenced, report: &report, progress: progress)
             // Nothing is removed because a damaged registry lacks it.
             if !report.problems.contains(where: { $0.kind == .database || $0.kind == .assetUnregistered }),
@@ -139,6 +150,13 @@ public struct StoreVerification: Sendable {
         var type: String?
         var record: String?
         var isRegistered = true
+
+        /// Of an asset that another store names, too.
+        func merged(with other: Reference) -> Reference {
+            var merged = record == nil || (isRegistered && !other.isRegistered) ? other : self
+            merged.isRegistered = isRegistered && other.isRegistered
+            return merged
+        }
     }
 
     private func examineRecords(_ db: Database, type: StoredType, seed: UInt64, report: inout VerificationReport) throws {

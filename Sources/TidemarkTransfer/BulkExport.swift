@@ -29,6 +29,7 @@ public struct BulkExport: Sendable {
     }
 
     private let container: ContainerDirectory
+    private let scope: DatabaseScope
     private let type: String
     private let format: Format
     private let target: Target
@@ -36,8 +37,12 @@ public struct BulkExport: Sendable {
 
     /// - Parameter assets: The folder that gets copies of the assets; `nil`: fields name them as `asset:` and their identifier, which
     ///   only a store that has them understands.
-    public init(from container: ContainerDirectory, type: String, format: Format, to target: Target, assets: URL? = nil) {
+    public init(
+        from container: ContainerDirectory, scope: DatabaseScope = .private, type: String, format: Format, to target: Target,
+        assets: URL? = nil
+    ) {
         self.container = container
+        self.scope = scope
         self.type = type
         self.format = format
         self.target = target
@@ -52,7 +57,7 @@ public struct BulkExport: Sendable {
     public func run(progress: ((Summary, Int) -> Void)? = nil) throws -> Summary {
         do {
             try checkTargets()
-            let reader = try StoreReader(container: container)
+            let reader = try StoreReader(container: container, scope: scope)
             let schema = try reader.type(named: type)
             let total = try reader.count(type: type)
             let folder = try assets.map { try AssetFolder($0, target: target, reader: reader) }

@@ -46,7 +46,7 @@ import TidemarkModel
                 ------  -----------  ------  -----------------  ------------  ----------  ----------  ----  ------  -----  \#
                 ----------------------------------------
                 own     Destination  no                         Owner         Read-Write  Accepted    yes   yes     yes    \#
-                it is not saved yet
+                no cloud has it yet
                 given   Destination  yes     Anna, the "first"  Owner         Read-Write  Accepted    yes   yes     no     \#
                 the owner may
                 theirs  Destination  yes     Anna, the "first"  Private User  Read-Write  Accepted    yes   no      no     \#
@@ -65,9 +65,9 @@ import TidemarkModel
         #expect(lines.count == 6 && lines.last == "")
         #expect(
             lines[2] == #"""
-                {"type":"Destination","record":"theirs","acceptance":"accepted","canDelete":false,"canEdit":true,"canRead":true,\#
-                "canShare":false,"owner":"Anna, the \"first\"","permission":"readWrite","reason":"the permission is Read-Write",\#
-                "role":"privateUser","rule":"readWrite","scope":"shared","share":"s","shared":true,"zone":"Z0","zoneOwner":"_Anna"}
+                {"type":"Destination","record":"theirs","acceptance":"Accepted","canDelete":false,"canEdit":true,"canRead":true,\#
+                "canShare":false,"owner":"Anna, the \"first\"","permission":"Read-Write","reason":"the permission is Read-Write",\#
+                "role":"Private User","rule":"readWrite","scope":"shared","share":"s","shared":true,"zone":"Z0","zoneOwner":"_Anna"}
                 """#)
         let objects = try lines.dropLast().map { try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] }
         #expect(objects.map { $0?["record"] as? String } == ["own", "given", "theirs", "a, \"b\"", "asked"])

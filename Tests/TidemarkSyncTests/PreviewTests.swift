@@ -23,7 +23,7 @@ import TidemarkTransfer
         try FileManager.default.createDirectory(at: scratch["preview"], withIntermediateDirectories: true)
         let before = (try a.reader().transactions(), try await a.store.syncState())
         let preview = try await SyncPreview(
-            of: a.container, databases: CloudDatabases(private: cloud.database(), shared: cloud.sharedDatabase()),
+            of: a.container, databases: try cloud.cloud.databases(of: TestCloud.container, account: cloud.account.id),
             in: scratch["preview"])
         #expect(preview.toSend.map(\.record) == ["senja"])
         #expect(try a.reader().transactions() == before.0)

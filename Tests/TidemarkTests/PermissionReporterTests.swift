@@ -144,7 +144,7 @@ import TidemarkStore
             #expect(isDeleted == it.canDelete, "\(name): \(it.reason)")
         }
         // What is in no zone of others was never theirs.
-        #expect(told["nobody's"]?.reason == "it is not saved yet" && told["nobody's"]?.isShared == false)
+        #expect(told["nobody's"]?.reason == "no cloud has it yet" && told["nobody's"]?.isShared == false)
     }
 
     @Test func `one's own records are one's own, saved in a cloud or not, shared or not`() async throws {
@@ -158,7 +158,7 @@ import TidemarkStore
         let told = try await collect(journal.permissions.report())
         #expect(
             told.mapValues(\.reason) == [
-                "new": "it is not saved yet", "clean": "it is in one's own database", "shared": "the owner may",
+                "new": "no cloud has it yet", "clean": "it is in one's own database", "shared": "the owner may",
             ])
         for it in told.values {
             #expect(it.isOwner && it.canRead && it.canEdit && it.canDelete && it.scope == .private)

@@ -10,8 +10,9 @@ struct RecordsSet: AsyncParsableCommand {
         discussion: """
             Values are written as in a CSV file: times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
             {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a file. FIELD= clears a \
-            field. Fields that are not named stay. A record of what others share is changed there, if one may write (else exit code 77). A new \
-            one goes to the private store, or with --share to what is shared.
+            field. Fields that are not named stay. A record of what others share is changed there, if one may write (else exit code 77); of \
+            equal names one's own is meant, unless --scope or --share says another. A new one goes to the private store, or with --share to \
+            what is shared.
 
             Examples:
               tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
@@ -34,8 +35,12 @@ struct RecordsSet: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The share into which a new record goes: a record of it, its zone, number or title.", valueName: "share"))
+            "The share that the record is of, or a new one goes into: a record of it, its zone, number or title.",
+            valueName: "share"))
     var share: String?
+
+    @Option(help: "The store of a record that is there: private or shared. (default: the one that has it, private first)")
+    var scope: DatabaseScope?
 
     @Flag(help: "Prints one JSON object.")
     var json = false
@@ -49,7 +54,12 @@ struct RecordsSet: AsyncParsableCommand {
         try await reportingErrors {
             let url = try fileURL(container, "the container")
             let directory = try ContainerDirectory(openingAt: url)
-            let found = try FoundRecord(name, type: nil, in: nil, of: directory)
+            var home: Share?
+            if let share { home = try await KnownShares(directory).share(named: share) }
+            if let scope, let home, home.scope != scope {
+                throw StoreError(.invalid, "the share '\(home.caption)' is in the \(home.scope.name) store, not in the \(scope.name) one")
+            }
+            let found = try FoundRecord(name, type: nil, in: home?.scope ?? scope, of: directory)
             let name = found?.record.name ?? name
             let schema = try schema(found, directory)
             let values = try assignments.map { try assignment($0, schema: schema) }
@@ -69,16 +79,16 @@ struct RecordsSet: AsyncParsableCommand {
                 return summary.changes
             }
             let changes: ChangeCounts
-            if share == nil, found?.scope != .shared {
+            if home == nil, found?.scope != .shared {
                 changes = try await take(into: url)
             } else {
                 // As an import would read them.
                 let scratch = manifest.folder.appendingPathComponent("values.tidemark", isDirectory: true)
                 options.schema = [schema]
                 _ = try await take(into: scratch)
-                let home = try await home(found, directory)
+                let place = try place(home, found, directory)
                 let read = try ReadValues(of: name, schema, fields: Set(values.map(\.field)), in: scratch)
-                changes = try await read.save(in: home.scope, zone: home.zone, of: directory)
+                changes = try await read.save(in: place.scope, zone: place.zone, of: directory)
             }
             if json {
                 return try Output.json(
@@ -100,7 +110,16 @@ struct RecordsSet: AsyncParsableCommand {
             throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type")
         }
         guard share != nil || found?.scope == .shared else {
-            return try found?.schema ?? StoreReader(container: directory).type(named: type)
+            if let found { return found.schema }
+            let own = try StoreReader(container: directory)
+            if directory.hasStore(.shared), try !own.types().contains(where: { $0.name == type }),
+                try StoreReader(container: directory, scope: .shared).types().contains(where: { $0.name == type })
+            {
+                throw StoreError(
+                    .schema,
+                    "the private store has no record type '\(type)', and what others share has: name the --share that the record goes into")
+            }
+            return try own.type(named: type)
         }
         let known = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
             .compactMap { try StoreReader(container: directory, scope: $0).types().first { $0.name == type } }
@@ -109,14 +128,13 @@ struct RecordsSet: AsyncParsableCommand {
         return schema
     }
 
-    /// Where the record is, or is to be made; no zone is said of one that is there.
-    private func home(
-        _ found: FoundRecord?, _ directory: ContainerDirectory
-    ) async throws -> (scope: DatabaseScope, zone: Int64?) {
-        if let found { return (found.scope, nil) }
-        let known = try await KnownShares(directory).share(named: share ?? "")
-        let zones = try StoreReader(container: directory, scope: known.scope).zones()
-        return (known.scope, zones.first { $0.name == known.zone }?.id)
+    /// Where the record is, or is to be made; no zone is said of one that is there and of no share that was named.
+    private func place(
+        _ share: Share?, _ found: FoundRecord?, _ directory: ContainerDirectory
+    ) throws -> (scope: DatabaseScope, zone: Int64?) {
+        guard let share else { return (found?.scope ?? .private, nil) }
+        let zones = try StoreReader(container: directory, scope: share.scope).zones()
+        return (share.scope, zones.first { $0.name == share.zone }?.id)
     }
 
     private func assignment(_ text: String, schema: RecordTypeSchema) throws -> (field: String, value: String?) {

@@ -33,7 +33,7 @@ struct Permissions: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: ArgumentHelp("The records' names. (default: all records)", valueName: "record"))
+    @Argument(help: ArgumentHelp("The records: names, or TYPE/NAME. (default: all records)", valueName: "record"))
     var names: [String] = []
 
     @Option(help: "Only records of this type.")
@@ -72,7 +72,11 @@ struct Permissions: AsyncParsableCommand {
     private func named(_ journal: ReadOnlyContainer, _ lines: inout PermissionLines) async throws -> [String] {
         var missing: [String] = []
         for name in names {
-            let found = try await journal.permissions.permissions(named: name, type: type)
+            var found = try await journal.permissions.permissions(named: name, type: type)
+            if found.isEmpty, type == nil, let slash = name.firstIndex(of: "/") {
+                found = try await journal.permissions.permissions(
+                    named: String(name[name.index(after: slash)...]), type: String(name[..<slash]))
+            }
             if found.isEmpty { missing.append(name) }
             for permission in found where only?.includes(permission) ?? true { try lines.add(permission) }
         }
@@ -81,9 +85,11 @@ struct Permissions: AsyncParsableCommand {
 
     private func check(_ type: String, in journal: ReadOnlyContainer) throws {
         let readers = [DatabaseScope.private, .shared].compactMap { journal.history($0) }
-        let isThere = try readers.contains { try $0.types().contains { $0.name == type } }
-        // What it says names the types that there are.
-        if !isThere { _ = try readers[0].type(named: type) }
+        let types = try readers.flatMap { try $0.types().map(\.name) }
+        guard !types.contains(type) else { return }
+        let known = Set(types).sorted().joined(separator: ", ")
+        throw StoreError(
+            .schema, "the container has no record type '\(type)'; it has \(known.isEmpty ? "none yet" : known)")
     }
 }
 
@@ -194,7 +200,7 @@ struct PermissionLines {
         let edit = it.decision(for: .update)
         let object = Object(
             scope: it.scope.name, zone: it.zone.name, zoneOwner: it.zone.owner, share: it.share, owner: it.owner?.title,
-            shared: it.isShared, role: "\(it.role)", permission: "\(it.permission)", acceptance: "\(it.acceptanceStatus)",
+            shared: it.isShared, role: it.role.title, permission: it.permission.title, acceptance: it.acceptanceStatus.title,
             canRead: it.canRead, canEdit: it.canEdit, canDelete: it.canDelete, canShare: it.canShare, rule: edit.rule.rawValue,
             reason: edit.reason, remedy: edit.remedy?.rawValue)
         let encoder = JSONEncoder()

@@ -54,7 +54,7 @@ struct Refused: AsyncParsableCommand {
         try Output.line("\(line.identifier)  \(line.time)  \(line.text)")
         for field in save.after.keys.sorted() {
             func short(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
-            try Output.line("    \(field): \(short(line.after[field])), here again \(short(line.before[field]))")
+            try Output.line("    \(field): \(short(line.after[field])); it was \(short(line.before[field]))")
         }
     }
 }

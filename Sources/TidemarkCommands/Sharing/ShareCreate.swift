@@ -6,10 +6,12 @@ struct ShareCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Shares records, and all that hangs on them.",
         discussion: """
-            The records move into a zone of their own, with those that they refer to and those that refer to them, and pending edits. Nobody \
-            takes part before they are invited. Records that are shared already stay in their share, which is told.
+            The records move into a zone of their own, with pending edits, and with all that hang on them: those that they refer to, those that \
+            refer to them, and what hangs on these in turn; --dry-run lists them. Nobody takes part before they are invited. Records that \
+            are shared already stay in their share, which is told.
 
             Examples:
+              tidemark share create MyJournal.tidemark senja --dry-run
               tidemark share create MyJournal.tidemark senja
               tidemark share create MyJournal.tidemark Destination/senja \\
                   --title "Our Senja"
@@ -38,6 +40,9 @@ struct ShareCreate: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Adds them to a share that is there.", valueName: "share"))
     var to: String?
 
+    @Flag(help: "Shows which records would be shared; changes nothing.")
+    var dryRun = false
+
     @OptionGroup var afterwards: SyncAfterwards
 
     @Flag(help: "Prints one JSON object.")
@@ -51,13 +56,9 @@ struct ShareCreate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            if dryRun { return try await preview() }
             let sharing = try await SharingAccess.open(container)
-            let names = try records.map { text in
-                guard let found = try FoundRecord(text, type: type, in: nil, of: sharing.container.directory) else {
-                    throw StoreError(.notFound, "there is no record '\(text)'" + (type.map { " of type \($0)" } ?? ""))
-                }
-                return found.name
-            }
+            let names = try names(in: sharing.container.directory)
             var existing: Share?
             if let to { existing = try await sharing.share(to) }
             let shared = try await sharing.container.fetchShares(matching: names)
@@ -65,11 +66,37 @@ struct ShareCreate: AsyncParsableCommand {
                 names, to: existing, title: title ?? defaultTitle(names[0], sharing.container),
                 publicPermission: publicPermission.permission, in: sharing.databases)
             let isNew = names.contains { shared[$0] == nil }
+            if !isNew, title != nil || publicPermission != .none {
+                Output.error("note: the share is there already; 'tidemark share set' changes its title and what everybody may do")
+            }
+            let graph = try await sharing.container.graph(of: names)
             let what = names.map { "\($0.type) \($0.name)" }.joined(separator: ", ")
+            let others = graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
+            let text =
+                isNew
+                ? "shared \(what)\(others) as \"\(share.caption)\""
+                : "\(what) \(names.count == 1 ? "is" : "are") shared already as \"\(share.caption)\""
             try ShareOutcome.tell(
-                isNew ? "shared \(what) as \"\(share.caption)\"" : "\(what) is shared already as \"\(share.caption)\"",
-                share: share, sync: try await afterwards.run(sharing.access), json: json)
+                text, share: share, records: graph, sync: try await afterwards.run(sharing.access), json: json)
         }
+    }
+
+    private func names(in directory: ContainerDirectory) throws -> [RecordName] {
+        try records.map { text in
+            guard let found = try FoundRecord(text, type: type, in: nil, of: directory) else {
+                throw StoreError(.notFound, "there is no record '\(text)'" + (type.map { " of type \($0)" } ?? ""))
+            }
+            return found.name
+        }
+    }
+
+    private func preview() async throws {
+        let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+        let journal = try PersistentContainer(directory: directory, author: "tidemark share", role: .tool)
+        let graph = try await journal.graph(of: names(in: directory))
+        if json { return try Output.json(["records": graph]) }
+        try Output.line("would be shared: \(Wording.count(graph.count, "record"))")
+        for record in graph { try Output.line("  \(record.type) \(record.name)") }
     }
 
     /// The first of the record's fields that people would call it by.

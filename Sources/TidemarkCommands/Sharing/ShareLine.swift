@@ -64,6 +64,8 @@ struct LinkLine: Encodable {
 struct ShareOutcome: Encodable {
     var share: ShareLine?
     var links: [LinkLine]?
+    /// Those that were shared, with all that hang on them.
+    var records: [RecordName]?
     var sync: Sync.Report?
     /// Why it was not synchronised.
     var note: String?
@@ -72,9 +74,10 @@ struct ShareOutcome: Encodable {
     ///
     /// - Throws: The exit code where the synchronisation has not come to its end.
     static func tell(
-        _ text: String, share: Share? = nil, links: [LinkLine]? = nil, sync: SyncAfterwards.Outcome = .notWanted, json: Bool
+        _ text: String, share: Share? = nil, links: [LinkLine]? = nil, records: [RecordName]? = nil,
+        sync: SyncAfterwards.Outcome = .notWanted, json: Bool
     ) throws {
-        var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links)
+        var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links, records: records)
         switch sync {
         case .notWanted: break
         case .leftToAnother(let failure): outcome.note = "\(failure.code): \(failure.reason), and does so with this, too"

@@ -78,7 +78,7 @@ struct AccountStatus: AsyncParsableCommand {
         var account: CloudAccount?
         if failures.isEmpty {
             do {
-                let found = try await CloudAccess(directory).database.account()
+                let found = try await CloudAccess(directory).databases.private.account()
                 (account, status) = (found, found.status)
                 if found.status != .available {
                     failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")]

@@ -46,7 +46,7 @@ struct AccountSignOut: AsyncParsableCommand {
                 try Output.line("signed out\(text ?? "")")
                 if let others {
                     try Output.line(
-                        "what others share is set aside, too: \(Wording.count(others.records, "record")), \(others.id.uuidString.lowercased())"
+                        "what others share is set aside, too: \(Wording.count(others.records, "record")), with \(Wording.count(others.pending, "change")) that the cloud does not have: \(others.id.uuidString.lowercased())"
                     )
                 }
             case .keep: try Output.line("signed out; the records stay")

@@ -41,7 +41,7 @@ struct Sync: AsyncParsableCommand {
 
     @Flag(
         help:
-            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…}, {\"kept\":…} or {\"takenBack\":…} of a record that did not go, did not come or may not be so."
+            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…}, {\"kept\":…} or {\"takenBack\":…} of a record that did not go, did not come or may not be so, {\"begun\":…} or {\"ended\":…} of what others share."
     )
     var json = false
 
@@ -58,8 +58,11 @@ struct Sync: AsyncParsableCommand {
         /// Nothing failed, and everything that the cloud has is here, whole.
         let isTakenInWhole: Bool
         let failure: Failure?
+        /// What others have begun to share, and share no more.
+        let begun, ended: [ShareLine]?
 
-        init(_ report: SyncReport) {
+        init(_ report: SyncReport, _ news: ShareNews? = nil) {
+            (begun, ended) = (news?.begun.map(ShareLine.init), news?.ended.map(ShareLine.init))
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
             (pending, blocked) = (report.outbox.pending, report.outbox.blocked)
             (kept, refused) = (report.kept, report.refused)
@@ -74,7 +77,9 @@ struct Sync: AsyncParsableCommand {
             let access = try await CloudAccess(directory)
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)
-            if watch { return try await watch(engine, SyncReading(directory)) }
+            let reading = try SyncReading(directory)
+            if watch { return try await watch(engine, reading) }
+            let before = try reading.sharesOfOthers()
             let mode = progress
             let showing = Task {
                 let bar = ProgressBar(mode)
@@ -89,7 +94,7 @@ struct Sync: AsyncParsableCommand {
             showing.cancel()
             await showing.value
             do {
-                try show(result.get())
+                try show(result.get(), ShareNews(from: before, to: reading.sharesOfOthers()))
             } catch is CancellationError {
                 throw ending(
                     "interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
@@ -115,8 +120,13 @@ struct Sync: AsyncParsableCommand {
         return SyncReport(report, then: next)
     }
 
-    private func show(_ report: SyncReport) throws {
-        if json { try Output.json(Report(report)) } else { try Self.tell(report) }
+    private func show(_ report: SyncReport, _ news: ShareNews) throws {
+        if json {
+            try Output.json(Report(report, news))
+        } else {
+            try Self.tell(report)
+            for line in news.lines { try Output.line(line) }
+        }
         if let failure = Self.failure(report) { throw failure }
     }
 
@@ -150,6 +160,7 @@ struct Sync: AsyncParsableCommand {
         let showing = Task {
             do {
                 var news = SyncNews()
+                _ = try news.change(of: reading.sharesOfOthers())
                 for await event in engine.events where event.end != nil { try command.tell(event, reading, &news) }
             } catch {
                 // Nobody reads on.
@@ -174,8 +185,15 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.ledger(isRefused: true) : [],
-            let keeping = try? reading.kept(), let saves = try? reading.refused()
+            let keeping = try? reading.kept(), let saves = try? reading.refused(), let shares = try? reading.sharesOfOthers()
         else { return }
+        let change = news.change(of: shares)
+        if json {
+            for share in change.begun { try Output.json(["begun": ShareLine(share)]) }
+            for share in change.ended { try Output.json(["ended": ShareLine(share)]) }
+        } else {
+            for line in change.lines { try Output.line(line) }
+        }
         for entry in news.new(refused) {
             let line = LedgerLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }

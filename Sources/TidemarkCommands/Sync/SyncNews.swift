@@ -9,6 +9,8 @@ struct SyncNews {
     private var hasSetUp = false
     private var refused: [RefusedKey: Refusal] = [:]
     private var kept: Set<KeptRecord> = []
+    /// What others share; `nil` before it was looked at.
+    private var shares: [Share]?
 
     private var saves: Set<RefusedSave> = []
 
@@ -54,6 +56,12 @@ struct SyncNews {
         return new
     }
 
+    /// What others share now, and did not the last time, and the other way round; the first time nothing is new.
+    mutating func change(of now: [Share]) -> ShareNews {
+        defer { shares = now }
+        return ShareNews(from: shares ?? now, to: now)
+    }
+
     /// Saves that the cloud has refused, and were not among those of the last time.
     mutating func new(_ refused: [RefusedSave]) -> [RefusedSave] {
         defer { saves = Set(refused) }
@@ -64,5 +72,23 @@ struct SyncNews {
     mutating func new(_ records: [KeptRecord]) -> [KeptRecord] {
         defer { kept = Set(records) }
         return records.filter { !kept.contains($0) }
+    }
+}
+
+/// What others have begun to share, and share no more.
+struct ShareNews {
+    let begun, ended: [Share]
+
+    init(from before: [Share], to now: [Share]) {
+        func isIn(_ shares: [Share]) -> (Share) -> Bool {
+            { share in shares.contains { ($0.zone, $0.name) == (share.zone, share.name) } }
+        }
+        begun = now.filter { !isIn(before)($0) }
+        ended = before.filter { !isIn(now)($0) }
+    }
+
+    var lines: [String] {
+        func name(_ share: Share) -> String { "\"\(share.caption)\" of \(share.owner?.identity.title ?? "somebody")" }
+        return begun.map { "shared with you: \(name($0))" } + ended.map { "not shared with you any more: \(name($0))" }
     }
 }

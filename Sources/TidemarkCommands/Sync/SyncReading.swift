@@ -32,6 +32,9 @@ struct SyncReading {
         try readers.reduce(into: []) { $0 += try $1.ledger(record: record, limit: limit - $0.count) }
     }
 
+    /// What others share.
+    func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
+
     func kept() throws -> [KeptRecord] { try readers.flatMap { try $0.kept() } }
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }
     func conflictCount() throws -> Int { try readers.reduce(0) { try $0 + $1.conflictCount() } }

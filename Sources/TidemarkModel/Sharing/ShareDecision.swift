@@ -77,7 +77,7 @@ extension SharePolicy.Rule {
     public var reason: String {
         switch self {
         case .ownRecords: "it is in one's own database"
-        case .unsavedRecord: "it is not saved yet"
+        case .unsavedRecord: "no cloud has it yet"
         case .publicIsReadable: "everybody may read what is public"
         case .newPublicRecord: "everybody who is signed in may add to what is public"
         case .ownPublicRecord: "it is public, and one's own"
@@ -101,7 +101,7 @@ extension SharePolicy.Rule {
         case .sharingIsTheOwners: "only the owner may share, or stop it"
         case .membersAreManaged: "only the owner and administrators manage participants"
         case .administratorsAreTheOwners: "only the owner manages administrators"
-        case .ownerStays: "the owner can't leave or be removed"
+        case .ownerStays: "the owner takes part with every right, and always"
         case .notShared: "it is not shared"
         case .alreadyShared: "it takes part in a share already, and a record is in one at the most"
         case .publicIsNotShared: "what is public can't be shared with persons"
