@@ -90,15 +90,15 @@ import Testing
         }
     }
 
-    private static let owns = "private owner readWrite shared yes yes no"
-    private static let writes = "shared privateUser readWrite shared yes yes no"
-    private static let reads = "shared privateUser readOnly shared no no no"
+    private static let owns = "private Owner Read-Write shared yes yes no"
+    private static let writes = "shared Private User Read-Write shared yes yes no"
+    private static let reads = "shared Private User Read-Only shared no no no"
 
     @Test func `a journal is shared, accepted, edited by several, taken back, left and kept`() async throws {
         try await signIn("ada", "ben", "ida")
         try await makeJournal("ada")
         let (senja, others) = try await (records("ada", "private")[1], [records("ada", "private")[0]])
-        let alone = "private owner readWrite - yes yes yes"
+        let alone = "private Owner Read-Write - yes yes yes"
         #expect(try await report("ada") == ["senja": alone, "geysir": alone])
 
         // Create: nothing is different here but that it is shared.
@@ -272,7 +272,7 @@ import Testing
         let open = try await run("share", "link", path("ada"), "senja", "--json").json()
         let openLink = try #require((open["links"] as? [[String: Any]])?.first?["link"] as? String)
         try await run("share", "accept", path("ida"), openLink)
-        #expect(try await report("ida") == ["senja": "shared publicUser readOnly shared no no no"])
+        #expect(try await report("ida") == ["senja": "shared Public User Read-Only shared no no no"])
         #expect(try await run("share", "list", path("ida")).output.contains("For all"))
         try await run("share", "set", path("ada"), "senja", "--public", "none")
         try await run("sync", path("ida"))
@@ -343,5 +343,51 @@ import Testing
         }
         #expect(found == (try await records("ada", "private").suffix(1)))
         await watching.kill()
+    }
+
+    @Test func `equal names, other stores and what is shared no more are told apart`() async throws {
+        try await signIn("ada", "ben")
+        try await makeJournal("ada")
+        try await run("records", "set", path("ada"), "beach", "--type", "Destination", "caption=Beach")
+        let preview = try await run("share", "create", path("ada"), "senja", "beach", "--dry-run")
+        #expect(preview.output == "would be shared: 2 records\n  Destination senja\n  Destination beach\n")
+        try await run("share", "create", path("ada"), "senja")
+        // What joins a share says so.
+        let joining = try await run("share", "create", path("ada"), "senja", "beach", expecting: 73)
+        #expect(joining.errors.contains("say that it is to be added"))
+        try await run("share", "create", path("ada"), "beach", "--to", "senja")
+        let link = try await invite("ben@example.org", from: "ada")
+        try await run("share", "accept", path("ben"), " \(link)\n")
+
+        // One's own of the same name.
+        let schema = try await run("records", "set", path("ben"), "own", "--type", "Destination", "caption=x", expecting: 64)
+        #expect(schema.errors.contains("name the --share"))
+        try scratch.writeLines([#"{"id":"senja","caption":"Bens own"}"#], to: "own.jsonl")
+        try await run("import", scratch["own.jsonl"].path, "--into", path("ben"), "--type", "Destination", "--id", "id")
+        try await run("records", "set", path("ben"), "senja", "caption=shared", "--share", "Senja")
+        try await run("records", "set", path("ben"), "senja", "caption=mine", "--scope", "private")
+        try await run("records", "set", path("ben"), "senja", "caption=shared twice", "--scope", "shared")
+        #expect(try await records("ben", "private") == ["senja: caption=mine"])
+        #expect(try await records("ben", "shared").contains { $0.contains("caption=shared twice") })
+        let export = try await run("export", path("ben"), "--type", "Destination", "--to", "-", "--scope", "shared")
+        #expect(export.output.contains("shared twice") && !export.output.contains("mine"))
+        try await run("permissions", path("ben"), "Destination/senja")
+        try await run("sync", path("ben"))
+        #expect(try await run("verify", path("ben")).output == "Verified 3 records and 1 asset: no problem.\n")
+
+        // Damage in either store.
+        let damage = try await ChildProcess.run(
+            "/usr/bin/env", ["sqlite3", path("ben") + "/shared.sqlite", "UPDATE Destination SET caption = 'x' WHERE rowid = 1"])
+        #expect(damage == 0)
+        let verified = try await run("verify", path("ben"), expecting: 1)
+        #expect(verified.output.contains("the shared store: the values of Destination"))
+
+        // Who takes part leaves, and does not decline; what has ended is told.
+        let declining = try await run("share", "decline", path("ben"), link, expecting: 64)
+        #expect(declining.errors.contains("leave the share"))
+        try await run("share", "remove", path("ada"), "senja", "ben@example.org")
+        let synced = try await run("sync", path("ben"))
+        #expect(synced.output.contains("not shared with you any more: \"Senja\" of Ada Berg"))
+        #expect(try await !run("sync", path("ben")).output.contains("not shared"))
     }
 }
