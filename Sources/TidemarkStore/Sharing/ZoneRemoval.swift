@@ -8,15 +8,22 @@ extension RecordStore {
     /// Of the default zone only what is in it goes.
     ///
     /// - Parameters:
+    ///   - zone: It is passed over where it is not there any more under its number and its name.
     ///   - reason: Why; what a person is told.
     ///   - code: By the names of CloudKit Web Services.
     ///   - author: The name that history gives the transaction.
     /// - Complexity: O(n) in the records of the zone.
-    package func removeZone(_ zone: Int64, reason: String, code: String, author: String) throws(StoreError) {
+    package func removeZone(_ zone: StoreZone, reason: String, code: String, author: String) throws(StoreError) {
         try transact("remove a zone", author: TransactionAuthor(author, origin: .cloud)) { transaction in
-            guard try StoreZone.fetch(transaction.db, id: zone) != nil else { return }
-            try ZoneRemoval(transaction: transaction, zone: zone).run(code: code, reason: reason)
+            guard try StoreZone.fetch(transaction.db, id: zone.id) == zone else { return }
+            try ZoneRemoval(transaction: transaction, zone: zone.id).run(code: code, reason: reason)
         }
+    }
+
+    /// As ``removeZone(_:reason:code:author:)`` with the zone of a number, which no other ever has.
+    package func removeZone(_ id: Int64, reason: String, code: String, author: String) throws(StoreError) {
+        guard let zone = try zones().first(where: { $0.id == id }) else { return }
+        try removeZone(zone, reason: reason, code: code, author: author)
     }
 }
 
