@@ -75,6 +75,12 @@ actor ZoneLines {
     /// What was sent is not asked for again.
     func forgetExports() async { for line in known.values { await line.exports.forget() } }
 
+    /// What is on its way to a zone, or from it, is nothing to it any more.
+    func forget(_ zone: Int64) async {
+        await known[zone]?.exports.forget()
+        await known[zone]?.imports.forget()
+    }
+
     /// What was gathered is gathered anew.
     func forgetNext() async { for line in known.values { await line.exports.forgetNext() } }
 }

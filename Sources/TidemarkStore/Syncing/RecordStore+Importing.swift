@@ -124,13 +124,20 @@ extension RecordStore {
         }
     }
 
-    /// Forgets what the cloud has in one zone: it is made anew, and everything in it is to be sent, and fetched, anew.
+    /// Forgets what the cloud has in one zone, which has lost it, and its shares: it is made anew, and everything in it is to be sent, and
+    /// fetched, anew. What is deleted there is no matter any more; other zones are as they were.
     package func forgetZone(_ zone: Int64) throws(StoreError) {
         try connection.locked("forget what the cloud has in a zone") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
             try Outbox(db).takeIn()
+            let old = try SyncState(db, zone: zone)
             try ZoneRemoval.forgetSync(db, types: connection.types, zone: zone)
+            try StoredShares(db).forget(zone: zone)
+            let forgotten = try SyncState(db, zone: zone)
+            var state = forgotten
+            state.initialImportIsComplete = old.initialImportIsComplete
+            try state.store(db, insteadOf: forgotten, zone: zone)
             for type in connection.types {
                 try db.execute(
                     sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1 WHERE _zone = ?",
