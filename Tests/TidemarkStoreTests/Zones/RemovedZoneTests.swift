@@ -88,6 +88,50 @@ import TidemarkStore
         #expect(try await device.store.zone(Self.carl).id > again.id)
     }
 
+    @Test func `a deletion that was not sent is kept, also where another zone has a record of that name`() async throws {
+        let scratch = try Scratch()
+        let (device, zone) = try await device(scratch)
+        try await come(Self.carl, to: device)
+        for name in ["senja", "beach"] { try await device.delete(name, zone: zone.id) }
+        // This one was made again where it was.
+        try await device.set("beach", ["caption": .string("another one")], zone: zone.id)
+        try await remove(zone, from: device)
+        let refused = try device.reader().refused()
+        #expect(refused.filter { $0.kind == .delete }.map(\.record.name) == ["senja"])
+        #expect(refused.filter { $0.kind == .insert }.map(\.record.name) == ["beach"])
+        #expect(Set(refused.map(\.zone)) == [Self.anna])
+    }
+
+    @Test func `a row of a zone that there is not is damage, and nobody's own record`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        try await device.set("senja", ["caption": .string("Senja")])
+        let record = RecordName(type: "Destination", name: "senja")
+        #expect(try await device.store.graph(of: [record]).map(\.zone) == [.default])
+        try MovableContainer.execute(
+            device.store.container.url.appendingPathComponent("private.sqlite"), "UPDATE Destination SET _zone = 77")
+        await #expect(throws: StoreError(.corrupt, "")) { try await device.store.graph(of: [record]) }
+        await #expect(throws: StoreError(.corrupt, "")) { try await device.store.zone(of: record) }
+    }
+
+    @Test func `what was refused in a wrong form is damage, and no trap`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        for column in ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"] {
+            let values = ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"].map { name in
+                name == column ? "x'ff'" : ["time", "kind"].contains(name) ? "1" : ["before", "after"].contains(name) ? "'{}'" : "'a'"
+            }
+            try MovableContainer.execute(
+                device.store.container.url.appendingPathComponent("private.sqlite"),
+                """
+                DROP TABLE tide_refused;
+                CREATE TABLE tide_refused (id INTEGER PRIMARY KEY, time, owner, zone_name, type, name, kind, before, after, code, reason);
+                INSERT INTO tide_refused VALUES (1, \(values.joined(separator: ", ")))
+                """)
+            #expect(throws: StoreError(.corrupt, ""), "\(column)") { try device.reader().refused() }
+        }
+    }
+
     @Test func `a zone is removed only where it still has the name that is meant`() async throws {
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
