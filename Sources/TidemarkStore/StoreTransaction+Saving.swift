@@ -89,7 +89,8 @@ extension StoreTransaction {
             guard edit.values != nil else { return nil }
             throw StoreError(
                 .invalid,
-                "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more")
+                "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
+            )
         }
         let found = try find(edit.record.name, type: type, zone: edit.zone)
         let current = found?.state.values

@@ -10,7 +10,8 @@ import TidemarkModel
             id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: permission,
             acceptanceStatus: .accepted)
         return Share(
-            scope: .shared, zone: ZoneName("zone", owner: "anna"), name: name, root: root, participants: [user], currentUser: user)
+            scope: .shared, zone: ZoneName("zone", owner: "anna"), name: name, root: root, participants: [user], currentUser: user
+        )
     }
 
     private static let whole = share("whole", .readOnly)

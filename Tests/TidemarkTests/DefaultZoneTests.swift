@@ -53,7 +53,9 @@ import TidemarkSync
         }.sorted()
     }
 
-    @Test func `a default zone that is gone is made anew with what was in it, and what is shared goes on where it was`() async throws {
+    @Test func `a default zone that is gone is made anew with what was in it, and what is shared goes on where it was`()
+        async throws
+    {
         let scratch = try Scratch()
         let places = try await places(scratch)
         try await places.database.modifyZones(saving: [], deleting: [Self.zone])

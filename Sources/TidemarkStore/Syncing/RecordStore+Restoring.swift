@@ -57,7 +57,10 @@ private struct SetAsideEdit {
     let after: [String: FieldValue?]
 
     /// An insert, or an update of what the cloud had.
-    init(_ edit: RecordEdit, values: [String: FieldValue], zone: ZoneName, isNew: Bool, was: [String: FieldValue]?, pending: [String]) {
+    init(
+        _ edit: RecordEdit, values: [String: FieldValue], zone: ZoneName, isNew: Bool, was: [String: FieldValue]?,
+        pending: [String]
+    ) {
         (self.edit, self.zone) = (edit, zone)
         kind = isNew ? .insert : .update
         let fields = pending.filter { was == nil || !was![$0].isSame(as: values[$0]) }

@@ -117,15 +117,17 @@ import TidemarkStore
     @Test func `what was refused in a wrong form is damage, and no trap`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
-        for column in ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"] {
-            let values = ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"].map { name in
-                name == column ? "x'ff'" : ["time", "kind"].contains(name) ? "1" : ["before", "after"].contains(name) ? "'{}'" : "'a'"
+        let columns = ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"]
+        for column in columns {
+            let values = columns.map { name in
+                name == column
+                    ? "x'ff'" : ["time", "kind"].contains(name) ? "1" : ["before", "after"].contains(name) ? "'{}'" : "'a'"
             }
             try MovableContainer.execute(
                 device.store.container.url.appendingPathComponent("private.sqlite"),
                 """
                 DROP TABLE tide_refused;
-                CREATE TABLE tide_refused (id INTEGER PRIMARY KEY, time, owner, zone_name, type, name, kind, before, after, code, reason);
+                CREATE TABLE tide_refused (id INTEGER PRIMARY KEY, \(columns.joined(separator: ", ")));
                 INSERT INTO tide_refused VALUES (1, \(values.joined(separator: ", ")))
                 """)
             #expect(throws: StoreError(.corrupt, ""), "\(column)") { try device.reader().refused() }

@@ -88,7 +88,9 @@ import TidemarkStore
         for zone in [Self.anna, Self.carl] { check(refused.filter { $0.zone == zone }, zone, code: "zoneNotFound") }
     }
 
-    @Test func `where one zone is gone, what belongs to the other comes back, and equal names of it stay as they are`() async throws {
+    @Test func `where one zone is gone, what belongs to the other comes back, and equal names of it stay as they are`()
+        async throws
+    {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         try await come(Self.carl, to: device)
