@@ -46,6 +46,8 @@ package struct SaveOutcome: Sendable {
     package var saved: [RecordName: StoredVersion?] = [:]
     /// Records that have become one with another of their unique key, and the name it has.
     package var replaced: [RecordName: String] = [:]
+    /// Edits of a store that was set aside which can't be made here, and were added to what was refused.
+    package var refused = 0
     /// The place in history after it; `nil` when nothing was changed.
     package var transaction: Int64?
 }

@@ -48,15 +48,19 @@ extension RecordStore {
                 sql: "SELECT _zone FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1")
             let keys = RecordKey.all(name: record.name)
             guard let zone = try Int64.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) else { return nil }
-            return try Self.zoneNames(db)[zone] ?? .default
+            guard let name = try Self.zoneNames(db)[zone] else { throw StoreError.noZone(zone, of: record) }
+            return name
         }
     }
 
     private static func zoneNames(_ db: Database) throws -> [Int64: ZoneName] {
-        try Row.fetchAll(db.cachedStatement(sql: "SELECT id, name, owner FROM tide_zones")).reduce(into: [:]) { zones, row in
-            let owner: String = row[2]
-            zones[row[0]] = ZoneName(row[1], owner: owner.isEmpty ? nil : owner)
-        }
+        try Dictionary(uniqueKeysWithValues: StoreZone.fetchAll(db).map { ($0.id, $0.name) })
+    }
+}
+
+extension StoreError {
+    fileprivate static func noZone(_ zone: Int64, of record: RecordName) -> StoreError {
+        StoreError(.corrupt, "\(record.type) \(record.name) is in the zone \(zone), and the store has no such zone")
     }
 }
 
@@ -126,7 +130,8 @@ private struct GraphSearch {
                 sql: "SELECT _zone\(list) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1")
             guard let row = try Row.fetchOne(statement, arguments: [RecordKey(name: record.name)]) else { continue }
             isThere = true
-            let placed = PlacedRecord(record: record, zone: zones[row[0]] ?? .default)
+            guard let zone = zones[row[0]] else { throw StoreError.noZone(row[0], of: record) }
+            let placed = PlacedRecord(record: record, zone: zone)
             found[record] = placed
             order.append(placed)
             frontier.insert(record.name)

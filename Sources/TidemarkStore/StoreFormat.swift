@@ -12,7 +12,9 @@ package enum StoreFormat {
     static let tables = """
         CREATE TABLE tide_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
 
-        CREATE TABLE tide_zones (id INTEGER PRIMARY KEY, owner TEXT NOT NULL DEFAULT '', name TEXT NOT NULL, UNIQUE (owner, name)) STRICT;
+        CREATE TABLE tide_zones (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL DEFAULT '', name TEXT NOT NULL, UNIQUE (owner, name)
+        ) STRICT;
         CREATE TABLE tide_types (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,
             name_field TEXT, forgotten_rows INTEGER NOT NULL DEFAULT 0

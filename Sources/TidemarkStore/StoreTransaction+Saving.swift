@@ -36,14 +36,22 @@ struct SettledRecord {
 }
 
 extension StoreTransaction {
-    fileprivate func save(
-        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool
+    /// - Parameter refuse: Is told the place of an edit that is not permitted, which is left out; without it, all are refused then.
+    func save(
+        _ edits: [RecordEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy, tellingStates: Bool = false,
+        refuse: ((Int, PermissionDenied) throws -> Void)? = nil
     ) throws -> SaveOutcome {
         var settled: [SettledRecord] = []
         var unresolved: [RecordMerge.Unresolved] = []
-        for edit in edits {
+        for (index, edit) in edits.enumerated() {
+            let known = conflicts.count
             do {
-                if let record = try settle(edit, policy: policy(edit.record.type)) { settled.append(record) }
+                guard let record = try settle(edit, policy: policy(edit.record.type)) else { continue }
+                if refuse != nil { try permissions.get()?.check([record]) }
+                settled.append(record)
+            } catch let denied as PermissionDenied {
+                forgetConflicts(behind: known)
+                try refuse?(index, denied)
             } catch let error as RecordMerge.Unresolved {
                 unresolved.append(error)
             }
@@ -76,6 +84,13 @@ extension StoreTransaction {
             // What is to be deleted from a type that there is not is gone already.
             guard edit.values != nil else { return nil }
             throw unknownType(edit.record.type)
+        }
+        if let zone = edit.zone, try !zones.get().contains(where: { $0.id == zone }) {
+            guard edit.values != nil else { return nil }
+            throw StoreError(
+                .invalid,
+                "\(edit.record.type) \(edit.record.name) is for a zone that is gone: what was shared was left, or is shared no more"
+            )
         }
         let found = try find(edit.record.name, type: type, zone: edit.zone)
         let current = found?.state.values

@@ -35,6 +35,8 @@ package final class StoreTransaction {
     /// Records that have become one with another of their unique key: by their names, the names that they have now.
     var replaced: [RecordName: String] = [:]
     private var changedTables: Set<String> = []
+    /// The zones of the store. Nobody makes one meanwhile.
+    private(set) lazy var zones = Result { try StoreZone.fetchAll(db) }
     /// Whether the store has more than the default zone.
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
     /// What one may do in a shared store; `nil` where nobody needs to be asked.
@@ -256,6 +258,9 @@ package final class StoreTransaction {
 
     /// Logs conflicts that were settled.
     func log(_ settled: [MergeConflict]) { conflicts += settled }
+
+    /// Forgets all conflicts but the first: what they were settled for is not written.
+    func forgetConflicts(behind count: Int) { conflicts.removeLast(conflicts.count - count) }
 
     /// Notes the transaction in history, if it changed anything, and its conflicts.
     func end() throws {

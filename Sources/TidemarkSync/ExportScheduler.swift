@@ -159,7 +159,10 @@ actor ExportScheduler {
                 return outcome
             }
             if !wasOutstanding, begun == nil {
-                try await stored { try await self.store.begin(request, zone: self.mapping.number) }
+                // The zone may have been removed while assets went up.
+                guard try await stored({ try await self.store.begin(request, zone: self.mapping.number) }) else {
+                    return Outcome()
+                }
             }
             outstanding = (request, batch)
             // The store is read while the cloud writes.
@@ -400,9 +403,10 @@ actor ExportScheduler {
         try await abandon(request)
     }
 
-    private func stored(_ body: () async throws -> Void) async throws(CloudError) {
+    @discardableResult
+    private func stored<Result>(_ body: () async throws -> Result) async throws(CloudError) -> Result {
         do {
-            try await body()
+            return try await body()
         } catch {
             throw CloudError(transfer: error)
         }

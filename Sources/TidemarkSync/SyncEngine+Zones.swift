@@ -43,7 +43,7 @@ extension SyncEngine {
         guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
         log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
         try await store.removeZone(
-            line.zone.id, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
+            line.zone, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)
         return true
     }
@@ -52,6 +52,30 @@ extension SyncEngine {
     func changedLines() async throws -> [ZoneLine] {
         try await findChangedZones()
         return try await linesWithNews()
+    }
+
+    /// Has everything that is in the default zone sent again.
+    func remakeDefaultZone() async throws {
+        await lines.forget(StoreFormat.defaultZone)
+        try await store.forgetZone(StoreFormat.defaultZone)
+    }
+
+    /// Takes out what was in the default zone, so that nothing of it is ever sent again. Where it is all that the store has, its history goes, too.
+    func purgeDefaultZone(_ error: CloudError) async throws {
+        await lines.forget(StoreFormat.defaultZone)
+        let zones = try await store.zones()
+        let user = try await store.syncState().user
+        let purged: @Sendable (inout SyncState) -> Void = { state in
+            state.user = user
+            state.isPurged = true
+        }
+        let hasMore = if zones.count > 1 { true } else { try await !store.refused().isEmpty }
+        if hasMore, let zone = zones.first(where: { $0.name == .default }) {
+            try await store.removeZone(
+                zone, reason: error.reason, code: error.code.rawValue, author: configuration.author, state: purged)
+        } else {
+            try await store.wipe(purged)
+        }
     }
 
     private func linesWithNews() async throws -> [ZoneLine] {

@@ -475,20 +475,15 @@ public actor SyncEngine {
     private func react(to error: CloudError, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
         case _ where error.storeError != nil: throw error.storeError!
+        // Of the other zones what is said of them counts, when their turn comes.
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
             log.warning("the zone is gone, and is made anew")
-            await lines.forgetExports()
-            try await store.forgetCloud(user: try await store.syncState().user)
+            try await remakeDefaultZone()
             machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:
             log.warning("the zone's data was deleted for good")
-            await lines.forgetExports()
-            let user = try await store.syncState().user
-            try await store.wipe { state in
-                state.user = user
-                state.isPurged = true
-            }
+            try await purgeDefaultZone(error)
             machine.halt(.init(code: SyncErrorCode.other, reason: error.reason))
         case .ask where error.code == .notAuthenticated:
             machine.begin()

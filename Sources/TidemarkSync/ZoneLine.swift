@@ -50,7 +50,7 @@ actor ZoneLines {
     /// Those that there are by now.
     func all() async throws -> [ZoneLine] {
         let zones = try await parts.store.zones().filter { parts.store.scope == .private || $0.name != .default }
-        known = known.filter { id, _ in zones.contains { $0.id == id } }
+        known = known.filter { _, line in zones.contains(line.zone) }
         for zone in zones where known[zone.id] == nil { known[zone.id] = ZoneLine(zone, parts) }
         return known.values.sorted { one, other in
             one.isDefault ? false : other.isDefault ? true : one.zone.id < other.zone.id
@@ -74,6 +74,12 @@ actor ZoneLines {
 
     /// What was sent is not asked for again.
     func forgetExports() async { for line in known.values { await line.exports.forget() } }
+
+    /// What is on its way to a zone, or from it, is nothing to it any more.
+    func forget(_ zone: Int64) async {
+        await known[zone]?.exports.forget()
+        await known[zone]?.imports.forget()
+    }
 
     /// What was gathered is gathered anew.
     func forgetNext() async { for line in known.values { await line.exports.forgetNext() } }

@@ -33,19 +33,45 @@ struct RefusedSaves {
         return "{\(members.joined(separator: ","))}"
     }
 
+    var count: Int { get throws { try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_refused") ?? 0 } }
+
+    private static let columns = "time, owner, zone_name, type, name, kind, before, after, code, reason"
+
+    /// The rows as they lie there, oldest first, for another store.
+    func copies() throws -> [[DatabaseValue]] {
+        try Row.fetchAll(db, sql: "SELECT \(Self.columns) FROM tide_refused ORDER BY id").map { Array($0.databaseValues) }
+    }
+
+    /// Adds rows of another store that are not there.
+    func add(copies: [[DatabaseValue]]) throws {
+        let names = Self.columns.split(separator: ", ")
+        let isThere = names.enumerated().map { "\($1) IS ?\($0 + 1)" }.joined(separator: " AND ")
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_refused (\(Self.columns)) SELECT \(names.indices.map { "?\($0 + 1)" }.joined(separator: ", "))
+                WHERE NOT EXISTS (SELECT 1 FROM tide_refused WHERE \(isThere))
+                """)
+        for copy in copies { try statement.execute(arguments: StatementArguments(copy)) }
+    }
+
     func fetchAll(scope: DatabaseScope) throws -> [RefusedSave] {
         let types = try StoredType.fetchAll(db)
-        let sql = "SELECT id, time, owner, zone_name, type, name, kind, before, after, code, reason FROM tide_refused ORDER BY id"
+        let table = "tide_refused"
+        let sql = "SELECT id, \(Self.columns) FROM tide_refused ORDER BY id"
         return try Row.fetchAll(db.cachedStatement(sql: sql)).map { row in
-            let (id, owner, typeName): (Int64, String, String) = (row[0], row[2], row[4])
-            guard let kind = RefusedSave.Kind(rawValue: row[6]) else {
+            let id: Int64 = try row.stored("id", of: table)
+            let owner: String = try row.stored("owner", of: table)
+            let record = RecordName(type: try row.stored("type", of: table), name: try row.stored("name", of: table))
+            guard let kind = RefusedSave.Kind(rawValue: try row.stored("kind", of: table)) else {
                 throw StoreError(.corrupt, "tide_refused has a row \(id) whose kind cannot be one")
             }
-            let type = types.first { $0.name == typeName }
+            let type = types.first { $0.name == record.type }
+            let zone = ZoneName(try row.stored("zone_name", of: table), owner: owner.isEmpty ? nil : owner)
             return RefusedSave(
-                id: id, time: row[1], scope: scope, zone: ZoneName(row[3], owner: owner.isEmpty ? nil : owner),
-                record: RecordName(type: typeName, name: row[5]), kind: kind, before: try Self.values(row[7], type, id),
-                after: try Self.values(row[8], type, id), code: row[9], reason: row[10])
+                id: id, time: try row.stored("time", of: table), scope: scope, zone: zone, record: record, kind: kind,
+                before: try Self.values(row.stored("before", of: table), type, id),
+                after: try Self.values(row.stored("after", of: table), type, id), code: try row.stored("code", of: table),
+                reason: try row.stored("reason", of: table))
         }
     }
 

@@ -4,7 +4,7 @@ import TidemarkModel
 /// What one may do to the records of a shared store, by what is known of their shares; for one transaction.
 final class SharedPermissions {
     private let zones: Set<Int64>
-    private let shares: [Int64: [Share]]
+    private let coverage: [Int64: ShareCoverage]
 
     /// `nil` where nobody needs to be asked: in one's own store, and in a shared one that knows no zone of others.
     init?(_ db: Database, scope: DatabaseScope) throws {
@@ -13,24 +13,17 @@ final class SharedPermissions {
         zones = Set(known.map(\.id)).subtracting([StoreFormat.defaultZone])
         let byName = Dictionary(
             grouping: try StoredShares(db).fetchAll(scope: scope, participants: .owner), by: \.zone)
-        shares = Dictionary(uniqueKeysWithValues: known.map { ($0.id, byName[$0.name] ?? []) })
+        coverage = Dictionary(uniqueKeysWithValues: known.map { ($0.id, ShareCoverage(byName[$0.name] ?? [])) })
     }
 
-    /// Whether one may do something to a record: by the share of the whole zone; else by the one whose root it is; else by the only one,
-    /// or the one that allows least.
+    /// Whether one may do something to a record, by the share that covers it.
     func decide(_ operation: SharePolicy.Operation, record: String, zone: Int64) -> ShareDecision {
-        let shares = shares[zone] ?? []
-        func decision(_ share: Share) -> ShareDecision {
-            SharePolicy.decide(operation, on: share.target(record: record), by: share.actor)
-        }
-        guard let share = shares.first(where: { $0.root == nil }) ?? shares.first(where: { $0.root == record }) else {
-            let all = shares.map(decision)
+        guard let share = coverage[zone]?.share(of: record) else {
             // What is in no zone of others was never anybody else's.
             let isUnsaved = !zones.contains(zone)
-            return all.first { !$0.isAllowed } ?? all.first
-                ?? SharePolicy.decide(operation, on: .init(scope: .shared, isUnsaved: isUnsaved), by: .stranger)
+            return SharePolicy.decide(operation, on: .init(scope: .shared, isUnsaved: isUnsaved), by: .stranger)
         }
-        return decision(share)
+        return SharePolicy.decide(operation, on: share.target(record: record), by: share.actor)
     }
 
     private func check(_ operation: SharePolicy.Operation, _ record: RecordName, zone: Int64) throws {

@@ -3,9 +3,11 @@ import TidemarkModel
 
 /// A zone of a store: records that are synchronised, shared and deleted as one.
 public struct StoreZone: Hashable, Sendable {
-    /// Names it in this store only.
+    /// Names it in this store only. It is never given to another zone.
     public let id: Int64
     public let name: ZoneName
+
+    package init(id: Int64, name: ZoneName) { (self.id, self.name) = (id, name) }
 }
 
 extension StoreZone {
@@ -16,6 +18,12 @@ extension StoreZone {
     static func fetch(_ db: Database, id: Int64) throws -> StoreZone? {
         let sql = "SELECT id, owner, name FROM tide_zones WHERE id = ?"
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map { try StoreZone($0) }
+    }
+
+    /// Whether a zone was not removed. What comes late for one that was concerns nothing.
+    static func isThere(_ db: Database, id: Int64) throws -> Bool {
+        if id == StoreFormat.defaultZone { return true }
+        return try Bool.fetchOne(db.cachedStatement(sql: "SELECT 1 FROM tide_zones WHERE id = ?"), arguments: [id]) ?? false
     }
 
     /// Whether there is any but the default one. Most stores never have.

@@ -156,7 +156,7 @@ extension RecordStore {
     /// - Parameter known: What was known of it then.
     package func note(_ share: Share, insteadOf known: Share?) throws(StoreError) {
         let zone = try zone(share.zone)
-        try changeShares { shares in
+        try changeShares(of: zone) { shares in
             guard try shares.tag(of: share.name, zone: zone.id) == known.map({ $0.changeTag ?? "" }) else { return }
             try shares.store(share, zone: zone.id)
         }
@@ -165,14 +165,16 @@ extension RecordStore {
     /// A share is over.
     package func forget(_ share: Share) throws(StoreError) {
         guard let zone = try zones().first(where: { $0.name == share.zone }) else { return }
-        try changeShares { shares in _ = try shares.remove(share.name, zone: zone.id) }
+        try changeShares(of: zone) { shares in _ = try shares.remove(share.name, zone: zone.id) }
     }
 
-    private func changeShares(_ change: (StoredShares) throws -> Void) throws(StoreError) {
+    private func changeShares(of zone: StoreZone, _ change: (StoredShares) throws -> Void) throws(StoreError) {
         let last = try connection.locked("note what is shared") { db in
+            // It may have been removed since it was looked for.
+            guard try StoreZone.isThere(db, id: zone.id) else { return (Int64?.none, .commit) }
             try change(StoredShares(db))
             return (try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_transactions") ?? 0, .commit)
         }
-        ring(last)
+        if let last { ring(last) }
     }
 }

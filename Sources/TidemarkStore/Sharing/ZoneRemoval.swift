@@ -5,18 +5,33 @@ extension RecordStore {
     /// Removes a zone with all that is in it: it was left, or is shared no more, or was deleted in the cloud, which is not told of it.
     ///
     /// What was pending is kept as ``RefusedSave``. In a private store, what was on its way from another zone and never got there goes back.
-    /// Of the default zone only what is in it goes.
+    /// Of the default zone only what is in it goes, and what is known of its cloud.
     ///
     /// - Parameters:
+    ///   - zone: It is passed over where it is not there any more under its number and its name.
     ///   - reason: Why; what a person is told.
     ///   - code: By the names of CloudKit Web Services.
     ///   - author: The name that history gives the transaction.
+    ///   - change: What is remembered of the default zone from then on; other zones have nothing to remember.
     /// - Complexity: O(n) in the records of the zone.
-    package func removeZone(_ zone: Int64, reason: String, code: String, author: String) throws(StoreError) {
+    package func removeZone(
+        _ zone: StoreZone, reason: String, code: String, author: String, state change: (inout SyncState) -> Void = { _ in }
+    ) throws(StoreError) {
         try transact("remove a zone", author: TransactionAuthor(author, origin: .cloud)) { transaction in
-            guard try StoreZone.fetch(transaction.db, id: zone) != nil else { return }
-            try ZoneRemoval(transaction: transaction, zone: zone).run(code: code, reason: reason)
+            guard try StoreZone.fetch(transaction.db, id: zone.id) == zone else { return }
+            try ZoneRemoval(transaction: transaction, zone: zone.id).run(code: code, reason: reason)
+            guard zone.id == StoreFormat.defaultZone else { return }
+            let old = try SyncState(transaction.db, zone: zone.id)
+            var state = old
+            change(&state)
+            try state.store(transaction.db, insteadOf: old, zone: zone.id)
         }
+    }
+
+    /// As ``removeZone(_:reason:code:author:state:)`` with the zone of a number, which no other ever has.
+    package func removeZone(_ id: Int64, reason: String, code: String, author: String) throws(StoreError) {
+        guard let zone = try zones().first(where: { $0.id == id }) else { return }
+        try removeZone(zone, reason: reason, code: code, author: author)
     }
 }
 

@@ -15,13 +15,20 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     public let records: Int
     public let pending: Int
     private let store: DatabaseScope?
+    private let refusals: Int?
 
     /// The store that they were in, and go back to.
     public var scope: DatabaseScope { store ?? .private }
 
-    init(id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, scope: DatabaseScope) {
+    /// Saves among it that a cloud has refused.
+    public var refused: Int { refusals ?? 0 }
+
+    init(
+        id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, refused: Int, scope: DatabaseScope
+    ) {
         (self.id, self.time, self.user, self.reason, self.records, self.pending) = (id, time, user, reason, records, pending)
         store = scope
+        refusals = refused
     }
 
     static let folder = "quarantine"
@@ -140,7 +147,7 @@ extension RecordStore {
         }
     }
 
-    /// Sets all records aside, whole and durable, and empties the store.
+    /// Sets all records aside, and what was refused, whole and durable, and empties the store.
     ///
     /// - Returns: `nil` when there was nothing.
     @discardableResult
@@ -152,13 +159,14 @@ extension RecordStore {
             let records = try connection.types.reduce(0) { sum, type in
                 try sum + (Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0)
             }
-            guard records > 0 || summary.pending > 0 else {
+            let refused = try RefusedSaves(db).count
+            guard records > 0 || summary.pending > 0 || refused > 0 else {
                 try empty(db)
                 return (nil, .commit)
             }
             let quarantine = Quarantine(
                 id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
-                records: records, pending: summary.pending, scope: scope)
+                records: records, pending: summary.pending, refused: refused, scope: scope)
             try copy(quarantine)
             try empty(db)
             return (quarantine, .commit)
@@ -223,8 +231,7 @@ extension RecordStore {
         for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
         for table in [
             "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets",
-            "shares",
-            "refused",
+            "shares", "refused",
         ] {
             try db.execute(sql: "DELETE FROM tide_\(table)")
         }
@@ -240,30 +247,6 @@ extension RecordStore {
         try db.execute(sql: "UPDATE tide_meta SET value = ? WHERE key = 'history_identity'", arguments: [UUID().uuidString])
         for type in connection.types { try db.notifyChanges(in: Table(type.table)) }
     }
-
-    /// Brings back what was set aside: edits that no cloud had, merged with what is there by now.
-    ///
-    /// - Parameter all: Also the records that the cloud had. They come as new ones where they are not there.
-    package func restore(
-        _ quarantine: Quarantine, all: Bool, author: String, policy: @Sendable (String) -> MergePolicy,
-        checkUser: @escaping @Sendable (String?) throws -> Void = { _ in }
-    ) throws -> SaveOutcome {
-        let source = try quarantine.container(in: container)
-        // In a shared store each goes to the zone that it was in, if that is here by then.
-        let homes = scope == .shared ? try zones() : []
-        let (edits, schemas) = try StoreReader(container: source, scope: scope).setAsideEdits(all: all, homes: homes)
-        let named = Set(edits.flatMap { ($0.values ?? [:]).values.flatMap(\.assetIDs) })
-        let reader = try StoreReader(container: source, scope: scope)
-        let blobs = try reader.blobs(named)
-        let assets = try BlobStore(container: container)
-        try AssetCopying(from: source.assets, to: container.assets, mayLink: true).copy(blobs.map(\.id)) { _ in }
-        if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
-        let outcome = try save(
-            edits, schemas: schemas, blobs: blobs, author: TransactionAuthor(author, origin: .save), policy: policy,
-            check: { db in try checkUser(SyncState(db, zone: StoreFormat.defaultZone).user) })
-        assets.close()
-        return outcome
-    }
 }
 
 extension FieldValue {
@@ -273,73 +256,6 @@ extension FieldValue {
         case .asset(let id): [id]
         case .list(let text, of: .asset): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []
         default: []
-        }
-    }
-}
-
-extension StoreReader {
-    fileprivate func blobs(_ ids: Set<String>) throws(StoreError) -> [BlobStore.Blob] {
-        try read("look for assets") { db in
-            try ids.sorted().compactMap { id in
-                let statement = try db.cachedStatement(sql: "SELECT size, media FROM tide_assets WHERE id = ?")
-                return try Row.fetchOne(statement, arguments: [id]).map {
-                    BlobStore.Blob(id: id, size: $0[0], media: $0[1], isNew: false)
-                }
-            }
-        }
-    }
-
-    /// What a store that was set aside would have sent, as edits of what the cloud had.
-    ///
-    /// - Parameter homes: Zones in which the edits are to be.
-    fileprivate func setAsideEdits(
-        all: Bool, homes: [StoreZone]
-    ) throws(StoreError) -> ([RecordEdit], [RecordTypeSchema]) {
-        try read("read what was set aside") { db in
-            let types = try StoredType.fetchAll(db)
-            let zones = try StoreZone.fetchAll(db).reduce(into: [Int64: Int64]()) { zones, zone in
-                zones[zone.id] = homes.first { $0.name == zone.name }?.id
-            }
-            let device = try StoreIdentity(db, path: container.store(scope).path).device.uuidString
-            var edits: [RecordEdit] = []
-            for type in types {
-                let fields = Set(type.fields.map(\.name))
-                let rows = try Row.fetchCursor(PendingRow.statement(db, type: type, all ? "1" : "_pending IS NOT NULL"))
-                while let row = try rows.next() {
-                    let mine = try PendingRow(row, type: type)
-                    let place = try Int64.fetchOne(
-                        db.cachedStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?"), arguments: [mine.id])
-                    let values = mine.state(type)
-                    let chain = RecordChain(db, row: mine.version)
-                    let ancestor =
-                        mine.isPending ? try mine.base.flatMap { try chain.values(at: $0, from: values, type: type) } : values
-                    let times = try chain.editTimes(
-                        since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) }, device: device, until: 0)
-                    // What the cloud had and is not there is to come again, with `all`.
-                    let base: RecordEdit.Base =
-                        mine.isPending && !all ? ancestor.map { .loaded(version: 0, values: $0) } ?? .none : .none
-                    edits.append(
-                        RecordEdit(
-                            record: RecordName(type: type.name, name: mine.name), base: base, values: values, fields: fields,
-                            times: times.times(of: fields), zone: place.flatMap { zones[$0] }))
-                }
-                // What was moved is deleted where it was, and nowhere else.
-                let sql = """
-                    SELECT c.id, c.key, c.base, coalesce(c.zone, \(StoreFormat.defaultZone)) AS place FROM tide_changes c
-                    WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion) AND (\(scope == .shared) OR NOT EXISTS (
-                        SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND r._zone <> coalesce(c.zone, \(StoreFormat.defaultZone))))
-                    """
-                for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
-                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base: Int64 = row[2],
-                        let ancestor = try RecordChain(db, row: row[0]).values(at: base, from: [:], type: type)
-                    else { continue }
-                    edits.append(
-                        RecordEdit(
-                            record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor),
-                            values: nil, fields: [], zone: zones[row[3]]))
-                }
-            }
-            return (edits, types.map(\.schema))
         }
     }
 }

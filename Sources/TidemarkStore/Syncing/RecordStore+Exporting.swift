@@ -87,10 +87,14 @@ extension RecordStore {
     }
 
     /// Notes a request before it is sent: whatever becomes of this process, its answer will be known for what it is.
-    package func begin(_ request: SentRequest, zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
+    ///
+    /// - Returns: Whether it is to be sent; not where its zone was removed meanwhile.
+    @discardableResult
+    package func begin(_ request: SentRequest, zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> Bool {
         try connection.locked("note a request") { db in
+            guard try StoreZone.isThere(db, id: zone) else { return (false, .commit) }
             try request.store(db, zone: zone)
-            return ((), .commit)
+            return (true, .commit)
         }
     }
 
@@ -167,14 +171,14 @@ extension RecordStore {
         guard answer.rejects else {
             return try connection.locked("note the cloud's answer") { db in
                 // With a zone that was removed, what was sent to it is forgotten.
-                guard try zone == StoreFormat.defaultZone || StoreZone.fetch(db, id: zone) != nil else { return (false, .commit) }
+                guard try StoreZone.isThere(db, id: zone) else { return (false, .commit) }
                 try connection.refreshSchema(db)
                 return (try note(answer, db), .commit)
             }
         }
         return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
             transaction in
-            guard try zone == StoreFormat.defaultZone || StoreZone.fetch(transaction.db, id: zone) != nil else { return false }
+            guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).takeIn()
             let begins = try note(answer, transaction.db)
             var taking = try RemoteTaking(

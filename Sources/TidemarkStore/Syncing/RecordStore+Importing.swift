@@ -6,7 +6,7 @@ extension RecordStore {
     /// Takes in changes from the cloud, and notes how far it has got, in one transaction.
     ///
     /// A record that nobody edited here becomes what it is there. One that was, is merged, and what the cloud does not have of the result is
-    /// to be sent. What the store can't hold is kept until it can.
+    /// to be sent. What the store can't hold is kept until it can. What comes late for a zone that was removed is nothing.
     ///
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
@@ -26,6 +26,7 @@ extension RecordStore {
             "take in changes from the cloud", author: TransactionAuthor(author, origin: .cloud), notBefore: latest
         ) { transaction in
             let db = transaction.db
+            guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }
             try Outbox(db).takeIn()
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
@@ -72,6 +73,7 @@ extension RecordStore {
     /// Begins to fetch everything anew: what the cloud is known to have had and does not come was deleted meanwhile.
     package func beginRefetch(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
         try connection.locked("begin to fetch everything anew") { db in
+            guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
             try SeenRows.forget(db, types: connection.types, zone: zone)
             let old = try SyncState(db, zone: zone)
@@ -122,12 +124,20 @@ extension RecordStore {
         }
     }
 
-    /// Forgets what the cloud has in one zone: it is made anew, and everything in it is to be sent, and fetched, anew.
+    /// Forgets what the cloud has in one zone, which has lost it, and its shares: it is made anew, and everything in it is to be sent, and
+    /// fetched, anew. What is deleted there is no matter any more; other zones are as they were.
     package func forgetZone(_ zone: Int64) throws(StoreError) {
         try connection.locked("forget what the cloud has in a zone") { db in
+            guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
             try Outbox(db).takeIn()
+            let old = try SyncState(db, zone: zone)
             try ZoneRemoval.forgetSync(db, types: connection.types, zone: zone)
+            try StoredShares(db).forget(zone: zone)
+            let forgotten = try SyncState(db, zone: zone)
+            var state = forgotten
+            state.initialImportIsComplete = old.initialImportIsComplete
+            try state.store(db, insteadOf: forgotten, zone: zone)
             for type in connection.types {
                 try db.execute(
                     sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL, _pending = -1 WHERE _zone = ?",
@@ -140,7 +150,7 @@ extension RecordStore {
 
     private func forgetShared(user: String?) throws(StoreError) {
         for zone in try zones() where zone.id != StoreFormat.defaultZone {
-            try removeZone(zone.id, reason: "another account has signed in", code: "notAuthenticated", author: "cloud")
+            try removeZone(zone, reason: "another account has signed in", code: "notAuthenticated", author: "cloud")
         }
         try connection.locked("forget what the cloud has") { db in
             try db.execute(sql: "DELETE FROM tide_sync WHERE key <> 'outbox_change'")

@@ -93,15 +93,19 @@ extension RemoteTaking {
 
     /// Keeps everything that is pending in the zone.
     func keepPending(code: String, reason: String) throws {
+        let scope = transaction.connection.scope
         for type in transaction.connection.types {
             let rows = try Row.fetchAll(
                 PendingRow.statement(db, type: type, "_zone = ? AND _pending IS NOT NULL ORDER BY _id"), arguments: [zone])
             for row in rows { try keep(PendingRow(row, type: type), type, code: code, reason: reason) }
+            // What has moved into another zone was deleted by nobody; in a shared store equal names in other zones are other records.
             let deleted = """
                 SELECT o.first_row FROM tide_outbox o JOIN tide_changes c
                 ON c.type_id = o.type_id AND c.first_row = o.first_row AND c.kind = 3
                 WHERE o.type_id = ? AND o.zone = ? AND o.kind = 3 AND c.tag IS NOT NULL
-                AND NOT EXISTS (SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key) ORDER BY o.first_row
+                AND NOT EXISTS (
+                    SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND (r._zone = o.zone OR \(scope != .shared))
+                ) ORDER BY o.first_row
                 """
             for row in try Int64.fetchAll(db.cachedStatement(sql: deleted), arguments: [type.id, zone]) {
                 guard let deletion = try waitingDeletion(type, row: row) else { continue }

@@ -87,13 +87,14 @@ extension RecordStore {
         try connection.read("read the state of the sync") { try SyncState($0, zone: zone) }
     }
 
-    /// Changes what the store remembers of its cloud.
+    /// Changes what the store remembers of its cloud; of a zone that was removed nothing is.
     @discardableResult
     package func updateSyncState(
         zone: Int64 = StoreFormat.defaultZone, _ change: (inout SyncState) -> Void
     ) throws(StoreError) -> SyncState {
         try connection.locked("note the state of the sync") { db in
             let old = try SyncState(db, zone: zone)
+            guard try StoreZone.isThere(db, id: zone) else { return (old, .commit) }
             var state = old
             change(&state)
             try state.store(db, insteadOf: old, zone: zone)
@@ -114,7 +115,7 @@ extension RecordStore {
     package func noteZoneNews(_ zones: [Int64], token: String?) throws(StoreError) {
         try connection.locked("note which zones have changed") { db in
             for zone in zones {
-                guard try StoreZone.fetch(db, id: zone) != nil else { continue }
+                guard try StoreZone.isThere(db, id: zone) else { continue }
                 let old = try SyncState(db, zone: zone)
                 var state = old
                 state.hasNews = true

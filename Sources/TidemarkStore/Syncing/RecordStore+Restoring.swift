@@ -1,0 +1,189 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension RecordStore {
+    /// Brings back what was set aside: edits that no cloud had, merged with what is there by now, and what a cloud had refused.
+    ///
+    /// What belongs to a zone of others that is not here, or is not permitted there, is added to what was refused.
+    ///
+    /// - Parameter all: Also the records that the cloud had. They come as new ones where they are not there.
+    package func restore(
+        _ quarantine: Quarantine, all: Bool, author: String, policy: @Sendable (String) -> MergePolicy,
+        checkUser: @escaping @Sendable (String?) throws -> Void = { _ in }
+    ) throws -> SaveOutcome {
+        let source = try quarantine.container(in: container)
+        let reader = try StoreReader(container: source, scope: scope)
+        let setAside = try reader.setAside(all: all)
+        var named = Set(setAside.edits.flatMap { ($0.edit.values ?? [:]).values.flatMap(\.assetIDs) })
+        for save in try reader.refused() {
+            named.formUnion((Array(save.before.values) + Array(save.after.values)).flatMap { $0?.assetIDs ?? [] })
+        }
+        let blobs = try reader.blobs(named)
+        let assets = try BlobStore(container: container)
+        try AssetCopying(from: source.assets, to: container.assets, mayLink: true).copy(blobs.map(\.id)) { _ in }
+        if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
+        let outcome = try transactOrRefuse(
+            "restore what was set aside", author: TransactionAuthor(author, origin: .save)
+        ) { transaction in
+            try checkUser(SyncState(transaction.db, zone: StoreFormat.defaultZone).user)
+            for schema in setAside.schemas {
+                try transaction.declare(schema, environment: container.description.environment)
+            }
+            try RefusedSaves(transaction.db).add(copies: setAside.refused)
+            return try transaction.restore(setAside.edits, blobs: blobs, policy: policy)
+        }
+        assets.close()
+        return outcome
+    }
+}
+
+/// What a store that was set aside has that no cloud does.
+private struct SetAside {
+    var edits: [SetAsideEdit] = []
+    /// Rows of `tide_refused`.
+    var refused: [[DatabaseValue]] = []
+    var schemas: [RecordTypeSchema] = []
+}
+
+/// An edit in a store that was set aside.
+private struct SetAsideEdit {
+    var edit: RecordEdit
+    /// Where the record was.
+    let zone: ZoneName
+    /// As ``RefusedSave`` has it, if it can't be made again.
+    let kind: RefusedSave.Kind
+    let before: [String: FieldValue?]
+    let after: [String: FieldValue?]
+
+    /// An insert, or an update of what the cloud had.
+    init(
+        _ edit: RecordEdit, values: [String: FieldValue], zone: ZoneName, isNew: Bool, was: [String: FieldValue]?,
+        pending: [String]
+    ) {
+        (self.edit, self.zone) = (edit, zone)
+        kind = isNew ? .insert : .update
+        let fields = pending.filter { was == nil || !was![$0].isSame(as: values[$0]) }
+        func picked(_ state: [String: FieldValue]) -> [String: FieldValue?] {
+            isNew ? state.mapValues { $0 } : fields.reduce(into: [:]) { $0[$1] = .some(state[$1]) }
+        }
+        before = isNew ? [:] : was.map(picked) ?? [:]
+        after = picked(values)
+    }
+
+    /// A deletion.
+    init(_ edit: RecordEdit, zone: ZoneName, was: [String: FieldValue]) {
+        (self.edit, self.zone) = (edit, zone)
+        (kind, before, after) = (.delete, was.mapValues { $0 }, [:])
+    }
+}
+
+extension StoreTransaction {
+    /// Makes edits that were set aside, and adds those that can't be made to what was refused.
+    fileprivate func restore(
+        _ all: [SetAsideEdit], blobs: [BlobStore.Blob], policy: (String) -> MergePolicy
+    ) throws -> SaveOutcome {
+        var (placed, refused): ([SetAsideEdit], Int) = ([], 0)
+        func refuse(_ it: SetAsideEdit, code: String, reason: String) throws {
+            try RefusedSaves(db).add(
+                it.kind, type: try knownType(named: it.edit.record.type), name: it.edit.record.name, zone: it.zone,
+                before: it.before, after: it.after, code: code, reason: "it was set aside, and \(reason)", at: time)
+            refused += 1
+        }
+        for it in all {
+            guard try findHome(of: it) else {
+                try refuse(it, code: "zoneNotFound", reason: "what it belongs to is not shared with this account here")
+                continue
+            }
+            var mine = it
+            // A private store has a record of a name once, wherever it is by now.
+            mine.edit.zone = connection.scope == .shared ? try zones.get().first { $0.name == it.zone }?.id : nil
+            placed.append(mine)
+        }
+        var outcome = try save(placed.map(\.edit), blobs: blobs, policy: policy) { index, denied in
+            let remedy = denied.decision.remedy.map { "; \($0.text)" } ?? ""
+            try refuse(placed[index], code: "permissionFailure", reason: denied.decision.reason + remedy)
+        }
+        outcome.refused = refused
+        return outcome
+    }
+
+    /// Whether an edit has a place here. In a shared store each zone is somebody's, and a new record is in one of them.
+    private func findHome(of it: SetAsideEdit) throws -> Bool {
+        guard connection.scope == .shared else { return true }
+        guard let zone = try zones.get().first(where: { $0.name == it.zone }) else { return false }
+        guard zone.id == StoreFormat.defaultZone, try hasSeveralZones, it.edit.values != nil else { return true }
+        guard let type = type(named: it.edit.record.type) else { return false }
+        return try find(it.edit.record.name, type: type, zone: zone.id) != nil
+    }
+}
+
+extension StoreReader {
+    fileprivate func blobs(_ ids: Set<String>) throws(StoreError) -> [BlobStore.Blob] {
+        try read("look for assets") { db in
+            try ids.sorted().compactMap { id in
+                let statement = try db.cachedStatement(sql: "SELECT size, media FROM tide_assets WHERE id = ?")
+                return try Row.fetchOne(statement, arguments: [id]).map {
+                    BlobStore.Blob(id: id, size: $0[0], media: $0[1], isNew: false)
+                }
+            }
+        }
+    }
+
+    /// What a store that was set aside would have sent, as edits of what the cloud had, and what was refused.
+    fileprivate func setAside(all: Bool) throws(StoreError) -> SetAside {
+        try read("read what was set aside") { db in
+            let types = try StoredType.fetchAll(db)
+            let zones = try Dictionary(uniqueKeysWithValues: StoreZone.fetchAll(db).map { ($0.id, $0.name) })
+            func zone(_ id: Int64) throws -> ZoneName {
+                guard let name = zones[id] else {
+                    throw StoreError(.corrupt, "what was set aside has records in the zone \(id), and no such zone")
+                }
+                return name
+            }
+            let device = try StoreIdentity(db, path: container.store(scope).path).device.uuidString
+            var found = SetAside(refused: try RefusedSaves(db).copies(), schemas: types.map(\.schema))
+            for type in types {
+                let fields = Set(type.fields.map(\.name))
+                let place = try db.makeStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?")
+                let rows = try Row.fetchCursor(PendingRow.statement(db, type: type, all ? "1" : "_pending IS NOT NULL"))
+                while let row = try rows.next() {
+                    let mine = try PendingRow(row, type: type)
+                    let values = mine.state(type)
+                    let chain = RecordChain(db, row: mine.version)
+                    let ancestor =
+                        mine.isPending ? try mine.base.flatMap { try chain.values(at: $0, from: values, type: type) } : values
+                    let times = try chain.editTimes(
+                        since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) }, device: device, until: 0)
+                    // What the cloud had and is not there is to come again, with `all`.
+                    let base: RecordEdit.Base =
+                        mine.isPending && !all ? ancestor.map { .loaded(version: 0, values: $0) } ?? .none : .none
+                    let edit = RecordEdit(
+                        record: RecordName(type: type.name, name: mine.name), base: base, values: values, fields: fields,
+                        times: times.times(of: fields))
+                    found.edits.append(
+                        SetAsideEdit(
+                            edit, values: values, zone: try zone(Int64.fetchOne(place, arguments: [mine.id]) ?? 0),
+                            isNew: mine.tag == nil || !mine.isPending, was: ancestor,
+                            pending: type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue)))
+                }
+                // What was moved is deleted where it was, and nowhere else.
+                let sql = """
+                    SELECT c.id, c.key, c.base, coalesce(c.zone, \(StoreFormat.defaultZone)) AS place FROM tide_changes c
+                    WHERE c.type_id = ? AND \(Outbox.isWaitingDeletion) AND (\(scope == .shared) OR NOT EXISTS (
+                        SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND r._zone <> coalesce(c.zone, \(StoreFormat.defaultZone))))
+                    """
+                for row in try Row.fetchAll(db, sql: sql, arguments: [type.id]) {
+                    guard let name = RecordKey.fromDatabaseValue(row[1])?.name, let base: Int64 = row[2],
+                        let ancestor = try RecordChain(db, row: row[0]).values(at: base, from: [:], type: type)
+                    else { continue }
+                    let edit = RecordEdit(
+                        record: RecordName(type: type.name, name: name), base: .loaded(version: 0, values: ancestor), values: nil,
+                        fields: [])
+                    found.edits.append(SetAsideEdit(edit, zone: try zone(row[3]), was: ancestor))
+                }
+            }
+            return found
+        }
+    }
+}

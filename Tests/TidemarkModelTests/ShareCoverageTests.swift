@@ -1,0 +1,42 @@
+import Testing
+import TidemarkModel
+
+/// Goal: which of several shares covers a record is decided in one way, whatever their order. Method: the shares of a zone in all orders.
+@Suite struct ShareCoverageTests {
+    private static func share(
+        _ name: String, root: String? = nil, _ permission: ShareParticipant.Permission = .readWrite
+    ) -> Share {
+        let user = ShareParticipant(
+            id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: permission,
+            acceptanceStatus: .accepted)
+        return Share(
+            scope: .shared, zone: ZoneName("zone", owner: "anna"), name: name, root: root, participants: [user], currentUser: user
+        )
+    }
+
+    private static let whole = share("whole", .readOnly)
+    private static let (a, b, c) = (share("a", root: "a"), share("b", root: "b", .readOnly), share("c", root: "c"))
+
+    private func names(_ shares: [Share]) -> [String?] {
+        let coverages = [shares, shares.reversed()].map { ShareCoverage($0) }
+        #expect(coverages[0] == coverages[1])
+        return ["a", "b", "x"].map { coverages[0].share(of: $0)?.name }
+    }
+
+    @Test func `where nothing is shared nothing covers a record`() { #expect(names([]) == [nil, nil, nil]) }
+
+    @Test func `the share of the whole zone comes before those of its hierarchies`() {
+        #expect(names([Self.a, Self.whole, Self.b]) == ["whole", "whole", "whole"])
+        #expect(ShareCoverage([Self.a, Self.whole]).roots.isEmpty)
+    }
+
+    @Test func `a root is covered by its own share, and others by the only one, or the one that allows least`() {
+        #expect(names([Self.a]) == ["a", "a", "a"])
+        #expect(names([Self.a, Self.b, Self.c]) == ["a", "b", "b"])
+        #expect(names([Self.c, Self.a]) == ["a", "a", "a"])
+    }
+
+    @Test func `of shares that allow the same the one of the least name is meant`() {
+        #expect(names([Self.share("y", root: "b"), Self.share("x", root: "b")]) == ["x", "x", "x"])
+    }
+}

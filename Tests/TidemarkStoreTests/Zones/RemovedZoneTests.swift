@@ -1,0 +1,147 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+
+/// Goal: a zone that was removed is gone, whatever comes late for it, and nothing that comes after it is taken for it. Method: stores whose
+/// zones are removed in between, and all their tables.
+@Suite struct RemovedZoneTests {
+    private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
+
+    private static func remote(_ name: String, tag: String) -> RemoteChange {
+        .saved(
+            RemoteRecord(
+                name: name, type: "Destination", tag: tag, values: ["caption": .string(name)], edited: nil, whole: { Data() }))
+    }
+
+    private func device(_ scratch: Scratch) async throws -> (device: ZonedDevice, zone: StoreZone) {
+        let device = try ZonedDevice(scratch.container, scope: .shared)
+        try await come(Self.anna, to: device)
+        return (device, try await device.store.zone(Self.anna))
+    }
+
+    /// A zone comes from the cloud, with two records, and may be edited.
+    private func come(_ zone: ZoneName, to device: ZonedDevice) async throws {
+        let user = ShareParticipant(
+            id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: .readWrite,
+            acceptanceStatus: .accepted)
+        let share = Share(scope: .shared, zone: zone, name: "share", participants: [user], currentUser: user)
+        let records = ["senja", "beach"].map { Self.remote($0, tag: "t-\($0)") }
+        try await device.take([.share(share)] + records, in: zone)
+    }
+
+    private func remove(_ zone: StoreZone, from device: ZonedDevice) async throws {
+        try await device.store.removeZone(zone, reason: "the share was left", code: "userDeletedZone", author: "test")
+    }
+
+    /// All rows of tables that say something of zones, and of the records.
+    private func contents(_ device: ZonedDevice) async throws -> [String: [Row]] {
+        try await device.reader().database.read { db in
+            var all: [String: [Row]] = [:]
+            for table in ["zones", "sync", "requests", "outbox", "kept", "shares", "seen", "transactions", "changes"] {
+                all[table] = try Row.fetchAll(db, sql: "SELECT * FROM tide_\(table)")
+            }
+            all["records"] = try Row.fetchAll(db, sql: "SELECT * FROM Destination")
+            return all
+        }
+    }
+
+    @Test func `what comes late for a zone that was removed is not written, and nothing is sent to it`() async throws {
+        let scratch = try Scratch()
+        let (device, zone) = try await device(scratch)
+        try await device.set("senja", ["caption": .string("of Ben")], zone: zone.id)
+        let items = try await device.next(Self.anna).items
+        #expect(items.count == 1)
+        try await remove(zone, from: device)
+        let before = try await contents(device)
+        #expect(before["records"] == [])
+
+        let store = device.store
+        let outcome = try await store.take(
+            [Self.remote("late", tag: "l1")], schemas: [RecordTypeSchema(name: "Late", fields: [])], occasion: .page,
+            author: "cloud", policy: { _ in .rollback }, state: { $0.token = "late" }, zone: zone.id)
+        #expect(outcome.counts.isUnchanged)
+        #expect(try await !store.begin(SentRequest(token: "late", items: items), zone: zone.id))
+        try await store.settle(
+            SentRequest(token: "late", items: items), of: nil, results: items.map { _ in .saved(tag: "late") }, zone: zone.id)
+        try await store.beginRefetch(zone: zone.id)
+        try await store.updateSyncState(zone: zone.id) { $0.keptGeneration = 7 }
+        try await store.forgetZone(zone.id)
+        #expect(try await contents(device) == before)
+        #expect(try await store.types().map(\.name) == ["Destination"])
+        #expect(try await store.begin(SentRequest(token: "other", items: items)))
+    }
+
+    @Test func `the number of a zone that was removed is never given to another`() async throws {
+        let scratch = try Scratch()
+        let (device, zone) = try await device(scratch)
+        try await remove(zone, from: device)
+        let next = try await device.store.zone(Self.carl)
+        #expect(next.id > zone.id)
+        // Nor where all is emptied in between, or it is the same zone again.
+        try await device.store.wipe()
+        let again = try await device.store.zone(Self.carl)
+        #expect(again.id > next.id)
+        try await remove(again, from: device)
+        #expect(try await device.store.zone(Self.carl).id > again.id)
+    }
+
+    @Test func `a deletion that was not sent is kept, also where another zone has a record of that name`() async throws {
+        let scratch = try Scratch()
+        let (device, zone) = try await device(scratch)
+        try await come(Self.carl, to: device)
+        for name in ["senja", "beach"] { try await device.delete(name, zone: zone.id) }
+        // This one was made again where it was.
+        try await device.set("beach", ["caption": .string("another one")], zone: zone.id)
+        try await remove(zone, from: device)
+        let refused = try device.reader().refused()
+        #expect(refused.filter { $0.kind == .delete }.map(\.record.name) == ["senja"])
+        #expect(refused.filter { $0.kind == .insert }.map(\.record.name) == ["beach"])
+        #expect(Set(refused.map(\.zone)) == [Self.anna])
+    }
+
+    @Test func `a row of a zone that there is not is damage, and nobody's own record`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        try await device.set("senja", ["caption": .string("Senja")])
+        let record = RecordName(type: "Destination", name: "senja")
+        #expect(try await device.store.graph(of: [record]).map(\.zone) == [.default])
+        try MovableContainer.execute(
+            device.store.container.url.appendingPathComponent("private.sqlite"), "UPDATE Destination SET _zone = 77")
+        await #expect(throws: StoreError(.corrupt, "")) { try await device.store.graph(of: [record]) }
+        await #expect(throws: StoreError(.corrupt, "")) { try await device.store.zone(of: record) }
+    }
+
+    @Test func `what was refused in a wrong form is damage, and no trap`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        let columns = ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"]
+        for column in columns {
+            let values = columns.map { name in
+                name == column
+                    ? "x'ff'" : ["time", "kind"].contains(name) ? "1" : ["before", "after"].contains(name) ? "'{}'" : "'a'"
+            }
+            try MovableContainer.execute(
+                device.store.container.url.appendingPathComponent("private.sqlite"),
+                """
+                DROP TABLE tide_refused;
+                CREATE TABLE tide_refused (id INTEGER PRIMARY KEY, \(columns.joined(separator: ", ")));
+                INSERT INTO tide_refused VALUES (1, \(values.joined(separator: ", ")))
+                """)
+            #expect(throws: StoreError(.corrupt, ""), "\(column)") { try device.reader().refused() }
+        }
+    }
+
+    @Test func `a zone is removed only where it still has the name that is meant`() async throws {
+        let scratch = try Scratch()
+        let (device, zone) = try await device(scratch)
+        let other = try await device.store.zone(Self.carl)
+        let before = try await contents(device)
+        try await remove(StoreZone(id: zone.id, name: other.name), from: device)
+        #expect(try await contents(device) == before)
+        try await remove(zone, from: device)
+        #expect(try await device.store.zones().map(\.name) == [.default, Self.carl])
+    }
+}

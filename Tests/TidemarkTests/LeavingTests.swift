@@ -1,0 +1,37 @@
+import Foundation
+import TestSupport
+import Testing
+import Tidemark
+import TidemarkCloud
+import TidemarkModel
+import TidemarkSync
+
+/// Goal: a synchronisation that goes on takes what is left and accepted meanwhile for what it is. Method: one that stays open, in whose container
+/// zones come and go.
+@Suite struct LeavingTests {
+    @Test func `what is accepted after something else was left comes, and stays`() async throws {
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let carl = try await place.person("carl")
+        var links: [String] = []
+        for (person, name) in [(anna, "senja"), (carl, "lofoten")] {
+            let record = Destination(name, caption: "of \(person.container.author)")
+            try await person.container.save(record)
+            links.append(try await person.share(record, with: ben).link)
+            try await person.sync()
+        }
+        try await ben.container.acceptInvitation(links[0], in: ben.databases)
+        let sync = try await ben.container.sync(with: ben.databases)
+        defer { sync.close() }
+        #expect(try await sync.sync().isComplete)
+        #expect(try await ben.captions() == ["senja": "of anna"])
+        try await ben.container.leave(try #require(try await ben.container.fetchShares().first), in: ben.databases)
+        try await ben.container.acceptInvitation(links[1], in: ben.databases)
+        for _ in 0..<2 {
+            #expect(try await sync.sync().isComplete)
+            #expect(try await ben.captions() == ["lofoten": "of carl"])
+        }
+        #expect(try await ben.container.fetchShares().map(\.title) == ["Shared"])
+    }
+}
