@@ -39,7 +39,9 @@ extension PersistentContainer {
         let known = try await store.shares().first { $0.zone == zone && $0.root == nil }
         let cloudShare: CloudShare
         let isNew: Bool
-        if let known, let there = try await database.shares(in: zone.cloudZone).first(where: { $0.id == known.cloudID }) {
+        // The cloud names the zone with its owner.
+        let all = known == nil ? [] : try await database.shares(in: zone.cloudZone)
+        if let there = all.first(where: { $0.id.recordName == known?.name }) {
             (cloudShare, isNew) = (there, false)
         } else if let existing {
             throw CloudError(.unknownItem, "the share '\(existing.title ?? existing.name)' is over: share the records anew")
@@ -168,8 +170,7 @@ extension PersistentContainer {
                     missing.append(record)
                     continue
                 }
-                let candidates = shares.filter { $0.zone == zone }
-                found[record] = candidates.first { $0.root == nil || $0.root == record.name } ?? candidates.first
+                found[record] = ShareCoverage(shares.filter { $0.zone == zone }).share(of: record.name)
             }
             rest = missing
         }

@@ -18,6 +18,9 @@ public struct SharedPlaces {
     /// Runs SQL in one transaction.
     public func change(_ body: (Database) throws -> Void) throws { try database.write(body) }
 
+    /// Runs SQL alone, as another program would.
+    public func run(_ sql: String) throws { try change { try $0.execute(sql: sql) } }
+
     /// Makes a zone, and puts records of a type into it.
     public func zone(_ id: Int64, _ name: ZoneName, type: String = "Destination", records: [String] = []) throws {
         try database.write { db in

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TidemarkModel
 
 /// Goal: people share records by the tool, and after each step every store, and every report of what one may do, is as it is to be.
 /// Method: the tool as separate processes, a container for each person, over one cloud.
@@ -376,9 +377,7 @@ import Testing
         #expect(try await run("verify", path("ben")).output == "Verified 3 records and 1 asset: no problem.\n")
 
         // Damage in either store.
-        let damage = try await ChildProcess.run(
-            "/usr/bin/env", ["sqlite3", path("ben") + "/shared.sqlite", "UPDATE Destination SET caption = 'x' WHERE rowid = 1"])
-        #expect(damage == 0)
+        try SharedPlaces(scratch["ben.tidemark"], .shared).run("UPDATE Destination SET caption = 'x' WHERE _id = 1")
         let verified = try await run("verify", path("ben"), expecting: 1)
         #expect(verified.output.contains("the shared store: the values of Destination"))
 

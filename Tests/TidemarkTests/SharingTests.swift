@@ -287,6 +287,18 @@ import TidemarkSync
             try await anna.container.share([names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
         }
         await #expect(throws: CloudError(.alreadyShared, "")) { try await anna.container.share(names, to: other, in: anna.databases) }
+        // What is all in a share is that share; one more comes to it where it is named.
+        #expect(try await anna.container.share(names, in: anna.databases).zone == both.zone)
+        let more = Destination("tent", caption: "Tent")
+        try await anna.container.save(more)
+        let tent = RecordName(type: "Destination", name: "tent")
+        await #expect(throws: CloudError(.alreadyShared, "")) {
+            try await anna.container.share(names + [tent], in: anna.databases)
+        }
+        #expect(try await anna.container.isShared(tent) == false)
+        #expect(try await anna.container.share([tent], to: both, in: anna.databases).zone == both.zone)
+        #expect(try await anna.container.isShared(tent))
+        try await anna.container.delete(more)
         for share in [both, other] { try await anna.container.stopSharing(share, in: anna.databases) }
         await #expect(throws: CloudError(.unknownItem, "")) {
             try await anna.container.share(names, to: both, in: anna.databases)

@@ -296,6 +296,31 @@ import TidemarkStore
         #expect(try Guide.hasChanged(journal, since: token) != nil)
     }
 
+    // Sharing with people
+
+    @Test func `a destination is shared, accepted, edited and added to, and refused saves are told`() async throws {
+        let place = try Neighbourhood(try Scratch())
+        let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
+        let senja = Destination(caption: "Senja")
+        try await anna.container.save(senja)
+        let link = try await Guide.share(senja, in: anna.container, anna.databases)
+        try await anna.sync()
+        let share = try await Guide.accept("journal://\(link)", in: ben.container, ben.databases)
+        try await ben.sync()
+        var edited = senja
+        edited.caption = "Senja, by Ben"
+        let record = RecordName(type: "Destination", name: senja.recordName)
+        var isSaved = false
+        try await Guide.ask(record, in: ben.container) { isSaved = true }
+        #expect(isSaved)
+        try await Guide.save(edited, in: ben.container)
+        try await Guide.add(Destination(caption: "A beach"), to: share, in: ben.container)
+        try Guide.tellRefused(ben.container)
+        try await ben.sync()
+        try await anna.sync()
+        #expect(Set(try await anna.container.fetchAll(Destination.self).map(\.caption)) == ["Senja, by Ben", "A beach"])
+    }
+
     // App and extension
 
     @Test(.timeLimit(.minutes(10))) func `an app hears what its extension commits, and goes on where it left off`() async throws {
