@@ -299,7 +299,8 @@ import TidemarkStore
     // Sharing with people
 
     @Test func `a destination is shared, accepted, edited and added to, and refused saves are told`() async throws {
-        let place = try Neighbourhood(try Scratch())
+        let scratch = try Scratch()
+        let place = try Neighbourhood(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination(caption: "Senja")
         try await anna.container.save(senja)
