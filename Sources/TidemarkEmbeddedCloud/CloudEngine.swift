@@ -165,7 +165,8 @@ struct CloudEngine: Sendable {
             let zoneID = self.id(of: access.zone, caller)
             var answers: [Result<CloudRecord, CloudError>] = []
             for name in names {
-                if let stored = found[name], !stored.isDeleted {
+                // What is asked for in another spelling is not there.
+                if let stored = found[name], !stored.isDeleted, name.isComposed {
                     answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
                 } else {
                     answers.append(.failure(Self.noRecord))

@@ -40,6 +40,7 @@ public protocol CloudTransaction: SharingTransaction {
     func save(_ records: [StoredRecord]) throws(CloudError)
     /// Those that changed after a number, in that order, deleted ones among them.
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord]
+    func parent(of name: String, in zone: Int64) throws(CloudError) -> String?
     /// Those, not deleted, that have one of the names as their parent, without what they depend on and are found under.
     func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild]
     /// Whether one that is not deleted has a parent.
