@@ -44,7 +44,8 @@ actor AssetShelf {
         let folder = part.deletingLastPathComponent()
         let oldest = Date(timeIntervalSinceNow: -Self.partAge)
         var sum: Int64 = 0
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] where name != part.lastPathComponent {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] where name != part.lastPathComponent
+        {
             let other = folder.appendingPathComponent(name).path
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
                 let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value

@@ -282,7 +282,10 @@ extension CloudEngine {
         let own =
             all.first { $0.user == caller.user && $0.acceptanceStatus == .accepted }
             ?? all.filter { $0.user == caller.user }.max { $0.began < $1.began }
-        let manages = own.map { SharePolicy.decide(.invite, on: .init(scope: .shared, isShared: true), by: .participant(.init($0))).isAllowed } ?? false
+        let manages =
+            own.map {
+                SharePolicy.decide(.invite, on: .init(scope: .shared, isShared: true), by: .participant(.init($0))).isAllowed
+            } ?? false
         var share = CloudShare(
             CloudRecordID(stored.name, in: id(of: zone, caller)),
             coverage: stored.root.map { .hierarchy(root: $0) } ?? .zone, title: stored.title,
@@ -294,7 +297,7 @@ extension CloudEngine {
                 return told
             },
             currentUser: own.map(ShareParticipant.init))
-        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { Self.tag($0.changed) }
+        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { tag($0.changed) }
         return share
     }
 }

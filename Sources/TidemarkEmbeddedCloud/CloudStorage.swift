@@ -7,6 +7,9 @@ import TidemarkModel
 /// It knows rows and no rules: what may be done, ``CloudEngine`` decides. All of a transaction runs on a thread of the storage's own, alone
 /// if it writes; what it has written is durable when ``write(_:)`` returns. What a body throws is thrown, and nothing of it is written.
 public protocol CloudStorage: Sendable {
+    /// 16 random bytes that were made with it: what nobody else knows.
+    var key: [UInt8] { get }
+
     func read<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer

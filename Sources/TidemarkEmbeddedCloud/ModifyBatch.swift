@@ -277,7 +277,9 @@ struct ModifyBatch {
         try check(given.id.recordName)
         if let parent = given.parent { try check(parent) }
         for (_, value) in given.fields where value.type.scalar == .reference {
-            for case .reference(let reference) in value.scalars where reference.action != .none { try check(reference.recordName) }
+            for case .reference(let reference) in value.scalars where reference.action != .none {
+                try check(reference.recordName)
+            }
         }
     }
 
@@ -303,7 +305,7 @@ struct ModifyBatch {
             }
             // A client that knows a tag has known the record: it was deleted since.
             guard let before else { throw CloudEngine.noRecord }
-            if CloudEngine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
+            if engine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
         case .forceUpdate, .forceReplace, .forceDelete: break
         }
     }

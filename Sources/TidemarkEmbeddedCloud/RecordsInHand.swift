@@ -82,7 +82,8 @@ struct RecordsInHand {
             steps += 1
             guard steps < Self.stepsMax else {
                 throw CloudError(
-                    .limitExceeded, "'\(name)' would hang more than \(Self.stepsMax) steps deep. Hang it higher up in the hierarchy")
+                    .limitExceeded,
+                    "'\(name)' would hang more than \(Self.stepsMax) steps deep. Hang it higher up in the hierarchy")
             }
             if let record = known[above] {
                 next = record?.parent

@@ -253,7 +253,8 @@ struct ShareEditing {
         if let own, participants[own].acceptanceStatus == .accepted { return }
         // Who comes back by the open link comes as everybody does.
         let invitation = own.flatMap { participants[$0].acceptanceStatus == .pending ? participants[$0].id : nil }
-        for index in participants.indices.reversed() where isCallers(participants[index]) && participants[index].id != invitation {
+        for index in participants.indices.reversed() where isCallers(participants[index]) && participants[index].id != invitation
+        {
             if participants[index].user != caller.user { take(index) }
             dropped.append(participants.remove(at: index))
         }
@@ -267,7 +268,8 @@ struct ShareEditing {
         } else {
             let new = StoredParticipant(
                 id: newID(), share: share.id, zone: share.zone, user: caller.user, name: caller.account?.name, lookUp: nil,
-                role: .publicUser, permission: share.publicPermission, acceptanceStatus: .accepted, began: 0, ended: 0, invited: 0,
+                role: .publicUser, permission: share.publicPermission, acceptanceStatus: .accepted, began: 0, ended: 0,
+                invited: 0,
                 expelled: 0)
             participants.append(new)
             entries.append((.accepted, new.id, "\(new.permission)"))
@@ -276,7 +278,8 @@ struct ShareEditing {
 
     /// The caller takes part no longer, and is not invited any more, in whichever ways they were.
     mutating func leave() {
-        for index in participants.indices where isCallers(participants[index]) && participants[index].acceptanceStatus != .removed {
+        for index in participants.indices where isCallers(participants[index]) && participants[index].acceptanceStatus != .removed
+        {
             let isIn = participants[index].acceptanceStatus == .accepted
             take(index)
             remove(index, as: isIn ? .left : .declined)

@@ -253,7 +253,8 @@ extension CloudContract {
             }
             var (next, refusal): (Int, CloudError?) = (0, nil)
             while refusal == nil, next < 1_200 {
-                let outcomes = try await database.modify(ModifyRecordsRequest(zone: zone, operations: (next..<(next + 400)).map(step)))
+                let outcomes = try await database.modify(
+                    ModifyRecordsRequest(zone: zone, operations: (next..<(next + 400)).map(step)))
                 for case .failed(let error) in outcomes where error.code == .limitExceeded { refusal = refusal ?? error }
                 next += 400
             }

@@ -43,7 +43,8 @@ extension CloudContract {
             _ = try await owner.changeShare(share.id, [.remove(participant: id)])
             try await subject.describe(ben, name: PersonName(givenName: "Ben"), phone: "+46700000001")
             try await subject.describe(cleo, name: PersonName(givenName: "Cleo"), phone: "+46701234567")
-            let personal = try await owner.makeLink(to: share.id, for: try await owner.changeShare(share.id, [invitation]).participants[1].id)
+            let personal = try await owner.makeLink(
+                to: share.id, for: try await owner.changeShare(share.id, [invitation]).participants[1].id)
             for token in [link.token, personal.token] {
                 try await refused(.unknownItem) { try await first.resolveLink(token) }
                 try await refused(.unknownItem) { try await first.acceptLink(token) }
