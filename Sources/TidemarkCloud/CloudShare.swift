@@ -23,8 +23,8 @@ public struct CloudShare: Hashable, Sendable {
     public var title: String?
     /// What everybody may do who has a link.
     public var publicPermission: ShareParticipant.Permission
-    /// The owner first. Participants see everybody; those who were removed, declined or left are told to the owner and administrators, so
-    /// that they can be invited again. Who is only invited sees the owner and themselves.
+    /// The owner first. Participants see everybody. By what others were invited, and who was removed, declined or left, is told to the owner
+    /// and administrators, who can invite them again. Who is only invited sees the owner and themselves.
     public var participants: [ShareParticipant]
     /// Who asks.
     public var currentUser: ShareParticipant?
@@ -113,7 +113,7 @@ public struct ShareAuditEntry: Hashable, Sendable {
     public let kind: Kind
     /// The participant, or the link, that it was about.
     public let subject: String?
-    /// What it is now, as `readWrite`.
+    /// What it is now, as `readWrite`; of an invitation the role as well, as `administrator readOnly`.
     public let value: String?
 
     public init(

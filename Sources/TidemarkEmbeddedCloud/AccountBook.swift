@@ -32,21 +32,21 @@ actor AccountBook {
 
     func add(_ email: String, phone: String?, name: PersonName?, quota: Int64) throws(CloudError) -> EmbeddedAccount {
         try Self.check(email)
-        let phone = try Self.number(phone)
+        let (address, phone) = (UserLookUp.spelled(email), try Self.number(phone))
         return try run { () throws in
             try database.write { db in
-                if let known = try Self.fetch(db, "email", email.lowercased()) { return known }
+                if let known = try Self.fetch(db, "email", address) { return known }
                 try Self.check(phone, isFreeBeside: "", db)
                 try db.execute(
                     sql: "INSERT INTO accounts (id, email, phone, name, quota, status) VALUES (?, ?, ?, ?, ?, 'available')",
-                    arguments: [UUID().uuidString.lowercased(), email.lowercased(), phone, try Self.text(name), quota])
-                return try Self.fetch(db, "email", email.lowercased())!
+                    arguments: [UUID().uuidString.lowercased(), address, phone, try Self.text(name), quota])
+                return try Self.fetch(db, "email", address)!
             }
         }
     }
 
     func find(_ email: String) throws(CloudError) -> EmbeddedAccount? {
-        try run { () throws in try database.reader.read { db in try Self.fetch(db, "email", email.lowercased()) } }
+        try run { () throws in try database.reader.read { db in try Self.fetch(db, "email", UserLookUp.spelled(email)) } }
     }
 
     func find(id: String) throws(CloudError) -> EmbeddedAccount? {
@@ -61,20 +61,19 @@ actor AccountBook {
             return try run { () throws in try database.reader.read { db in try Self.fetch(db, "phone", number) } }
         case .userRecordName(let name):
             if let id = users[container]?[name] { return try find(id: id) }
-            let count = try run { () throws in
-                try database.reader.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM accounts") ?? 0 }
-            }
-            // A name can't be led back to its account: all of them are tried, once.
-            guard count != users[container]?.count else { return nil }
+            // A name can't be led back to its account: all that came since are tried.
             let ids = try run { () throws in
                 try database.reader.read { db in try String.fetchAll(db, sql: "SELECT id FROM accounts") }
             }
-            users[container] = Dictionary(ids.map { (EmbeddedCloud.userRecordName($0, in: container), $0) }) { one, _ in one }
+            let known = Set((users[container] ?? [:]).values)
+            for id in ids where !known.contains(id) {
+                users[container, default: [:]][EmbeddedCloud.userRecordName(id, in: container)] = id
+            }
             return try users[container]?[name].flatMap { id throws(CloudError) in try find(id: id) }
         }
     }
 
-    /// By container, the accounts by their user record names.
+    /// By container, the accounts by their user record names; those that are gone, too.
     private var users: [String: [String: String]] = [:]
 
     func isEmpty() throws(CloudError) -> Bool {

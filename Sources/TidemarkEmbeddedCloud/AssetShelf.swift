@@ -38,6 +38,26 @@ actor AssetShelf {
         return lstat(part.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0
     }
 
+    /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.
+    func unfinished(beside asset: CloudAsset, owner: String, by user: String? = nil) throws(CloudError) -> Int64 {
+        let part = try place(asset, owner: owner, by: user).part
+        let folder = part.deletingLastPathComponent()
+        let oldest = Date(timeIntervalSinceNow: -Self.partAge)
+        var sum: Int64 = 0
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] where name != part.lastPathComponent
+        {
+            let other = folder.appendingPathComponent(name).path
+            guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
+                let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
+            else { continue }
+            if modified < oldest { unlink(other) } else { sum += size }
+        }
+        return sum
+    }
+
+    /// Seconds for which what was begun is kept.
+    private static let partAge: TimeInterval = 7 * 86_400
+
     /// Adds a piece. The last one makes the asset whole.
     ///
     /// - Returns: What there is now, and whether that is all, durable.

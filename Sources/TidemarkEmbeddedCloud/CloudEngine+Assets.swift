@@ -57,7 +57,10 @@ extension CloudEngine {
             return (try assets([asset.digest], for: access, rows)[asset.digest], try rows.used(by: owner))
         }
         if there != nil { return asset.size }
-        guard used + asset.size <= caller.quota else {
+        // What has begun will need its room, too.
+        let begun =
+            offset == 0 || caller.quota < .max ? try await shelf.unfinished(beside: asset, owner: owner, by: uploader(caller)) : 0
+        guard used + begun + asset.size <= caller.quota else {
             // How much somebody else has is theirs to know.
             let numbers = caller.scope == .shared ? "" : ": \(used) of \(caller.quota) bytes are used"
             throw CloudError(.quotaExceeded, "the account's storage is full\(numbers)")

@@ -10,7 +10,7 @@ extension CloudEngine {
         guard caller.scope != .public else {
             throw CloudError(.invalidArguments, "the public database has no feed of changes")
         }
-        let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "d", of: Self.mark(caller)) } ?? 0
+        let since = try token.map { token throws(CloudError) in try number(token, kind: "d", of: Self.mark(caller)) } ?? 0
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await storage.read { rows throws(CloudError) in
             let last = try rows.lastChange()
@@ -28,7 +28,7 @@ extension CloudEngine {
             }
             return DatabaseChanges(
                 changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
-                token: Self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)),
+                token: self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)),
                 moreComing: moreComing)
         }
     }
@@ -42,7 +42,7 @@ extension CloudEngine {
         return try await storage.read { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
             let mark = access.mark
-            let since = try token.map { token throws(CloudError) in try Self.number(token, kind: "z", of: mark) } ?? 0
+            let since = try token.map { token throws(CloudError) in try number(token, kind: "z", of: mark) } ?? 0
             guard since <= access.newest else { throw Self.expired }
             let zoneID = self.id(of: access.zone, caller)
             var changes: [ZoneChanges.Change] = []
@@ -68,7 +68,7 @@ extension CloudEngine {
                 if page.count < wanted { break }
             }
             return ZoneChanges(
-                changes: changes, token: Self.token(moreComing ? after : max(after, access.newest), kind: "z", of: mark),
+                changes: changes, token: self.token(moreComing ? after : max(after, access.newest), kind: "z", of: mark),
                 moreComing: moreComing)
         }
     }
@@ -107,19 +107,19 @@ extension CloudEngine {
         }
     }
 
-    // Tokens: what they are of, and a number; with a check, so that no typing error passes for one.
+    // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one.
 
-    static func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
-        let text = "\(kind)1:\(mark):\(number)"
-        return CloudToken(rawValue: "\(text):\(check(text))")
+    func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
+        let text = "\(kind)2:\(seal.digest(mark)):\(seal.text(number))"
+        return CloudToken(rawValue: "\(text):\(Self.check(text))")
     }
 
-    private static func number(_ token: CloudToken, kind: String, of mark: String) throws(CloudError) -> Int64 {
+    private func number(_ token: CloudToken, kind: String, of mark: String) throws(CloudError) -> Int64 {
         let parts = token.rawValue.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 4, let number = Int64(parts[2]), number >= 0, parts[0] == "\(kind)1",
-            check(parts[0..<3].joined(separator: ":")) == parts[3]
+        guard parts.count == 4, let number = seal.number(parts[2]), parts[0] == "\(kind)2",
+            Self.check(parts[0..<3].joined(separator: ":")) == parts[3]
         else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }
-        guard parts[1] == mark else { throw expired }
+        guard parts[1] == seal.digest(mark) else { throw Self.expired }
         return number
     }
 

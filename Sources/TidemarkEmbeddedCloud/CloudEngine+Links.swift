@@ -59,8 +59,7 @@ extension CloudEngine {
         try await storage.write { rows throws(CloudError) in
             var editing = try opened(token, .decline, caller, rows)
             guard editing.actor != .owner else { throw CloudError(Self.decision(.decline, editing)) }
-            let isIn = editing.own.map { editing.participants[$0].acceptanceStatus == .accepted } ?? false
-            editing.leave(as: isIn ? .left : .declined)
+            editing.leave()
             _ = try written(editing, rows)
         }
     }
@@ -70,7 +69,7 @@ extension CloudEngine {
         let share = try write(editing, zone, rows)
         return ShareEditing(
             share, try rows.participants(of: share.id), scope: editing.scope, caller: editing.caller, actor: editing.actor,
-            newID: newID)
+            limit: editing.limit, newID: newID)
     }
 
     // What a link opens
@@ -87,13 +86,12 @@ extension CloudEngine {
         guard let link, let share, !share.isEnded else { throw Self.noLink }
         let isOwner = participants.contains { $0.role == .owner && $0.user == caller.user }
         var editing = ShareEditing(
-            share, participants, scope: isOwner ? .private : .shared, caller: caller, actor: .owner, newID: newID)
+            share, participants, scope: isOwner ? .private : .shared, caller: caller, actor: .owner, limit: link.participant,
+            newID: newID)
         if isOwner { return editing }
-        let own = editing.own.map { participants[$0] }
+        if link.participant != nil, editing.own == nil { throw Self.noLink }
         editing = ShareEditing(
-            share, participants, scope: .shared, caller: caller,
-            actor: own.map { .participant($0.role, $0.permission, $0.acceptanceStatus) } ?? .stranger, newID: newID)
-        if let limit = link.participant, limit != own?.id { throw Self.noLink }
+            share, participants, scope: .shared, caller: caller, actor: editing.comer, limit: link.participant, newID: newID)
         guard Self.decision(operation, editing).isAllowed else { throw Self.noLink }
         return editing
     }
@@ -113,7 +111,7 @@ extension CloudEngine {
         let participant = own.flatMap { $0.acceptanceStatus == .removed ? nil : ShareParticipant($0) }
         share.currentUser = participant
         if participant?.acceptanceStatus != .accepted {
-            share.participants = share.participants.filter { $0.role == .owner || $0.id == participant?.id }
+            share.participants = share.participants.filter { $0.role == .owner } + (participant.map { [$0] } ?? [])
         }
         guard let owner = share.owner else { throw Self.noLink }
         return ShareMetadata(

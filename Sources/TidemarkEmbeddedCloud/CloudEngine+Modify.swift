@@ -37,11 +37,11 @@ extension CloudEngine {
         guard !request.isAtomic || !request.zone.isDefault else {
             throw CloudError(.invalidArguments, "atomic operations not supported in default zone")
         }
-        var names: Set<String> = []
+        var names: Set<[UInt8]> = []
         var bytes = 0
         for operation in request.operations {
             let name = operation.record.id.recordName
-            guard names.insert(name).inserted else {
+            guard names.insert(Array(name.utf8)).inserted else {
                 throw CloudError(.invalidArguments, "the request has two operations for the record '\(name)'")
             }
             bytes += name.utf8.count + operation.record.fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.byteCount }
@@ -74,6 +74,10 @@ extension CloudEngine {
                     // Whole, as the first time: it is to be merged with.
                     error.serverRecord = try record(stored, in: zoneID, keys: nil, access, rows)
                 }
+                outcomes.append(.failed(error))
+            case .refused(let code, let reason, let decision):
+                var error = CloudError(.init(rawValue: code), reason)
+                error.denial = decision
                 outcomes.append(.failed(error))
             case .deleted: outcomes.append(.deleted(CloudRecordID(name, in: zoneID)))
             case .saved(let tag):

@@ -60,7 +60,8 @@ extension CloudEngine {
             try rows.save(
                 StoredParticipant(
                     id: newID(), share: stored.id, zone: zone.id, user: caller.user, name: caller.account?.name, lookUp: nil,
-                    role: .owner, permission: .readWrite, acceptanceStatus: .accepted, began: change, ended: 0))
+                    role: .owner, permission: .readWrite, acceptanceStatus: .accepted, began: change, ended: 0, invited: 0,
+                    expelled: 0))
             zone.sharing = root == nil ? .whole : .hierarchies
             // Nobody has a token of the share yet: it begins with what the records were.
             try rows.save(
@@ -79,6 +80,10 @@ extension CloudEngine {
         _ id: CloudRecordID, _ changes: [ShareChange], _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
+        guard changes.count <= limits.operationsPerRequest else {
+            throw CloudError(
+                .limitExceeded, "a call makes \(limits.operationsPerRequest) changes at the most, not \(changes.count). Halve it")
+        }
         return try await storage.write { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             var editing = try self.editing(stored, access, rows)
@@ -101,7 +106,7 @@ extension CloudEngine {
                 _ = try rows.save(zone)
             } else {
                 try editing.demand(.leave)
-                editing.leave(as: .left)
+                editing.leave()
                 _ = try write(editing, access.zone, rows)
             }
         }
@@ -112,19 +117,23 @@ extension CloudEngine {
         return try await storage.read { rows throws(CloudError) in
             guard let access = try existing(id, caller, rows) else { return [] }
             let zoneID = self.id(of: access.zone, caller)
-            var administered: Set<String>?
+            var administered: Set<Int64>?
             if access.isShared {
                 let parts = access.parts.filter { $0.participant.role == .administrator }
                 guard !parts.isEmpty else { throw CloudError(access.decide(.invite, share: access.parts[0].share.id)) }
-                administered = Set(parts.map(\.share.name))
+                administered = Set(parts.map(\.share.id))
             }
-            return try rows.auditEntries(in: access.zone.id, after: time ?? .min)
-                .filter { administered?.contains($0.share) ?? true }
-                .map { entry in
+            var (told, names): ([ShareAuditEntry], [Int64: String]) = ([], [:])
+            for entry in try rows.auditEntries(in: access.zone.id, after: time ?? .min)
+            where administered?.contains(entry.share) ?? true {
+                if names[entry.share] == nil { names[entry.share] = try rows.share(entry.share)?.name }
+                guard let name = names[entry.share] else { continue }
+                told.append(
                     ShareAuditEntry(
-                        time: entry.time, userRecordName: entry.user, share: CloudRecordID(entry.share, in: zoneID),
-                        kind: entry.kind, subject: entry.subject, value: entry.value)
-                }
+                        time: entry.time, userRecordName: entry.user, share: CloudRecordID(name, in: zoneID), kind: entry.kind,
+                        subject: entry.subject, value: entry.value))
+            }
+            return told
         }
     }
 
@@ -170,14 +179,25 @@ extension CloudEngine {
         let there = try rows.participants(of: editing.share.id)
         let before = Dictionary(uniqueKeysWithValues: there.map { ($0.id, $0) })
         guard let old = try rows.share(editing.share.id) else { throw Self.noRecord }
-        for participant in editing.dropped { try rows.removeParticipant(participant.id, of: old.id) }
-        for var participant in editing.participants {
+        var revoked: [String] = []
+        // Of who was invited, never came and was taken out again, the last are remembered.
+        let idle = editing.participants.filter { $0.acceptanceStatus == .removed && $0.user == nil && $0.began == 0 }
+        let forgotten = Set((editing.dropped + idle.dropLast(limits.participantsPerShare)).map(\.id))
+        for id in forgotten.sorted() {
+            revoked += try rows.removeLinks(to: old.id, participant: id)
+            try rows.removeParticipant(id)
+        }
+        for var participant in editing.participants where !forgotten.contains(participant.id) {
+            if participant.invited == ShareEditing.thisChange { participant.invited = change }
+            if participant.expelled == ShareEditing.thisChange { participant.expelled = change }
             let saw = before[participant.id].map { ShareAccess.Part(share: old, participant: $0).isSeen } ?? false
             let sees = ShareAccess.Part(share: editing.share, participant: participant).isSeen
             if sees && !saw { participant.began = change }
             if saw && !sees { participant.ended = change }
             guard participant != before[participant.id] else { continue }
-            if participant.acceptanceStatus == .removed { try rows.removeLinks(to: old.id, participant: participant.id) }
+            if participant.acceptanceStatus == .removed {
+                revoked += try rows.removeLinks(to: old.id, participant: participant.id)
+            }
             try rows.save(participant)
         }
         var (share, zone) = (editing.share, zone)
@@ -185,6 +205,7 @@ extension CloudEngine {
         for entry in editing.entries {
             try note(entry.kind, of: share, subject: entry.subject, value: entry.value, editing.caller, rows)
         }
+        for link in revoked { try note(.linkRevoked, of: share, subject: link, editing.caller, rows) }
         return share
     }
 
@@ -221,7 +242,9 @@ extension CloudEngine {
             participant.ended = change
             try rows.save(participant)
         }
-        try rows.removeLinks(to: share.id, participant: nil)
+        for link in try rows.removeLinks(to: share.id, participant: nil) {
+            try note(.linkRevoked, of: share, subject: link, caller, rows)
+        }
         try rows.removeCovered(by: share.id)
         var over = share
         over.isEnded = true
@@ -247,7 +270,7 @@ extension CloudEngine {
         let time = max(now(), (try rows.lastAuditTime() ?? .min) &+ 1)
         try rows.add(
             StoredAuditEntry(
-                time: time, zone: share.zone, share: share.name, user: caller.user, kind: kind, subject: subject, value: value))
+                time: time, zone: share.zone, share: share.id, user: caller.user, kind: kind, subject: subject, value: value))
     }
 
     // What is told of a share
@@ -256,15 +279,25 @@ extension CloudEngine {
     func share(_ stored: StoredShare, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> CloudShare {
         guard let zone = try rows.zone(id: stored.zone) else { throw Self.noRecord }
         let all = try rows.participants(of: stored.id)
-        let own = all.filter { $0.user == caller.user }.max { $0.began < $1.began }
-        let manages = own?.role == .owner || own?.role == .administrator
+        let own =
+            all.first { $0.user == caller.user && $0.acceptanceStatus == .accepted }
+            ?? all.filter { $0.user == caller.user }.max { $0.began < $1.began }
+        let manages =
+            own.map {
+                SharePolicy.decide(.invite, on: .init(scope: .shared, isShared: true), by: .participant(.init($0))).isAllowed
+            } ?? false
         var share = CloudShare(
             CloudRecordID(stored.name, in: id(of: zone, caller)),
             coverage: stored.root.map { .hierarchy(root: $0) } ?? .zone, title: stored.title,
             publicPermission: stored.publicPermission,
-            participants: all.filter { manages || $0.acceptanceStatus != .removed }.map(ShareParticipant.init),
+            participants: all.filter { manages || $0.acceptanceStatus != .removed }.map {
+                var told = ShareParticipant($0)
+                // By what others can be reached is nobody's business but theirs who invite.
+                if !manages, $0.user != caller.user { told.identity.lookUp = nil }
+                return told
+            },
             currentUser: own.map(ShareParticipant.init))
-        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { Self.tag($0.changed) }
+        share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { tag($0.changed) }
         return share
     }
 }

@@ -7,6 +7,7 @@ import TidemarkModel
 /// All of it is decided in one transaction of the storage, so that requests come one after the other, whoever makes them.
 struct CloudEngine: Sendable {
     let storage: any CloudStorage
+    let seal: ChangeSeal
     let limits: CloudLimits
     /// In production the schema is what was deployed.
     let environment: StoreEnvironment
@@ -14,6 +15,14 @@ struct CloudEngine: Sendable {
     let now: @Sendable () -> Int64
     /// Bytes that nobody can guess.
     let random: @Sendable (Int) -> [UInt8]
+
+    init(
+        storage: any CloudStorage, limits: CloudLimits, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        (self.storage, self.limits, self.environment, self.now, self.random) = (storage, limits, environment, now, random)
+        seal = ChangeSeal(storage.key)
+    }
 
     /// Who asks, and in which database.
     struct Caller: Hashable, Sendable {
@@ -138,7 +147,7 @@ struct CloudEngine: Sendable {
     ) throws(CloudError) -> CloudRecord {
         var record = CloudRecord(
             CloudRecordID(stored.name, in: zone), type: stored.type, fields: try FieldCoding.decode(stored.fields, only: keys),
-            changeTag: Self.tag(stored.changed))
+            changeTag: tag(stored.changed))
         record.parent = access.isRoot(stored.name) ? nil : stored.parent
         record.created = stored.created
         record.modified = stored.modified
@@ -150,7 +159,7 @@ struct CloudEngine: Sendable {
         return record
     }
 
-    static func tag(_ change: Int64) -> String { String(change, radix: 36) }
+    func tag(_ change: Int64) -> String { seal.text(change) }
 
     func lookup(
         _ names: [String], in id: CloudZoneID, keys: Set<String>?, _ caller: Caller
@@ -165,7 +174,8 @@ struct CloudEngine: Sendable {
             let zoneID = self.id(of: access.zone, caller)
             var answers: [Result<CloudRecord, CloudError>] = []
             for name in names {
-                if let stored = found[name], !stored.isDeleted {
+                // What is asked for in another spelling is not there.
+                if let stored = found[name], !stored.isDeleted, name.isComposed {
                     answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
                 } else {
                     answers.append(.failure(Self.noRecord))

@@ -22,8 +22,7 @@ public protocol SharingTransaction {
     func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant]
     /// Inserts it, or replaces the one of its identifier.
     func save(_ participant: StoredParticipant) throws(CloudError)
-    /// With the links that are limited to it.
-    func removeParticipant(_ id: String, of share: Int64) throws(CloudError)
+    func removeParticipant(_ id: String) throws(CloudError)
 
     // Links
 
@@ -32,8 +31,8 @@ public protocol SharingTransaction {
     func add(_ link: StoredLink) throws(CloudError)
     /// Whether there was one.
     func removeLink(_ id: String, to share: Int64) throws(CloudError) -> Bool
-    /// Those that are limited to a participant, or all.
-    func removeLinks(to share: Int64, participant: String?) throws(CloudError)
+    /// Those that are limited to a participant, or all; returns what they are called.
+    func removeLinks(to share: Int64, participant: String?) throws(CloudError) -> [String]
 
     // Hierarchies
 
@@ -82,7 +81,8 @@ public struct StoredParticipant: Hashable, Sendable {
     public let id: String
     public let share: Int64
     public let zone: Int64
-    /// The account's name; `nil` until an account takes up the invitation.
+    /// The account's name; `nil` until an account takes up the invitation. Of one that is pending, whoever it was before: an invitation is
+    /// for who has the address by then.
     public var user: String?
     public var name: PersonName?
     /// By what the person was invited.
@@ -94,6 +94,10 @@ public struct StoredParticipant: Hashable, Sendable {
     public var began: Int64
     /// The change since which they see it no longer; 0 for never.
     public var ended: Int64
+    /// The change in which they were invited last; 0 for never.
+    public var invited: Int64
+    /// The change in which somebody else has removed them last; 0 for never. It holds until they take up an invitation from after it.
+    public var expelled: Int64
 }
 
 /// A link as it is kept.
@@ -119,8 +123,8 @@ public struct CoveredRecord: Hashable, Sendable {
 public struct StoredAuditEntry: Hashable, Sendable {
     public let time: Int64
     public let zone: Int64
-    /// The name of the share's record.
-    public let share: String
+    /// The share itself, and not its name: another share of a zone is called the same.
+    public let share: Int64
     public let user: String
     public let kind: ShareAuditEntry.Kind
     public let subject: String?

@@ -7,6 +7,9 @@ import TidemarkModel
 /// It knows rows and no rules: what may be done, ``CloudEngine`` decides. All of a transaction runs on a thread of the storage's own, alone
 /// if it writes; what it has written is durable when ``write(_:)`` returns. What a body throws is thrown, and nothing of it is written.
 public protocol CloudStorage: Sendable {
+    /// 16 random bytes that were made with it: what nobody else knows.
+    var key: [UInt8] { get }
+
     func read<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
@@ -40,6 +43,7 @@ public protocol CloudTransaction: SharingTransaction {
     func save(_ records: [StoredRecord]) throws(CloudError)
     /// Those that changed after a number, in that order, deleted ones among them.
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord]
+    func parent(of name: String, in zone: Int64) throws(CloudError) -> String?
     /// Those, not deleted, that have one of the names as their parent, without what they depend on and are found under.
     func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild]
     /// Whether one that is not deleted has a parent.

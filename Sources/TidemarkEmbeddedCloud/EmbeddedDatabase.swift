@@ -14,6 +14,9 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
 
+    /// The number of the change that a tag stands for: for who tests in which order requests were done.
+    package func change(of tag: String) -> Int64? { container.engine.seal.number(tag) }
+
     public func account() async throws(CloudError) -> CloudAccount {
         guard let account, let known = try await accounts.find(id: account) else { return CloudAccount(status: .noAccount) }
         guard known.status == .available, let user = userRecordName else { return CloudAccount(status: known.status) }

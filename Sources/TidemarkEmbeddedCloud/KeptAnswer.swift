@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 
 /// What was answered to a request, as far as it can't be looked up again; Documentation/Formats/cloud.md tells how it is kept.
 struct KeptAnswer {
@@ -7,12 +8,15 @@ struct KeptAnswer {
         case saved(tag: String)
         case deleted
         case failed(code: String, reason: String)
+        /// By a rule of sharing.
+        case refused(code: String, reason: String, ShareDecision)
 
         fileprivate var kind: UInt8 {
             switch self {
             case .saved: 0
             case .deleted: 1
             case .failed: 2
+            case .refused: 3
             }
         }
     }
@@ -26,7 +30,9 @@ struct KeptAnswer {
                 switch outcome {
                 case .saved(let record): .saved(tag: record.changeTag ?? "")
                 case .deleted: .deleted
-                case .failed(let error): .failed(code: error.code.rawValue, reason: error.reason)
+                case .failed(let error):
+                    error.denial.map { .refused(code: error.code.rawValue, reason: error.reason, $0) }
+                        ?? .failed(code: error.code.rawValue, reason: error.reason)
                 }
             items.append((operation.record.id.recordName, item))
         }
@@ -58,6 +64,8 @@ struct KeptAnswer {
             case .failed(let code, let reason):
                 output.add(code)
                 output.add(reason)
+            case .refused(let code, let reason, let decision):
+                for text in [code, reason, decision.operation.rawValue, decision.rule.rawValue] { output.add(text) }
             }
         }
         return Data(output.bytes)
@@ -70,6 +78,13 @@ extension KeptAnswer.Item {
         case 0: self = .saved(tag: try input.text())
         case 1: self = .deleted
         case 2: self = .failed(code: try input.text(), reason: try input.text())
+        case 3:
+            let (code, reason) = (try input.text(), try input.text())
+            let (operation, rule) = (
+                SharePolicy.Operation(rawValue: try input.text()), SharePolicy.Rule(rawValue: try input.text())
+            )
+            guard let operation, let rule else { throw ByteInput.Damaged() }
+            self = .refused(code: code, reason: reason, ShareDecision(operation: operation, rule: rule))
         default: throw ByteInput.Damaged()
         }
     }

@@ -36,10 +36,12 @@ struct ModifyBatch {
         self.access = access
         let names = request.operations.map(\.record.id.recordName)
         outcomes = Array(repeating: nil, count: names.count)
-        records = try RecordsInHand(names, in: access.zone.id, rows)
+        // Nothing is called by the others; to a dictionary they would be what is spelled another way.
+        let composed = names.filter(\.isComposed)
+        records = try RecordsInHand(composed, in: access.zone.id, rows)
         if access.zone.sharing == .hierarchies {
             book = HierarchyBook(zone: access.zone.id)
-            try book?.load(names + request.operations.compactMap(\.record.parent), rows)
+            try book?.load(composed + request.operations.compactMap(\.record.parent).filter(\.isComposed), rows)
         }
         change = try rows.lastChange()
         stamp = CloudRecord.Stamp(time: engine.now(), userRecordName: access.caller.user)
@@ -172,6 +174,13 @@ struct ModifyBatch {
         guard (1...255).contains(name.utf8.count) else {
             throw CloudError(.invalidArguments, "a record name has 1 to 255 bytes")
         }
+        if !operation.isDeletion {
+            try checkSpelling(given)
+        } else if !name.isComposed {
+            // Nothing is called so, whatever is there in another spelling.
+            try checkTag(operation, nil, zoneID, rows)
+            return nil
+        }
         let share = try there == nil ? nil : book?.share(of: name, rows)
         // What the caller can't see is not there.
         let before = access.sees(share) ? there : nil
@@ -194,7 +203,7 @@ struct ModifyBatch {
             var record = StoredRecord(
                 zone: zone.id, name: name, type: given.type, fields: Data(), parent: given.parent, changed: 0,
                 created: stamp, modified: stamp, isDeleted: false, dependsOn: [], assets: [], indexed: [:])
-            try checkAbove(record, isNew: true, rows)
+            try checkAbove(record, rows)
             try fill(&record, given.fields, before: [], schema: &schema, rows)
             return record
         }
@@ -210,7 +219,7 @@ struct ModifyBatch {
         var record = before
         record.modified = stamp
         if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
-        if record.parent != before.parent { try checkAbove(record, isNew: false, rows) }
+        if record.parent != before.parent { try checkAbove(record, rows) }
         try fill(&record, fields, before: access.isLimited ? known.references : [], schema: &schema, rows)
         return record
     }
@@ -237,12 +246,13 @@ struct ModifyBatch {
     private mutating func parent(
         _ given: String?, of record: StoredRecord, _ share: Int64?, _ rows: any CloudTransaction
     ) throws(CloudError) -> String? {
-        guard access.isLimited, given != record.parent else { return given }
+        guard access.isLimited else { return given }
         if access.isRoot(record.name) {
+            // What a root hangs below is not theirs to know or to change: each that they name is refused, the right one too.
             guard given == nil else { throw CloudError(access.decide(.move, share: share)) }
-            // What a root hangs below is not theirs to know or to change.
             return record.parent
         }
+        guard given != record.parent else { return given }
         guard let given else { throw CloudError(access.decide(.move, share: share)) }
         let new = try book?.share(of: given, rows)
         guard access.part(of: new) != nil else { throw absent(given, of: record.name) }
@@ -250,9 +260,27 @@ struct ModifyBatch {
         return given
     }
 
-    private func checkAbove(_ record: StoredRecord, isNew: Bool, _ rows: any CloudTransaction) throws(CloudError) {
-        guard let parent = record.parent, try records.isAbove(record.name, parent, isNew: isNew, rows) else { return }
+    private mutating func checkAbove(_ record: StoredRecord, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let parent = record.parent, try records.isAbove(record.name, parent, upTo: access.isRoot, rows) else { return }
         throw CloudError(.invalidArguments, "the record '\(record.name)' can't hang below itself")
+    }
+
+    /// That names are spelled in one way. Two that are compared as equal here and as different there would be one record to the rules and two
+    /// to the storage.
+    private func checkSpelling(_ given: CloudRecord) throws(CloudError) {
+        func check(_ name: String) throws(CloudError) {
+            guard !name.isComposed else { return }
+            throw CloudError(
+                .invalidArguments,
+                "the name '\(name)' is not composed: a cloud takes names in the normal form C of Unicode only. Rename the record")
+        }
+        try check(given.id.recordName)
+        if let parent = given.parent { try check(parent) }
+        for (_, value) in given.fields where value.type.scalar == .reference {
+            for case .reference(let reference) in value.scalars where reference.action != .none {
+                try check(reference.recordName)
+            }
+        }
     }
 
     private func absent(_ parent: String, of name: String) -> CloudError {
@@ -277,7 +305,7 @@ struct ModifyBatch {
             }
             // A client that knows a tag has known the record: it was deleted since.
             guard let before else { throw CloudEngine.noRecord }
-            if CloudEngine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
+            if engine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
         case .forceUpdate, .forceReplace, .forceDelete: break
         }
     }

@@ -7,6 +7,12 @@ struct RecordsInHand {
     private var known: [String: StoredRecord?]
     /// By a parent's name, those that were put below it; they may have gone elsewhere since.
     private var adopted: [String: [String]] = [:]
+    /// As this request has left them.
+    private var written: [String: StoredRecord] = [:]
+    /// By a record's name, those that this request has given a `deleteSelf` reference to it; they may have lost it since.
+    private var attached: [String: [String]] = [:]
+    /// What records hang below that this request has not read otherwise.
+    private var parents: [String: String?] = [:]
     /// Whether anything hangs below anything; `nil` before somebody has asked.
     private var hasChildren: Bool?
 
@@ -26,6 +32,8 @@ struct RecordsInHand {
 
     mutating func put(_ record: StoredRecord) {
         known.updateValue(record, forKey: record.name)
+        written[record.name] = record
+        for target in record.dependsOn { attached[target, default: []].append(record.name) }
         if let parent = record.parent { adopted[parent, default: []].append(record.name) }
     }
 
@@ -62,29 +70,58 @@ struct RecordsInHand {
 
     /// Whether a record would come to hang below itself.
     ///
-    /// - Parameter isNew: Nothing hangs below a new record but what this request has put there.
-    func isAbove(_ name: String, _ parent: String, isNew: Bool, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
-        if name == parent { return true }
-        if isNew, adopted[name] == nil { return false }
-        var (seen, next): (Set<String>, String?) = ([], parent)
-        while let above = next, seen.insert(above).inserted {
+    /// - Parameter isTop: Whether to climb no higher: what is above a root is no business of who sees what hangs below.
+    /// - Throws: `limitExceeded` where there are more than ``stepsMax`` above it.
+    mutating func isAbove(
+        _ name: String, _ parent: String, upTo isTop: (String) -> Bool, _ rows: any CloudTransaction
+    ) throws(CloudError) -> Bool {
+        var (steps, next): (Int, String?) = (0, parent)
+        while let above = next {
             if above == name { return true }
-            next = try record(above, rows)?.parent
+            if isTop(above) { return false }
+            steps += 1
+            guard steps < Self.stepsMax else {
+                throw CloudError(
+                    .limitExceeded,
+                    "'\(name)' would hang more than \(Self.stepsMax) steps deep. Hang it higher up in the hierarchy")
+            }
+            if let record = known[above] {
+                next = record?.parent
+            } else if let parent = parents[above] {
+                next = parent
+            } else {
+                next = try rows.parent(of: above, in: zone)
+                parents.updateValue(next, forKey: above)
+            }
         }
         return false
     }
+
+    /// Steps of a hierarchy at the most: who adds to it climbs all of them.
+    private static let stepsMax = 1000
 
     /// Those that go with a record by their `deleteSelf` references, and with these, and so on.
     func dependents(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> [StoredRecord] {
         var (found, seen, next): ([StoredRecord], Set<String>, [String]) = ([], [name], [name])
         while !next.isEmpty {
-            let names = try rows.dependents(of: next, in: zone).filter { seen.insert($0).inserted }
-            let stored = try rows.records(names, in: zone)
-            for name in names {
-                // What this request has changed already is what counts.
-                if let record = (known[name] ?? nil) ?? stored[name], !record.isDeleted { found.append(record) }
+            let gone = Set(next)
+            var level: [StoredRecord] = []
+            let names = try rows.dependents(of: next, in: zone)
+            let stored = try rows.records(names.filter { written[$0] == nil }, in: zone)
+            for name in names + next.flatMap({ attached[$0] ?? [] }) where !seen.contains(name) {
+                // What this request has made of it is what counts.
+                if let record = written[name] {
+                    guard !record.isDeleted, !record.dependsOn.isDisjoint(with: gone) else { continue }
+                    level.append(record)
+                } else if let record = stored[name], !record.isDeleted {
+                    level.append(record)
+                } else {
+                    continue
+                }
+                seen.insert(name)
             }
-            next = names
+            found += level
+            next = level.map(\.name)
         }
         return found
     }

@@ -8,6 +8,7 @@ import TidemarkStore
 ///
 /// As in a store, all writes and checkpoints go under one lock that the processes share.
 public final class SQLiteCloudStorage: CloudStorage {
+    public let key: [UInt8]
     private let writer: Writer
     private let readers: any DatabaseReader
 
@@ -19,6 +20,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             let database = try SharedDatabase(
                 at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
+            key = try Self.key(of: database)
             writer = Writer(database)
             readers = database.reader
         } catch {
@@ -26,10 +28,25 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
-    /// Keeps everything in memory: for simulations.
+    private static func key(of database: SharedDatabase) throws -> [UInt8] {
+        func stored(_ db: Database) throws -> [UInt8]? {
+            try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = 'key'").map(Array.init)
+        }
+        if let key = try database.reader.read(stored) { return key }
+        return try database.write { db in
+            // Another process may just have made it.
+            if let key = try stored(db) { return key }
+            let key = EmbeddedCloud.systemRandom(16)
+            try db.execute(sql: "INSERT INTO documents (name, content) VALUES ('key', ?)", arguments: [Data(key)])
+            return key
+        }
+    }
+
+    /// Keeps everything in memory: for simulations. All have one key, so that one that is run again tells the same.
     public init() throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
+            key = Array(0..<16)
             writer = Writer(database)
             readers = database.reader
         } catch {

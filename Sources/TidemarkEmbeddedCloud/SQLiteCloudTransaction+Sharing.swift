@@ -69,21 +69,22 @@ extension SQLiteCloudTransaction: SharingTransaction {
     func save(_ participant: StoredParticipant) throws(CloudError) {
         try run {
             let sql = """
-                INSERT INTO participants (id, share, zone, user, name, address_kind, address, role, permission, acceptance, began, ended)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (id) DO UPDATE SET user = ?4, name = ?5,
-                address_kind = ?6, address = ?7, role = ?8, permission = ?9, acceptance = ?10, began = ?11, ended = ?12
+                INSERT INTO participants (id, share, zone, user, name, address_kind, address, role, permission, acceptance, began, ended,
+                invited, expelled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO UPDATE SET
+                user = ?4, name = ?5, address_kind = ?6, address = ?7, role = ?8, permission = ?9, acceptance = ?10, began = ?11,
+                ended = ?12, invited = ?13, expelled = ?14
                 """
             try statement(sql).execute(arguments: [
                 participant.id, participant.share, participant.zone, participant.user,
                 try participant.name.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) },
                 participant.lookUp?.kind, participant.lookUp?.value, participant.role.rawValue, participant.permission.rawValue,
-                participant.acceptanceStatus.rawValue, participant.began, participant.ended,
+                participant.acceptanceStatus.rawValue, participant.began, participant.ended, participant.invited,
+                participant.expelled,
             ])
         }
     }
 
-    func removeParticipant(_ id: String, of share: Int64) throws(CloudError) {
-        try removeLinks(to: share, participant: id)
+    func removeParticipant(_ id: String) throws(CloudError) {
         try run { try statement("DELETE FROM participants WHERE id = ?").execute(arguments: [id]) }
     }
 
@@ -114,13 +115,10 @@ extension SQLiteCloudTransaction: SharingTransaction {
         }
     }
 
-    func removeLinks(to share: Int64, participant: String?) throws(CloudError) {
+    func removeLinks(to share: Int64, participant: String?) throws(CloudError) -> [String] {
         try run {
-            if let participant {
-                try statement("DELETE FROM links WHERE share = ? AND participant = ?").execute(arguments: [share, participant])
-            } else {
-                try statement("DELETE FROM links WHERE share = ?").execute(arguments: [share])
-            }
+            let sql = "DELETE FROM links WHERE share = ?1 AND (?2 IS NULL OR participant = ?2) RETURNING id"
+            return try String.fetchAll(statement(sql), arguments: [share, participant]).sorted()
         }
     }
 
@@ -130,7 +128,9 @@ extension SQLiteCloudTransaction: SharingTransaction {
         try run {
             let select = try statement("SELECT share FROM covered WHERE zone = ? AND name = ? AND is_gone = 0")
             var found: [String: Int64] = [:]
-            for name in names { found[name] = try Int64.fetchOne(select, arguments: [zone, name]) }
+            for name in names {
+                if let share = try Int64.fetchOne(select, arguments: [zone, name]) { found[name] = share }
+            }
             return found
         }
     }
@@ -236,7 +236,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
         CREATE TABLE participants (
             ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, share INTEGER NOT NULL, zone INTEGER NOT NULL, user TEXT, name TEXT,
             address_kind INTEGER, address TEXT, role INTEGER NOT NULL, permission INTEGER NOT NULL, acceptance INTEGER NOT NULL,
-            began INTEGER NOT NULL, ended INTEGER NOT NULL
+            began INTEGER NOT NULL, ended INTEGER NOT NULL, invited INTEGER NOT NULL, expelled INTEGER NOT NULL
         ) STRICT;
         CREATE INDEX participants_by_share ON participants (share);
         CREATE INDEX participants_by_user ON participants (user, zone) WHERE user IS NOT NULL;
@@ -252,7 +252,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
         CREATE TABLE uploads (owner TEXT NOT NULL, digest TEXT NOT NULL, user TEXT NOT NULL, PRIMARY KEY (owner, digest, user))
             STRICT, WITHOUT ROWID;
         CREATE TABLE audit (
-            time INTEGER PRIMARY KEY, zone INTEGER NOT NULL, share TEXT NOT NULL, user TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT,
+            time INTEGER PRIMARY KEY, zone INTEGER NOT NULL, share INTEGER NOT NULL, user TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT,
             value TEXT
         ) STRICT;
         CREATE INDEX audit_by_zone ON audit (zone, time);
@@ -276,7 +276,8 @@ extension StoredParticipant {
             name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
             lookUp: UserLookUp(kind: row["address_kind"], value: row["address"]), role: .init(rawValue: row["role"]) ?? .unknown,
             permission: .init(rawValue: row["permission"]) ?? .unknown,
-            acceptanceStatus: .init(rawValue: row["acceptance"]) ?? .unknown, began: row["began"], ended: row["ended"])
+            acceptanceStatus: .init(rawValue: row["acceptance"]) ?? .unknown, began: row["began"], ended: row["ended"],
+            invited: row["invited"], expelled: row["expelled"])
     }
 }
 

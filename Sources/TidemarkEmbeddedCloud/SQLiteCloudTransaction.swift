@@ -176,6 +176,12 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
+    func parent(of name: String, in zone: Int64) throws(CloudError) -> String? {
+        try run {
+            try String.fetchOne(statement("SELECT parent FROM records WHERE zone = ? AND name = ?"), arguments: [zone, name])
+        }
+    }
+
     func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild] {
         try run {
             let select = try statement(
@@ -395,8 +401,9 @@ extension IndexValue {
 private struct QueryBuilder {
     /// Whether there are many records of the type.
     let isFrequent: Bool
-    /// To which it keeps.
-    private var shares: [Int64]?
+    /// Whether it keeps to some shares: a parameter by name, since it may come twice.
+    private var isLimited = false
+    private static let shares = "(SELECT value FROM json_each(:shares))"
     var arguments = StatementArguments()
 
     init(isFrequent: Bool) { self.isFrequent = isFrequent }
@@ -408,15 +415,18 @@ private struct QueryBuilder {
 
     mutating func sql(_ query: IndexQuery, zone: Int64, limit: Int) -> String {
         // In the order in which their arguments stand in the text.
-        shares = query.shares
+        if let shares = query.shares {
+            isLimited = true
+            arguments += ["shares": "[\(shares.map(String.init).joined(separator: ", "))]"]
+        }
         let keys = query.order.map { expression($0) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
         // What is found in the order of the names needs no sorting.
         let index = isFrequent && query.order.isEmpty && query.conditions.isEmpty ? " INDEXED BY records_by_name" : ""
         var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE r.zone = \(bind(zone.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
-        if let shares = query.shares {
-            inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN (\(list(shares))) AND c.is_gone = 0)"
+        if isLimited {
+            inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN \(Self.shares) AND c.is_gone = 0)"
         }
         for condition in query.conditions { inner += " AND \(sql(condition))" }
         var outer = "SELECT * FROM (\(inner))"
@@ -442,13 +452,9 @@ private struct QueryBuilder {
         case .modifiedBy: "r.modified_by"
         case .parent:
             // What a root hangs below is nothing that is shared.
-            shares.map { "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN (\(list($0)))), NULL, r.parent)" }
-                ?? "r.parent"
+            isLimited ? "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN \(Self.shares)), NULL, r.parent)" : "r.parent"
         }
     }
-
-    /// Numbers that are ours, as text: they may come twice.
-    private func list(_ numbers: [Int64]) -> String { numbers.map(String.init).joined(separator: ", ") }
 
     private func index(_ key: IndexQuery.Key) -> Int64 {
         if case .index(let number) = key { return number }

@@ -11,6 +11,9 @@ struct ShareEditing {
     let actor: SharePolicy.Actor
     /// Names for new participants.
     let newID: () -> String
+    /// The participant to whom the link is limited by which the caller comes.
+    let limit: String?
+    private let addresses: Set<UserLookUp>
     private(set) var share: StoredShare
     private(set) var participants: [StoredParticipant]
     private(set) var dropped: [StoredParticipant] = []
@@ -18,15 +21,20 @@ struct ShareEditing {
 
     init(
         _ share: StoredShare, _ participants: [StoredParticipant], scope: DatabaseScope, caller: CloudEngine.Caller,
-        actor: SharePolicy.Actor, newID: @escaping () -> String
+        actor: SharePolicy.Actor, limit: String? = nil, newID: @escaping () -> String
     ) {
         self.share = share
         self.participants = participants
         self.scope = scope
         self.caller = caller
         self.actor = actor
+        self.limit = limit
         self.newID = newID
+        addresses = caller.addresses
     }
+
+    /// Stands for the change that is being made, until it has its number.
+    static let thisChange = Int64.max
 
     var isChanged: Bool { !entries.isEmpty }
 
@@ -60,7 +68,9 @@ struct ShareEditing {
         case .remove(let id):
             let index = try self.index(id, for: .removeParticipant)
             guard participants[index].acceptanceStatus != .removed else { return }
+            if isCallers(participants[index]) { return leave() }
             remove(index, as: .removed)
+            participants[index].expelled = Self.thisChange
         }
     }
 
@@ -86,9 +96,11 @@ struct ShareEditing {
             switch (participant.role, participant.acceptanceStatus) {
             case (.publicUser, .accepted) where publicPermission == .none: remove(index, as: .removed)
             case (.publicUser, .accepted): participants[index].permission = publicPermission
-            case (_, .pending):
+            case (_, .pending) where participant.began == 0 && participant.expelled == 0:
                 entries.append((.removed, participant.id, nil))
                 dropped.append(participants.remove(at: index))
+            // Who has been in is told that they are out, and who was removed stays so.
+            case (_, .pending): remove(index, as: .removed)
             default: break
             }
         }
@@ -109,24 +121,30 @@ struct ShareEditing {
         guard permission == .readOnly || permission == .readWrite else { throw Self.noPermission }
         try demand(.invite, making: role)
         let index = participants.firstIndex {
-            $0.lookUp == lookUp || $0.user.map { .userRecordName($0) == lookUp } ?? false
-                || $0.user == caller.user && caller.addresses.contains(lookUp)
+            $0.lookUp == lookUp || $0.acceptanceStatus != .pending && $0.user.map { .userRecordName($0) == lookUp } ?? false
+                || $0.user == caller.user && addresses.contains(lookUp)
         }
         guard let index else {
             let new = StoredParticipant(
                 id: newID(), share: share.id, zone: share.zone, user: nil, name: nil, lookUp: lookUp, role: role,
-                permission: permission, acceptanceStatus: .pending, began: 0, ended: 0)
+                permission: permission, acceptanceStatus: .pending, began: 0, ended: 0, invited: Self.thisChange,
+                expelled: 0)
             participants.append(new)
-            entries.append((.invited, new.id, "\(permission)"))
+            entries.append((.invited, new.id, "\(role) \(permission)"))
             return
         }
         try demand(.invite, participants[index])
-        if participants[index].acceptanceStatus == .removed {
+        // One that somebody's removal may have ended is made anew.
+        let isOver =
+            participants[index].acceptanceStatus == .pending
+            && participants.contains { $0.expelled > participants[index].invited }
+        if participants[index].acceptanceStatus == .removed || isOver {
             participants[index].acceptanceStatus = .pending
+            participants[index].invited = Self.thisChange
             participants[index].lookUp = lookUp
             participants[index].role = role
             participants[index].permission = permission
-            entries.append((.invited, participants[index].id, "\(permission)"))
+            entries.append((.invited, participants[index].id, "\(role) \(permission)"))
             return
         }
         if participants[index].permission != permission {
@@ -187,7 +205,20 @@ struct ShareEditing {
 
     // One's own part
 
-    /// Where the caller takes part, or is invited to: by their account, or else by one of its addresses.
+    /// Whether a part is the caller's, or an invitation for them. One to an address is for who has that now, whoever had it before.
+    private func isCallers(_ participant: StoredParticipant) -> Bool {
+        guard let user = participant.user, participant.acceptanceStatus != .pending else {
+            return participant.lookUp.map { addresses.contains($0) } ?? false
+        }
+        return user == caller.user
+    }
+
+    /// The change in which somebody has removed the caller; 0 for never.
+    private var expelled: Int64 {
+        participants.filter { $0.user == caller.user || isCallers($0) }.map(\.expelled).max() ?? 0
+    }
+
+    /// Where the caller takes part, or is invited to: by the link that they come by if it is limited, or else as it serves them best.
     var own: Int? {
         func rank(_ participant: StoredParticipant) -> Int {
             switch (participant.acceptanceStatus, participant.role) {
@@ -197,42 +228,76 @@ struct ShareEditing {
             default: 3
             }
         }
-        return participants.indices.filter { index in
+        let expelled = expelled
+        let rows = participants.indices.filter { index in
             let participant = participants[index]
-            if let user = participant.user { return user == caller.user }
-            return participant.lookUp.map { caller.addresses.contains($0) } ?? false
-        }.min { rank(participants[$0]) < rank(participants[$1]) }
+            // An invitation from before a removal is over with it.
+            return isCallers(participant) && (participant.acceptanceStatus != .pending || participant.invited > expelled)
+        }
+        if let limit { return rows.first { participants[$0].id == limit } }
+        return rows.min { rank(participants[$0]) < rank(participants[$1]) }
     }
 
-    /// The caller takes part from now on.
+    /// As what the caller comes by a link.
+    var comer: SharePolicy.Actor {
+        let isExpelled = expelled > 0
+        guard let own else { return isExpelled ? .participant(.privateUser, .none, .removed) : .stranger }
+        let participant = participants[own]
+        return .participant(
+            participant.role, participant.permission, participant.acceptanceStatus, hasLeft: !isExpelled)
+    }
+
+    /// The caller takes part from now on, by one row alone.
     mutating func accept() {
         let own = own
         if let own, participants[own].acceptanceStatus == .accepted { return }
         // Who comes back by the open link comes as everybody does.
-        let isInvited = own.map { participants[$0].acceptanceStatus == .pending } ?? false
-        for (index, participant) in participants.enumerated().reversed()
-        where participant.user == caller.user && (!isInvited || index != own) {
+        let invitation = own.flatMap { participants[$0].acceptanceStatus == .pending ? participants[$0].id : nil }
+        for index in participants.indices.reversed() where isCallers(participants[index]) && participants[index].id != invitation
+        {
+            if participants[index].user != caller.user { take(index) }
             dropped.append(participants.remove(at: index))
         }
-        if isInvited, let index = self.own {
-            participants[index].user = caller.user
+        // They are invited anew, or were never removed.
+        for index in participants.indices where participants[index].user == caller.user { participants[index].expelled = 0 }
+        if let index = participants.firstIndex(where: { $0.id == invitation }) {
+            take(index)
             participants[index].name = caller.account?.name
             participants[index].acceptanceStatus = .accepted
             entries.append((.accepted, participants[index].id, "\(participants[index].permission)"))
         } else {
             let new = StoredParticipant(
                 id: newID(), share: share.id, zone: share.zone, user: caller.user, name: caller.account?.name, lookUp: nil,
-                role: .publicUser, permission: share.publicPermission, acceptanceStatus: .accepted, began: 0, ended: 0)
+                role: .publicUser, permission: share.publicPermission, acceptanceStatus: .accepted, began: 0, ended: 0,
+                invited: 0,
+                expelled: 0)
             participants.append(new)
             entries.append((.accepted, new.id, "\(new.permission)"))
         }
     }
 
-    /// The caller takes part no longer.
-    mutating func leave(as kind: ShareAuditEntry.Kind) {
-        guard let own, participants[own].acceptanceStatus != .removed else { return }
-        participants[own].user = caller.user
-        remove(own, as: kind)
+    /// The caller takes part no longer, and is not invited any more, in whichever ways they were.
+    mutating func leave() {
+        for index in participants.indices where isCallers(participants[index]) && participants[index].acceptanceStatus != .removed
+        {
+            let isIn = participants[index].acceptanceStatus == .accepted
+            take(index)
+            remove(index, as: isIn ? .left : .declined)
+        }
+    }
+
+    /// Makes a row the caller's. Whoever had its address before gets another, by which their devices learn that they are out.
+    private mutating func take(_ index: Int) {
+        let before = participants[index]
+        participants[index].user = caller.user
+        guard let user = before.user, user != caller.user else { return }
+        participants.append(
+            StoredParticipant(
+                id: newID(), share: share.id, zone: share.zone, user: user, name: before.name, lookUp: nil, role: before.role,
+                permission: before.permission, acceptanceStatus: .removed, began: before.began, ended: before.ended, invited: 0,
+                expelled: before.expelled))
+        participants[index].name = nil
+        (participants[index].began, participants[index].ended, participants[index].expelled) = (0, 0, 0)
     }
 }
 

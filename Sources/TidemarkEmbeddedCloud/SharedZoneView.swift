@@ -41,7 +41,7 @@ extension CloudEngine {
         let moreComing = found.count > most
         return DatabaseChanges(
             changed: ids(true), deleted: since == nil ? [] : ids(false), purged: [],
-            token: Self.token(moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller)), moreComing: moreComing)
+            token: self.token(moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller)), moreComing: moreComing)
     }
 
     /// Of which database a token is.

@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkModel
 
 extension CloudContract {
-    private static func child(
+    static func child(
         _ name: String, of parent: String?, _ fields: [String: CloudValue] = ["n": .int64(1)], in zone: CloudZoneID = zone
     ) -> CloudRecord {
         var child = record(name, fields, in: zone)
@@ -12,7 +12,7 @@ extension CloudContract {
     }
 
     /// A zone with the hierarchy `root` – `leaf`, `branch` – `twig`, which is shared with Ben, below `above`; and beside it `secret` – `under`.
-    private static func tree(
+    static func tree(
         _ subject: any Subject, _ permission: ShareParticipant.Permission = .readWrite
     ) async throws -> (owner: any SharingDatabase, ben: any SharingDatabase, zone: CloudZoneID, share: CloudShare) {
         let (owner, theirs) = try await sharedJournal(subject, ["above", "secret"])

@@ -221,6 +221,48 @@ extension CloudContract {
             let wrong = circle.count { if case .failed = $0 { true } else { false } }
             try expect(wrong > 0, "two records each below the other")
         },
+        Check("what goes with a deletion is what refers to it by then, within one request") { subject in
+            let database = try await journal(subject)
+            func referring(_ name: String, to target: String?) -> CloudRecord {
+                record(name, target.map { ["see": .reference(CloudReference($0, action: .deleteSelf))] } ?? ["n": .int64(1)])
+            }
+            for name in ["one", "two"] { try await save(record(name), .create, to: database) }
+            for (name, target) in [("free", "one"), ("turned", "one"), ("held", "two")] {
+                try await save(referring(name, to: target), .create, to: database)
+            }
+            let outcomes = try await database.modify(
+                ModifyRecordsRequest(
+                    zone: zone,
+                    operations: [
+                        RecordOperation(.forceReplace, referring("free", to: nil)),
+                        RecordOperation(.forceReplace, referring("turned", to: "two")),
+                        RecordOperation(.forceReplace, referring("held", to: "one")),
+                        RecordOperation(.create, referring("new", to: "held")), .delete(CloudRecordID("one", in: zone)),
+                    ]))
+            for case .failed(let error) in outcomes { throw error }
+            for (name, isThere) in [("free", true), ("turned", true), ("held", false), ("new", false), ("two", true)] {
+                try equal(try await lookup(name, in: database) != nil, isThere)
+            }
+        },
+        Check("a hierarchy has no more steps than can be climbed") { subject in
+            let database = try await journal(subject)
+            func step(_ number: Int) -> RecordOperation {
+                var step = record("n\(number)")
+                step.parent = number == 0 ? nil : "n\(number - 1)"
+                return RecordOperation(.create, step)
+            }
+            var (next, refusal): (Int, CloudError?) = (0, nil)
+            while refusal == nil, next < 1_200 {
+                let outcomes = try await database.modify(
+                    ModifyRecordsRequest(zone: zone, operations: (next..<(next + 400)).map(step)))
+                for case .failed(let error) in outcomes where error.code == .limitExceeded { refusal = refusal ?? error }
+                next += 400
+            }
+            try equal(next, 1_200)
+            try expect(refusal?.reason.contains("1000") ?? false, "not refused with the limit: \(String(describing: refusal))")
+            try expect(try await lookup("n999", in: database) != nil, "the last of 1,000 steps is not there")
+            try equal(try await lookup("n1001", in: database), nil)
+        },
         Check("numbers that are none are refused") { subject in
             let database = try await journal(subject)
             var nowhere = Location(latitude: .infinity, longitude: 0)

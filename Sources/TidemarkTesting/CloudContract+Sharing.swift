@@ -464,7 +464,7 @@ extension CloudContract {
                 entries.map(\.kind),
                 [
                     .created, .invited, .linkMade, .accepted, .titleChanged, .linkMade, .linkRevoked, .permissionChanged,
-                    .publicPermissionChanged, .roleChanged, .left, .stopped,
+                    .publicPermissionChanged, .roleChanged, .left, .linkRevoked, .stopped,
                 ])
             let (mine, other) = (try await user(owner), try await user(ben))
             try equal(entries.filter { $0.userRecordName == other }.map(\.kind), [.accepted, .titleChanged, .left])
@@ -473,7 +473,7 @@ extension CloudContract {
             try equal([entries[7].subject, entries[7].value], [id, "readOnly"])
             try equal([entries[6].subject, entries[5].value], [link.id, id])
             try equal(Set(entries.map(\.time)).count, entries.count)
-            try equal(try await owner.shareAudit(in: zone, after: entries[9].time).map(\.kind), [.left, .stopped])
+            try equal(try await owner.shareAudit(in: zone, after: entries[9].time).map(\.kind), [.left, .linkRevoked, .stopped])
         },
     ]
 }

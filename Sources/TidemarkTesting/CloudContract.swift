@@ -47,7 +47,7 @@ public enum CloudContract {
     }
 
     public static let checks =
-        records + changes + assets + queries + accounts + shares + links + sharedZones + hierarchies
+        records + changes + assets + queries + accounts + shares + links + sharedZones + hierarchies + removals + secrets
 
     // For the checks
 

@@ -65,6 +65,21 @@ import TidemarkModel
         #expect(try await database().lookup(["sum"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(90)])
     }
 
+    @Test func `people are found by name after accounts have come and gone`() async throws {
+        let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { 1 })
+        func named(_ account: EmbeddedAccount) async throws -> String {
+            try #require(try await cloud.database(.shared, of: container, account: account.id).account().userRecordName)
+        }
+        let (anna, ben) = (try await cloud.addAccount("anna@example.org"), try await cloud.addAccount("ben@example.org"))
+        let database = try cloud.database(.shared, of: container, account: anna.id)
+        let benName = try await named(ben)
+        #expect(try await database.users(matching: [.userRecordName(benName)]).count == 1)
+        try await cloud.removeIfUnused(ben)
+        let cleoName = try await named(try await cloud.addAccount("cleo@example.org"))
+        #expect(try await database.users(matching: [.userRecordName(cleoName)]).map(\.userRecordName) == [cleoName])
+        #expect(try await database.users(matching: [.userRecordName(benName)]) == [])
+    }
+
     @Test func `in production nothing can be saved before a schema was deployed`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let account = try await cloud.addAccount("anna@example.org").id

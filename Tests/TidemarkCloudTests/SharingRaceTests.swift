@@ -10,7 +10,7 @@ import TidemarkTesting
 /// Goal: a change of somebody's permission counts for every commit after it and for none before, whoever writes at the same time.
 ///
 /// Method: an owner changes permissions while participants write and read, in tasks of their own and through two openings of one cloud. The
-/// numbers of the changes, which are the tags, tell in which order they were committed. Each write that was done was permitted by the last
+/// numbers of the changes, which the cloud knows of its tags, tell in which order they were committed. Each write that was done was permitted by the last
 /// change before it, and is there; each that was refused met a state that refuses it, among those that there were while it was under way.
 /// The seed of the first run is printed, those of the others follow it; `TIDEMARK_SHARING_RUNS` is the number of runs in memory; in two openings there is
 /// a tenth of them.
@@ -135,8 +135,6 @@ private struct SharingRace {
         self.share = share
     }
 
-    private static func number(_ tag: String?) -> Int64 { tag.flatMap { Int64($0, radix: 36) } ?? -1 }
-
     /// Runs it; returns what went wrong.
     mutating func run() async throws -> [String] {
         let progress = Progress()
@@ -160,7 +158,7 @@ private struct SharingRace {
                 var next = standings.last!
                 next[person] = standing
                 standings.append(next)
-                numbers.append(Self.number(changed.changeTag))
+                numbers.append(changed.changeTag.flatMap(owner[0].change) ?? -1)
                 kinds.append(kind)
                 progress.end()
             }
@@ -234,7 +232,7 @@ private struct SharingRace {
                     let outcomes = try await database.modify(
                         ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.forceUpdate, record)]))
                     switch outcomes[0] {
-                    case .saved(let saved): change = number(saved.changeTag)
+                    case .saved(let saved): change = saved.changeTag.flatMap(database.change) ?? -1
                     case .failed(let failure): error = failure
                     case .deleted: break
                     }

@@ -13,6 +13,7 @@ import Testing
         + ShareParticipant.Role.allCases.flatMap { role in
             ShareParticipant.Permission.allCases.flatMap { permission in
                 ShareParticipant.AcceptanceStatus.allCases.map { .participant(role, permission, $0) }
+                    + [.participant(role, permission, .removed, hasLeft: true)]
             }
         }
 
@@ -71,7 +72,12 @@ import Testing
             guard target.isShared, actor.isSignedIn, !isOwner else { return false }
             let isInvited =
                 actor.role != nil && actor.role != .publicUser && [.pending, .accepted].contains(actor.acceptanceStatus)
-            let isByLink = (actor.role == nil || actor.role == .publicUser) && given.contains(target.publicPermission)
+                && (operation == .decline || given.contains(actor.permission))
+            // Who has left is as everybody who has the link; who was removed is not.
+            let isAsEverybody = actor.role == nil || actor.role == .publicUser || actor.acceptanceStatus == .removed
+            let isByLink =
+                isAsEverybody && given.contains(target.publicPermission)
+                && (actor.role == nil || actor.acceptanceStatus != .removed || actor.hasLeft)
             return isInvited || isByLink
         }
     }
@@ -130,6 +136,18 @@ import Testing
         #expect(root.rule == .rootIsTheOwners && root.remedy == .askOwner)
         let again = SharePolicy.decide(.share, on: .init(scope: .private, isShared: true), by: .owner)
         #expect(again.rule == .alreadyShared && again.remedy == .stopSharing)
+    }
+
+    @Test func `a removal holds whatever link there is, and leaving does not`() {
+        for role in [ShareParticipant.Role.administrator, .privateUser, .publicUser] {
+            let open = Target(scope: .shared, isShared: true, publicPermission: .readWrite)
+            let closed = Target(scope: .shared, isShared: true)
+            func rule(_ target: Target, _ hasLeft: Bool) -> SharePolicy.Rule {
+                SharePolicy.decide(.accept, on: target, by: .participant(role, .readWrite, .removed, hasLeft: hasLeft)).rule
+            }
+            #expect([rule(open, false), rule(closed, false)] == [.removed, .removed])
+            #expect([rule(open, true), rule(closed, true)] == [.openLink, .stranger])
+        }
     }
 
     @Test func `each rule has a sentence of its own, and what allows needs no remedy`() {

@@ -3,6 +3,12 @@ public struct ShareDecision: Hashable, Sendable {
     public let operation: SharePolicy.Operation
     public let rule: SharePolicy.Rule
 
+    /// One that was made elsewhere.
+    public init(operation: SharePolicy.Operation, rule: SharePolicy.Rule) {
+        self.operation = operation
+        self.rule = rule
+    }
+
     public var isAllowed: Bool { rule.allows }
 
     /// What would allow it; `nil` where it is allowed, or nothing would.

@@ -47,6 +47,8 @@ public enum SharePolicy {
         public var role: ShareParticipant.Role?
         public var permission: ShareParticipant.Permission
         public var acceptanceStatus: ShareParticipant.AcceptanceStatus
+        /// Of one who is removed: whether they have left by themselves, or with all that came by a link.
+        public var hasLeft = false
 
         /// Who owns the zone that the record is in.
         public static let owner = Actor(isSignedIn: true, role: .owner, permission: .readWrite, acceptanceStatus: .accepted)
@@ -57,9 +59,11 @@ public enum SharePolicy {
 
         public static func participant(
             _ role: ShareParticipant.Role, _ permission: ShareParticipant.Permission,
-            _ acceptanceStatus: ShareParticipant.AcceptanceStatus
+            _ acceptanceStatus: ShareParticipant.AcceptanceStatus, hasLeft: Bool = false
         ) -> Actor {
-            Actor(isSignedIn: true, role: role, permission: permission, acceptanceStatus: acceptanceStatus)
+            Actor(
+                isSignedIn: true, role: role, permission: permission, acceptanceStatus: acceptanceStatus,
+                hasLeft: acceptanceStatus == .removed && hasLeft)
         }
 
         public static func participant(_ participant: ShareParticipant) -> Actor {
@@ -133,7 +137,7 @@ public enum SharePolicy {
         case .share:
             guard actor.role == .owner else { return standing(actor) ?? .sharingIsTheOwners }
             return target.isShared ? .alreadyShared : .owner
-        case .accept, .decline: return invitationRule(target, actor)
+        case .accept, .decline: return invitationRule(operation, target, actor)
         case .readShare, .editShare, .changePublicPermission, .invite, .changeParticipant, .removeParticipant, .leave,
             .stopSharing:
             return target.isShared ? shareRule(operation, target, actor) : actor.role == .owner ? .notShared : .stranger
@@ -184,14 +188,22 @@ public enum SharePolicy {
         }
     }
 
-    private static func invitationRule(_ target: Target, _ actor: Actor) -> Rule {
+    private static func invitationRule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
         guard target.isShared else { return .stranger }
         if actor.role == .owner { return .ownerStays }
+        // Somebody took them out: they come back by no link, however they came first.
+        if actor.role != nil, actor.acceptanceStatus == .removed, !actor.hasLeft { return .removed }
         if let role = actor.role, role != .publicUser {
             switch actor.acceptanceStatus {
-            case .pending, .accepted: return .invited
-            // Somebody took them out: they don't come back by an old link.
-            case .removed: return .removed
+            case .pending, .accepted:
+                if operation == .decline { return .invited }
+                switch actor.permission {
+                case .readOnly, .readWrite: return .invited
+                case .none: return .noPermission
+                case .unknown: return .unknownParticipation
+                }
+            // Who has left is as everybody is.
+            case .removed: break
             case .unknown: return .unknownParticipation
             }
         }

@@ -21,7 +21,7 @@ public struct UserIdentity: Hashable, Codable, Sendable {
 
 /// By what a person is looked for. As `CKUserIdentity.LookupInfo`.
 public enum UserLookUp: Hashable, Codable, Sendable {
-    /// Compared in lower case.
+    /// Compared in lower case and in the normal form C of Unicode.
     case emailAddress(String)
     /// Digits behind a plus sign.
     case phoneNumber(String)
@@ -33,6 +33,9 @@ public enum UserLookUp: Hashable, Codable, Sendable {
         }
     }
 
+    /// An address as it is kept and compared.
+    package static func spelled(_ address: String) -> String { address.lowercased().composed }
+
     /// The same for all ways to write it; `nil` for what can be none.
     public var normalized: UserLookUp? {
         switch self {
@@ -41,7 +44,7 @@ public enum UserLookUp: Hashable, Codable, Sendable {
             guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }), address.utf8.count <= 255,
                 address.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f })
             else { return nil }
-            return .emailAddress(address.lowercased())
+            return .emailAddress(Self.spelled(address))
         case .phoneNumber(let number):
             let kept = number.filter { !" -()./".contains($0) }
             guard kept.hasPrefix("+"), (5...16).contains(kept.utf8.count),
