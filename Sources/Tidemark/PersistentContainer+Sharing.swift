@@ -177,57 +177,6 @@ extension PersistentContainer {
         return found
     }
 
-    // Invitations
-
-    /// What an invitation leads to, without taking part.
-    ///
-    /// - Parameter link: The token of a ``ShareLink``, or an address that ends with it.
-    public func shareMetadata(for link: String, in databases: CloudDatabases) async throws(CloudError) -> ShareMetadata {
-        try await databases.shared.resolveLink(Self.token(link))
-    }
-
-    /// Accepts an invitation: what is shared comes into the shared store with the next synchronisation. An app that was launched by an
-    /// invitation calls it as soon as its container is open. As `acceptShareInvitations(from:into:)`.
-    ///
-    /// - Throws: `CloudError` `unknownItem` for a link that is none, is revoked, or is somebody else's.
-    @discardableResult
-    public func acceptInvitation(_ link: String, in databases: CloudDatabases) async throws -> Share {
-        try await adopt(databases)
-        let before = try await fetchShares()
-        let metadata = try await databases.shared.acceptLink(Self.token(link))
-        let share = Share(metadata.share, scope: metadata.scope)
-        try await note(share, before)
-        return share
-    }
-
-    /// Ends an invitation without having taken part.
-    ///
-    /// - Throws: `CloudError` `invalidArguments` for who takes part already: see ``leave(_:in:)``.
-    public func declineInvitation(_ link: String, in databases: CloudDatabases) async throws(CloudError) {
-        let metadata = try await shareMetadata(for: link, in: databases)
-        guard metadata.participant?.acceptanceStatus != .accepted else {
-            throw CloudError(.invalidArguments, "the invitation is accepted already: leave the share to take part no more")
-        }
-        try await databases.shared.declineLink(Self.token(link))
-    }
-
-    private static func token(_ link: String) -> String {
-        String(link.split { $0 == "/" || $0.isWhitespace }.last ?? "")
-    }
-
-    /// A new link to a share, for whoever is given it.
-    ///
-    /// - Parameter participant: The identifier of the participant to whom it is limited.
-    public func makeLink(
-        to share: Share, for participant: String? = nil, in databases: CloudDatabases
-    ) async throws(CloudError) -> ShareLink {
-        try await databases[share.scope].makeLink(to: share.cloudID, for: participant)
-    }
-
-    public func revokeLink(_ id: String, to share: Share, in databases: CloudDatabases) async throws(CloudError) {
-        try await databases[share.scope].revokeLink(id, to: share.cloudID)
-    }
-
     // Changing them
 
     /// Changes a share, all or nothing: invites, removes, gives other permissions, another title.
@@ -304,7 +253,7 @@ extension PersistentContainer {
 
     /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody. What becomes of records that are
     /// there is what was said when the account signed in.
-    private func adopt(_ databases: CloudDatabases) async throws {
+    func adopt(_ databases: CloudDatabases) async throws {
         guard try await !checkAccount(databases) else { return }
         var configuration = SyncConfiguration()
         let settings = try StoreReader(container: directory).accountSettings()
@@ -337,7 +286,7 @@ extension PersistentContainer {
     /// Notes what the cloud has said of a share.
     ///
     /// - Parameter before: What was known of shares when it was asked.
-    private func note(_ share: Share, _ before: [Share]) async throws {
+    func note(_ share: Share, _ before: [Share]) async throws {
         let known = before.first { ($0.scope, $0.zone, $0.name) == (share.scope, share.zone, share.name) }
         try await stores[share.scope]?.note(share, insteadOf: known)
         ringChanges()

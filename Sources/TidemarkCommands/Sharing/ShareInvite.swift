@@ -73,13 +73,14 @@ struct ShareInvite: AsyncParsableCommand {
 
 struct ShareLinks: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "link", abstract: "Makes another link to a share, or revokes one.",
+        commandName: "link", abstract: "Makes another link to a share, lists those that there are, or revokes one.",
         discussion: """
             A link is told once: the cloud keeps what it takes to recognise it, not the link. Who takes part stays, when a link is revoked.
 
             Examples:
               tidemark share link MyJournal.tidemark senja --for ben@example.org
               tidemark share link MyJournal.tidemark senja
+              tidemark share link MyJournal.tidemark senja --list
               tidemark share link MyJournal.tidemark senja --revoke 6f0c9a1e
             """)
 
@@ -92,28 +93,48 @@ struct ShareLinks: AsyncParsableCommand {
     @Option(name: .customLong("for"), help: ArgumentHelp("The participant to whom it is limited.", valueName: "participant"))
     var participant: String?
 
-    @Option(help: ArgumentHelp("Revokes the link of that identifier.", valueName: "identifier"))
+    @Flag(help: "Lists the links that lead there: their identifiers, for whom they are, and since when.")
+    var list = false
+
+    @Option(help: ArgumentHelp("Revokes the link whose identifier that is, or begins with it.", valueName: "identifier"))
     var revoke: String?
 
     @Flag(help: "Prints one JSON object.")
     var json = false
 
     func validate() throws {
-        if participant != nil, revoke != nil { throw ValidationError("--for and --revoke exclude each other") }
+        if [participant != nil, revoke != nil, list].count(where: { $0 }) > 1 {
+            throw ValidationError("--for, --list and --revoke exclude each other")
+        }
     }
 
     func run() async throws {
         try await reportingErrors {
             let sharing = try await SharingAccess.open(container)
             let found = try await sharing.share(share)
-            if let revoke {
-                try await sharing.container.revokeLink(revoke, to: found, in: sharing.databases)
-                return try ShareOutcome.tell("revoked the link \(revoke)", share: found, json: json)
+            if list || revoke != nil {
+                let links = try await sharing.container.links(to: found, in: sharing.databases)
+                guard let revoke else { return try show(links.map { LinkEntryLine($0, of: found) }) }
+                let meant = links.filter { $0.id.hasPrefix(revoke.lowercased()) }
+                guard let link = meant.first, meant.count == 1, !revoke.isEmpty else {
+                    throw StoreError(
+                        meant.count > 1 ? .invalid : .notFound,
+                        "\(meant.isEmpty ? "no link" : "more than one link") begins with '\(revoke)'; --list shows them")
+                }
+                try await sharing.container.revokeLink(link.id, to: found, in: sharing.databases)
+                return try ShareOutcome.tell("revoked the link \(link.id)", share: found, json: json)
             }
             let limit = try participant.map { text throws(StoreError) in try found.participant(named: text).id }
             let link = LinkLine(try await sharing.container.makeLink(to: found, for: limit, in: sharing.databases), of: found)
             if json { return try Output.json(ShareOutcome(share: ShareLine(found), links: [link])) }
             try link.tell()
         }
+    }
+
+    private func show(_ links: [LinkEntryLine]) throws {
+        if json { return try Output.json(["links": links]) }
+        var table = TextTable(columns: ["identifier", "made", "for"])
+        for link in links { try table.add([link.identifier, link.made, link.participant ?? "whoever is invited"]) }
+        try table.finish()
     }
 }

@@ -60,6 +60,18 @@ struct LinkLine: Encodable {
     }
 }
 
+/// A link that there is, as the tool prints it.
+struct LinkEntryLine: Encodable {
+    let identifier, made: String
+    /// To whom it is limited.
+    let participant: String?
+
+    init(_ link: ShareLinkEntry, of share: Share) {
+        (identifier, made) = (link.id, Timestamp.text(microseconds: link.made))
+        participant = link.participant.map { id in share.participants.first { $0.id == id }?.identity.title ?? id }
+    }
+}
+
 /// What was done to a share, and what has come of the synchronisation after it.
 struct ShareOutcome: Encodable {
     var share: ShareLine?
