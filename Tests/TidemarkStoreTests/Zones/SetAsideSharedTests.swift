@@ -182,6 +182,7 @@ import TidemarkStore
         _ = try await restore(quarantine, device)
         #expect(try Data(contentsOf: file) == Data("a picture".utf8))
         #expect(try device.reader().refused().map(\.after) == [["image": .asset(blob.id)]])
+        _ = try RecordStore(container: device.store.container)
         #expect(try StoreVerification(of: device.store.container).run().problems == [])
     }
 
