@@ -95,7 +95,8 @@ extension PersistentContainer {
             if existing == nil, let other = graph.first(where: { $0.zone != own }) {
                 throw CloudError(
                     .alreadyShared,
-                    "some of the records are in a share already, and \(other.record.type) \(other.record.name) is not; say that it is to be added to that")
+                    "some of the records are in a share already, and \(other.record.type) \(other.record.name) is not; say that it is to be added to that"
+                )
             }
             return own
         }
@@ -246,7 +247,7 @@ extension PersistentContainer {
 
     private func remove(_ zone: ZoneName, from store: RecordStore, _ reason: String) async throws {
         if let known = try await store.zones().first(where: { $0.name == zone }) {
-            try await store.removeZone(known.id, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author)
+            try await store.removeZone(known, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author)
         }
         ringChanges()
     }

@@ -32,8 +32,9 @@ extension RecordStore {
         return try connection.read("count the records of a zone") { db in
             try connection.refreshSchema(db)
             let count = try connection.types.reduce(0) { count, type in
-                try count + (Int.fetchOne(
-                    db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _zone = ?", arguments: [known.id]) ?? 0)
+                try count
+                    + (Int.fetchOne(
+                        db, sql: "SELECT count(*) FROM \"\(type.table)\" WHERE _zone = ?", arguments: [known.id]) ?? 0)
             }
             return count == records.count { $0.zone == zone }
         }

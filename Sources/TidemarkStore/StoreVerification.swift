@@ -27,7 +27,8 @@ public struct VerificationReport: Hashable, Sendable {
 
         /// As it was found in a store.
         func found(in scope: DatabaseScope) -> Problem {
-            scope == .private ? self : Problem(kind, "the \(scope.name) store: \(message)", type: type, record: record, asset: asset)
+            scope == .private
+                ? self : Problem(kind, "the \(scope.name) store: \(message)", type: type, record: record, asset: asset)
         }
 
         init(_ kind: Kind, _ message: String, type: String? = nil, record: String? = nil, asset: String? = nil) {

@@ -266,7 +266,8 @@ public actor SyncEngine {
         }
         limits = try await database.limits().bounded
         let zones = try await database.zones()
-        for line in try await changedLines() where !line.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
+        for line in try await changedLines()
+        where !line.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
             var isComplete = false
             while !isComplete {
                 let outcome = try await line.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }

@@ -286,7 +286,9 @@ import TidemarkSync
         await #expect(throws: CloudError(.alreadyShared, "")) {
             try await anna.container.share([names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
         }
-        await #expect(throws: CloudError(.alreadyShared, "")) { try await anna.container.share(names, to: other, in: anna.databases) }
+        await #expect(throws: CloudError(.alreadyShared, "")) {
+            try await anna.container.share(names, to: other, in: anna.databases)
+        }
         // What is all in a share is that share; one more comes to it where it is named.
         #expect(try await anna.container.share(names, in: anna.databases).zone == both.zone)
         let more = Destination("tent", caption: "Tent")
@@ -316,10 +318,13 @@ import TidemarkSync
             [names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
         let shares = try await anna.container.fetchShares()
         #expect(shares.count == 2 && shares.contains { $0.zone == again.zone })
-        let (_, second) = (again, try await anna.container.makeLink(
-            to: try await anna.container.updateParticipants(
-                of: again, [.invite(.emailAddress(ben.email), role: .privateUser, permission: .readOnly)], in: anna.databases),
-            in: anna.databases))
+        let (_, second) = (
+            again,
+            try await anna.container.makeLink(
+                to: try await anna.container.updateParticipants(
+                    of: again, [.invite(.emailAddress(ben.email), role: .privateUser, permission: .readOnly)], in: anna.databases),
+                in: anna.databases)
+        )
         #expect(try await anna.sync().isComplete)
         try await ben.container.acceptInvitation(second.token, in: ben.databases)
         try await ben.sync()

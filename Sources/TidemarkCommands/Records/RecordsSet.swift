@@ -57,7 +57,8 @@ struct RecordsSet: AsyncParsableCommand {
             var home: Share?
             if let share { home = try await KnownShares(directory).share(named: share) }
             if let scope, let home, home.scope != scope {
-                throw StoreError(.invalid, "the share '\(home.caption)' is in the \(home.scope.name) store, not in the \(scope.name) one")
+                throw StoreError(
+                    .invalid, "the share '\(home.caption)' is in the \(home.scope.name) store, not in the \(scope.name) one")
             }
             let found = try FoundRecord(name, type: nil, in: home?.scope ?? scope, of: directory)
             let name = found?.record.name ?? name
@@ -117,7 +118,8 @@ struct RecordsSet: AsyncParsableCommand {
             {
                 throw StoreError(
                     .schema,
-                    "the private store has no record type '\(type)', and what others share has: name the --share that the record goes into")
+                    "the private store has no record type '\(type)', and what others share has: name the --share that the record goes into"
+                )
             }
             return try own.type(named: type)
         }

@@ -71,7 +71,8 @@ struct ShareCreate: AsyncParsableCommand {
             }
             let graph = try await sharing.container.graph(of: names)
             let what = names.map { "\($0.type) \($0.name)" }.joined(separator: ", ")
-            let others = graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
+            let others =
+                graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
             let text =
                 isNew
                 ? "shared \(what)\(others) as \"\(share.caption)\""

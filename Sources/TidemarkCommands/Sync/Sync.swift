@@ -139,7 +139,8 @@ struct Sync: AsyncParsableCommand {
                 "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
         }
         if report.refused > 0 {
-            try Output.line("\(Wording.count(report.refused, "save")) refused by the cloud and taken back; see 'tidemark refused'")
+            try Output.line(
+                "\(Wording.count(report.refused, "save")) refused by the cloud and taken back; see 'tidemark refused'")
         }
     }
 
