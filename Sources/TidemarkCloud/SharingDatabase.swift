@@ -18,7 +18,7 @@ public protocol SharingDatabase: CloudDatabase {
     /// Changes a share, all or nothing.
     ///
     /// - Throws: `permissionFailure`, `unknownItem` for a share or a participant that is not there, `limitExceeded` with too many
-    ///   participants, `invalidArguments`.
+    ///   participants, or more changes than a request may have operations; `invalidArguments`.
     func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare
 
     /// Ends a share: of the owner's, for everybody; of somebody else's, for oneself. The owner's records stay where they are. The share of a
@@ -37,10 +37,10 @@ public protocol SharingDatabase: CloudDatabase {
     /// - Throws: `unknownItem` for a link that is none, is revoked, or is somebody else's.
     func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata
 
-    /// Takes part. Who does already is told the same again.
+    /// Takes part. Who does already is told the same again. Who was removed by somebody else needs another invitation, whatever the link.
     func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata
 
-    /// Ends one's part in a share, or the invitation to it. Whoever was invited needs another invitation to come back.
+    /// Ends one's part in a share, and all invitations to it. To come back one needs another, unless the share is open to all.
     func declineLink(_ token: String) async throws(CloudError)
 
     // People
