@@ -29,7 +29,7 @@ struct ShareCreate: AsyncParsableCommand {
     @Option(help: "The record type, where they are to be of that one.")
     var type: String?
 
-    @Option(help: "What people are shown. (default: the first record's caption, title or name)")
+    @Option(help: "What people are shown. (default: the first record's field caption, title or name, else the record's own name)")
     var title: String?
 
     @Option(
@@ -63,7 +63,7 @@ struct ShareCreate: AsyncParsableCommand {
             if let to { existing = try await sharing.share(to) }
             let shared = try await sharing.container.fetchShares(matching: names)
             let share = try await sharing.container.share(
-                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container),
+                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container) ?? names[0].name,
                 publicPermission: publicPermission.permission, in: sharing.databases)
             let isNew = names.contains { shared[$0] == nil }
             if !isNew, title != nil || publicPermission != .none {
