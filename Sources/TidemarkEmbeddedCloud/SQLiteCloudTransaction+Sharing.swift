@@ -145,7 +145,15 @@ extension SQLiteCloudTransaction: SharingTransaction {
                     CoveredRecord(share: $0[0], name: $0[1], type: $0[2], change: $0[3], isGone: $0[4])
                 }
             }
-            return shares.count == 1 ? found : Array(found.sorted { ($0.change, $0.share) < ($1.change, $1.share) }.prefix(limit))
+            guard shares.count > 1 else { return found }
+            found.sort { ($0.change, $0.isGone ? 1 : 0, $0.share) < ($1.change, $1.isGone ? 1 : 0, $1.share) }
+            // A record that has left one of them for another has one change in both: it is told once, or a page could end in between.
+            var last: CoveredRecord?
+            found.removeAll { item in
+                defer { last = item }
+                return item.change == last?.change && item.name == last?.name
+            }
+            return Array(found.prefix(limit))
         }
     }
 

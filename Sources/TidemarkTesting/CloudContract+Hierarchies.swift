@@ -114,6 +114,17 @@ extension CloudContract {
             let cleo = try await join(subject, share, of: owner, cleo)
             try equal(told(try await allChanges(in: cleo, limit: 1, zone: theirs).changes), ["root", "branch", "share"])
         },
+        Check("what has left one hierarchy and is shared anew is told, wherever a page ends") { subject in
+            let (owner, ben, theirs, _) = try await tree(subject)
+            for name in ["twig", "leaf"] { try await save(child(name, of: nil), .forceReplace, to: owner) }
+            let second = try await owner.createShare(
+                in: zone, coverage: .hierarchy(root: "leaf"), title: "Leaf", publicPermission: .none)
+            _ = try await join(subject, second, of: owner, Self.ben)
+            for limit in 1...5 {
+                let all = told(try await allChanges(in: ben, limit: limit, zone: theirs).changes)
+                try equal(all.subtracting(["-twig"]), ["root", "branch", "leaf", "share"])
+            }
+        },
         Check("a participant of a hierarchy adds below it and nowhere else, and finds no names by trying") { subject in
             let (owner, ben, theirs, share) = try await tree(subject)
             func put(_ name: String, _ parent: String?, _ kind: RecordOperation.Kind = .create) async throws -> RecordOutcome {
