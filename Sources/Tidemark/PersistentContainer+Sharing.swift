@@ -58,7 +58,8 @@ extension PersistentContainer {
             }
             throw Self.alreadyShared(other)
         } catch {
-            // What has nothing in it need not be shared.
+            // What has nothing in it need not be shared. Where the cloud can't be told now, the share stays known, to be stopped; why it is empty
+            // is the error that counts.
             if isNew, (try? await database.deleteShare(made.cloudID)) != nil { try await store.forget(made) }
             throw error
         }

@@ -69,7 +69,7 @@ extension SyncEngine {
             state.user = user
             state.isPurged = true
         }
-        let hasMore = if zones.count > 1 { true } else { try await !store.refused().isEmpty }
+        let hasMore = if zones.count > 1 { true } else { try await store.refusedCount() > 0 }
         if hasMore, let zone = zones.first(where: { $0.name == .default }) {
             try await store.removeZone(
                 zone, reason: error.reason, code: error.code.rawValue, author: configuration.author, state: purged)

@@ -214,7 +214,7 @@ public actor SyncEngine {
 
     private func beginReport() async throws {
         report = SyncReport()
-        refusedBefore = try await store.refused().count
+        refusedBefore = try await store.refusedCount()
         await recorder.forgetFailures()
     }
 
@@ -224,7 +224,7 @@ public actor SyncEngine {
         await assets.close()
         report.outbox = try await store.outbox()
         report.kept = 0
-        report.refused = max(0, try await store.refused().count - refusedBefore)
+        report.refused = max(0, try await store.refusedCount() - refusedBefore)
         for line in try await lines.all() {
             report.kept += try await store.kept(Set(KeptRecord.Reason.allCases), zone: line.zone.id).count
         }

@@ -117,6 +117,10 @@ extension RecordStore {
         try connection.read("read what was refused") { try RefusedSaves($0).fetchAll(scope: scope) }
     }
 
+    package func refusedCount() throws(StoreError) -> Int {
+        try connection.read("count what was refused") { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_refused") ?? 0 }
+    }
+
     /// Removes refused saves, for good.
     package func discardRefused(_ ids: [Int64]) throws(StoreError) {
         try connection.locked("discard what was refused") { db in

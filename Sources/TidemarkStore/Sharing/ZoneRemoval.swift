@@ -27,12 +27,6 @@ extension RecordStore {
             try state.store(transaction.db, insteadOf: old, zone: zone.id)
         }
     }
-
-    /// As ``removeZone(_:reason:code:author:state:)`` with the zone of a number, which no other ever has.
-    package func removeZone(_ id: Int64, reason: String, code: String, author: String) throws(StoreError) {
-        guard let zone = try zones().first(where: { $0.id == id }) else { return }
-        try removeZone(zone, reason: reason, code: code, author: author)
-    }
 }
 
 /// Takes a zone out of a store.

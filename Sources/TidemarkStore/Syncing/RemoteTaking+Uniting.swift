@@ -170,8 +170,8 @@ extension RemoteTaking {
     ///
     /// What has come here from another zone is somebody else's edit, and so is what one's own device has once written and the cloud brings back:
     /// of these the later counts. Of two copies one may not know of the other's edits: of a field that only one of them seems to have changed,
-    /// an older value than the other's is no edit, and no value that nobody took away is none either. Where nobody knows what they began with, the later edit of a field counts; without times
-    /// it stays a conflict.
+    /// an older value than the other's is no edit, and no value that nobody took away is none either. Where nobody knows what they began
+    /// with, the later edit of a field counts; without times it stays a conflict.
     func common(
         _ ancestor: [FieldValue?]?, mine: [FieldValue?], theirs: [FieldValue?], times: [(EditTime?, EditTime?)], areCopies: Bool
     ) -> [FieldValue?] {

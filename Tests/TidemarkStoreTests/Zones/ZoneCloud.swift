@@ -243,3 +243,11 @@ extension ZoneName {
     static let other = ZoneName("share-b")
     static func of(_ owner: String) -> ZoneName { ZoneName("share", owner: owner) }
 }
+
+extension RecordStore {
+    /// With the zone of a number, which no other ever has.
+    func removeZone(_ id: Int64, reason: String, code: String, author: String) throws(StoreError) {
+        guard let zone = try zones().first(where: { $0.id == id }) else { return }
+        try removeZone(zone, reason: reason, code: code, author: author)
+    }
+}
