@@ -19,13 +19,22 @@ let package = Package(
         .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
         .library(name: "TidemarkSync", targets: ["TidemarkSync", "TidemarkCloud", "TidemarkModel", "TidemarkStore"]),
         .library(name: "TidemarkTesting", targets: ["TidemarkTesting"]),
+        .library(name: "TidemarkHTTP", targets: ["TidemarkHTTP", "TidemarkCloud", "TidemarkModel"]),
+        .library(name: "TidemarkServer", targets: ["TidemarkServer"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
+        .executable(name: "tidemark-server", targets: ["tidemark-server"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         // C: system libraries, then ours.
@@ -70,6 +79,40 @@ let package = Package(
             name: "TidemarkEmbeddedCloud",
             dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
+        // The messages of CloudKit Web Services, which a client and a server exchange.
+        .target(
+            name: "CTideJSON", dependencies: ["CSimdJSON"], path: "CSupport/CTideJSON",
+            linkerSettings: [.linkedLibrary("simdjson")]),
+        .target(name: "TidemarkWire", dependencies: ["CTideJSON", "TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
+        // Who may come in to a cloud that is served.
+        .target(
+            name: "TidemarkAccess",
+            dependencies: [
+                "COpenSSL", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        // A cloud behind HTTP.
+        .target(
+            name: "TidemarkHTTP",
+            dependencies: [
+                "TidemarkCloud", "TidemarkModel", "TidemarkWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: strict),
+        // Serves an embedded cloud.
+        .target(
+            name: "TidemarkServer",
+            dependencies: [
+                "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkWire",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"), .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict),
         // Has a store and a cloud say the same.
         .target(
             name: "TidemarkSync",
@@ -95,13 +138,19 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkAccess", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
         .executableTarget(
             name: "tidemark",
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            swiftSettings: strict),
+
+        // The server, which the tool starts: whoever only uses the tool need not build it.
+        .executableTarget(
+            name: "tidemark-server",
+            dependencies: ["TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: strict),
 
         // An example, which is also a package of its own.
@@ -155,6 +204,21 @@ let package = Package(
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkWireTests", dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkWire"], swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkAccessTests",
+            dependencies: ["COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkServerTests",
+            dependencies: [
+                "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark-server",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),
