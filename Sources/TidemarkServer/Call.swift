@@ -1,0 +1,49 @@
+import Hummingbird
+import TidemarkModel
+
+/// Who asks.
+struct Caller: Sendable {
+    /// The account's identifier in the embedded cloud; `nil` for nobody.
+    var account: String?
+    /// Whether it is a program that signs with a key.
+    var isKey = false
+    /// Where somebody can sign in, for the answer to who has to.
+    var signInURL: String?
+}
+
+/// A request for an operation: its address taken apart, its sender known.
+struct Call: Sendable {
+    let caller: Caller
+    let container: String
+    let environment: StoreEnvironment
+    /// `nil` where the path names none.
+    let scope: DatabaseScope?
+    /// What else varies in the path, by its name.
+    let parameters: [String: String]
+    let query: [String: String]
+    /// Empty where the operation reads no body, or a stream.
+    let body: [UInt8]
+    /// The body, where the operation reads it a piece at a time.
+    let stream: RequestBody?
+    let headers: HTTPFields
+    /// Whether members that only our clients know may be in the answer.
+    let isExtended: Bool
+    /// `https://host:port`, as the client has reached the server.
+    let baseURL: String
+}
+
+/// What is answered.
+struct Reply: Sendable {
+    enum Body: Sendable {
+        case json([UInt8])
+        case text(String, type: String)
+        case stream(type: String, count: Int64?, @Sendable (inout any ResponseBodyWriter) async throws -> Void)
+        case none
+    }
+
+    var status: HTTPResponse.Status = .ok
+    var headers: HTTPFields = [:]
+    var body: Body
+
+    static func json(_ bytes: [UInt8]) -> Reply { Reply(body: .json(bytes)) }
+}

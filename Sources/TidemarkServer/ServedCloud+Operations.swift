@@ -1,0 +1,4 @@
+/// All that can be asked for.
+extension ServedCloud {
+    var operations: [Operation] { [] }
+}
