@@ -31,7 +31,7 @@ package struct WireModify {
     /// - Throws: `CloudError` `invalidArguments`, `limitExceeded`.
     package init(
         _ node: JSONNode, operations most: Int, schema: (String) -> [String: FieldType],
-        asset: (_ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode) throws(CloudError) -> CloudAsset?,
+        asset: @escaping (_ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode) throws(CloudError) -> CloudAsset?,
         newName: () -> String
     ) throws(CloudError) {
         zone = try CloudZoneID(ofRequest: node)
@@ -87,7 +87,7 @@ package struct WireShareRequest {
 extension WireModify.Item {
     fileprivate init(
         _ node: JSONNode, _ zone: CloudZoneID, _ schema: (String) -> [String: FieldType],
-        _ asset: (AssetClaim, String, String, JSONNode) throws(CloudError) -> CloudAsset?, _ newName: () -> String
+        _ asset: @escaping (AssetClaim, String, String, JSONNode) throws(CloudError) -> CloudAsset?, _ newName: () -> String
     ) throws(CloudError) {
         let named = try node.required("operationType")
         guard let kind = RecordOperation.Kind(rawValue: try named.asString()) else {
