@@ -152,7 +152,8 @@ extension JSONNode {
                     continue descending
                 }
             } else {
-                for (number, value) in container.elements.enumerated() where value.index <= index && index < Int(value.node.next) {
+                for (number, value) in container.elements.enumerated() where value.index <= index && index < Int(value.node.next)
+                {
                     path += "[\(number)]"
                     container = value
                     continue descending
