@@ -168,7 +168,10 @@ public final class EmbeddedCloud: Sendable {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
     }
 
-    private static func check(container name: String) throws(CloudError) {
+    /// Makes sure that a container can have a name.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    package static func check(container name: String) throws(CloudError) {
         let isName =
             (1...255).contains(name.utf8.count)
             && name.utf8.allSatisfy {
