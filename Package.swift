@@ -106,8 +106,9 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "COpenSSL", "CZlib", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkWire",
+                "CZlib", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkWire",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -155,7 +156,10 @@ let package = Package(
         // The server, which the tool starts: whoever only uses the tool need not build it.
         .executableTarget(
             name: "tidemark-server",
-            dependencies: ["TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict),
 
         // An example, which is also a package of its own.

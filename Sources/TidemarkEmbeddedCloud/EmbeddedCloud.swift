@@ -164,7 +164,7 @@ public final class EmbeddedCloud: Sendable {
     }
 
     /// An account's name in a container: `_` and 32 hexadecimal digits.
-    static func userRecordName(_ account: String, in container: String) -> String {
+    package static func userRecordName(_ account: String, in container: String) -> String {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
     }
 

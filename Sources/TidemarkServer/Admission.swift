@@ -48,7 +48,9 @@ struct Admission: Sendable {
     ) throws(Refusal) -> Credentials {
         let credentials = try shown(query: query, headers: headers, signInURL: signInURL)
         // Whoever has something of another container learns no more than whoever has nothing.
-        guard access.hasContainer(place.container) else { throw .authenticationFailed() }
+        guard try read({ () throws(AccessError) in try access.hasContainer(place.container) }) else {
+            throw .authenticationFailed()
+        }
         guard credentials.apiToken?.isOf(place.container, place.environment) ?? true else { throw .authenticationFailed() }
         switch credentials.kind {
         case .program: break
@@ -78,29 +80,50 @@ struct Admission: Sendable {
             guard apiText == nil, webText == nil, bearer == nil else {
                 throw .authenticationFailed("a server-to-server key and a token exclude each other")
             }
-            guard let id = key.0, let date = key.1, let signature = key.2, let known = access.key(id) else {
-                throw .authenticationFailed()
-            }
+            guard let id = key.0, let date = key.1, let signature = key.2,
+                let known = try read({ () throws(AccessError) in try access.key(id) })
+            else { throw .authenticationFailed() }
             return Credentials(kind: .key(known, date: date, signature: signature), apiToken: nil)
         }
         var apiToken: APIToken?
         if let apiText {
-            apiToken = access.apiToken(apiText)
+            apiToken = try read { () throws(AccessError) in try access.apiToken(apiText) }
             guard apiToken != nil else { throw .authenticationFailed() }
         }
         if let bearer {
             guard webText == nil else { throw .authenticationFailed("two sessions exclude each other") }
-            guard case .success(let session) = access.session(bearer) else { throw .authenticationFailed() }
+            guard case .success(let session) = try session(bearer) else { throw .authenticationFailed() }
             guard session.kind == .device || apiToken != nil else { throw .authenticationFailed() }
             return Credentials(kind: .user(session), apiToken: apiToken)
         }
         guard let apiToken else { throw .authenticationFailed("no auth method found") }
         guard let webText else { return Credentials(kind: .program, apiToken: apiToken) }
-        switch access.session(webText) {
+        switch try session(webText) {
         case .success(let session): return Credentials(kind: .user(session), apiToken: apiToken)
         // Whoever was signed in can be so again.
         case .failure(.expired), .failure(.revoked): throw .authenticationRequired(redirectURL: signInURL(apiToken))
         case .failure: throw .authenticationFailed()
+        }
+    }
+
+    /// Checks what a program has signed, now that the body is there.
+    func check(_ request: SignedRequest, by key: ServerKey, of operation: Operation) throws(Refusal) {
+        do throws(SignatureFailure) {
+            try access.check(request, by: key, isChanging: operation.isChanging)
+        } catch {
+            throw .authenticationFailed(error.reason)
+        }
+    }
+
+    private func session(_ text: String) throws(Refusal) -> Result<Session, SessionFailure> {
+        try read { () throws(AccessError) in try access.session(text) }
+    }
+
+    private func read<Value>(_ body: () throws(AccessError) -> Value) throws(Refusal) -> Value {
+        do throws(AccessError) {
+            return try body()
+        } catch {
+            throw Refusal(error)
         }
     }
 

@@ -7,20 +7,20 @@ public struct LogfmtHandler: LogHandler {
     public var metadata: Logger.Metadata = [:]
     public var metadataProvider: Logger.MetadataProvider?
     public var logLevel: Logger.Level
-    private let write: @Sendable (String) -> Void
+    private let put: @Sendable (String) -> Void
 
     /// Writes to standard error.
     public init(level: Logger.Level) {
         self.init(level: level) { line in
             // One call for a line, so that those of several threads don't mix.
             var line = line
-            line.withUTF8 { bytes in _ = fwrite(bytes.baseAddress, 1, bytes.count, stderr) }
+            line.withUTF8 { bytes in _ = Foundation.write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
         }
     }
 
     init(level: Logger.Level, write: @escaping @Sendable (String) -> Void) {
         logLevel = level
-        self.write = write
+        put = write
     }
 
     public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -43,7 +43,7 @@ public struct LogfmtHandler: LogHandler {
             line += " error="
             Self.append("\(error)", to: &line)
         }
-        write(line + "\n")
+        put(line + "\n")
     }
 
     /// In quotation marks where it has to be; never more than a line.

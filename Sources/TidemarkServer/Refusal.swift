@@ -1,4 +1,5 @@
 import HTTPTypes
+import TidemarkAccess
 import TidemarkCloud
 
 /// Why a request as a whole isn't done.
@@ -17,6 +18,11 @@ struct Refusal: Error {
         (name, status) = Self.wire(error.code)
         self.error = error
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
+    }
+
+    /// What the book of who may come in has thrown.
+    init(_ error: AccessError) {
+        self = error.code == .busy ? .busy(error.message) : .internalError
     }
 
     private init(_ status: HTTPResponse.Status, _ name: String, _ error: CloudError) {

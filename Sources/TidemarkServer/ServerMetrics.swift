@@ -12,8 +12,8 @@ final class ServerMetrics: Sendable {
 
     private static let bounds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 
-    private let names: [String]
-    private let figures: Mutex<[Figures]>
+    /// By operation; what comes last stands for what is none.
+    private let figures = Mutex<[(name: String, figures: Figures)]>([("none", Figures())])
     private let inFlight = Atomic<Int>(0)
     private let bytesReceived = Atomic<Int>(0)
     private let bytesSent = Atomic<Int>(0)
@@ -24,10 +24,9 @@ final class ServerMetrics: Sendable {
     private let refusedSignIns = Atomic<Int>(0)
     private let sessions = Atomic<Int>(0)
 
-    /// - Parameter names: The operations', in their order; what comes last stands for what is none.
-    init(_ names: [String]) {
-        self.names = names + ["none"]
-        figures = Mutex(Array(repeating: Figures(), count: names.count + 1))
+    /// Names the operations, in their order.
+    func name(_ operations: [String]) {
+        figures.withLock { $0 = (operations + ["none"]).map { ($0, Figures()) } }
     }
 
     func began() { inFlight.add(1, ordering: .relaxed) }
@@ -38,9 +37,9 @@ final class ServerMetrics: Sendable {
         let bound = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
         figures.withLock { figures in
             let at = operation ?? figures.count - 1
-            figures[at].requests[status, default: 0] += 1
-            figures[at].durations[bound] += 1
-            figures[at].seconds += seconds
+            figures[at].figures.requests[status, default: 0] += 1
+            figures[at].figures.durations[bound] += 1
+            figures[at].figures.seconds += seconds
         }
     }
 
@@ -72,14 +71,14 @@ final class ServerMetrics: Sendable {
         }
         let figures = figures.withLock { $0 }
         text += "# HELP tidemark_requests_total Requests that were answered.\n# TYPE tidemark_requests_total counter\n"
-        for (name, figures) in zip(names, figures) {
+        for (name, figures) in figures {
             for (status, count) in figures.requests.sorted(by: { $0.key < $1.key }) {
                 text += "tidemark_requests_total{operation=\"\(name)\",status=\"\(status)\"} \(count)\n"
             }
         }
         text += "# HELP tidemark_request_duration_seconds From a request's head to its answer's end.\n"
         text += "# TYPE tidemark_request_duration_seconds histogram\n"
-        for (name, figures) in zip(names, figures) where !figures.requests.isEmpty {
+        for (name, figures) in figures where !figures.requests.isEmpty {
             var count = 0
             for (bound, more) in zip(Self.bounds.map { "\($0)" } + ["+Inf"], figures.durations) {
                 count += more
