@@ -113,15 +113,22 @@ public final class AccessBook: Sendable {
 
     // Containers
 
-    /// Has a container be served; one that is already stays so.
+    /// Makes sure that a container can have a name: letters, digits, hyphens, underscores and single dots.
     ///
-    /// - Throws: ``AccessError`` `invalid` for a name that no container can have, `storage`, `busy`.
-    public func addContainer(_ name: String) async throws(AccessError) {
+    /// - Throws: ``AccessError`` `invalid`.
+    public static func check(container name: String) throws(AccessError) {
         do {
             try EmbeddedCloud.check(container: name)
         } catch {
             throw AccessError(storage: error)
         }
+    }
+
+    /// Has a container be served; one that is already stays so.
+    ///
+    /// - Throws: ``AccessError`` `invalid` for a name that no container can have, `storage`, `busy`.
+    public func addContainer(_ name: String) async throws(AccessError) {
+        try Self.check(container: name)
         let added = now()
         try await ledger.write { db in
             try db.execute(
