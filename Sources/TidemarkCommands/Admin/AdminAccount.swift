@@ -19,7 +19,9 @@ struct Quota: ExpressibleByArgument {
             bytes = .max
             return
         }
-        let units: [(String, Int64)] = [("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("tb", 1_000_000_000_000), ("", 1)]
+        let units: [(String, Int64)] = [
+            ("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("tb", 1_000_000_000_000), ("", 1),
+        ]
         let (unit, factor) = units.first { text.hasSuffix($0.0) }!
         guard let number = Int64(text.dropLast(unit.count).trimmingCharacters(in: .whitespaces)), number >= 0 else { return nil }
         let (product, isTooMuch) = number.multipliedReportingOverflow(by: factor)
@@ -79,7 +81,9 @@ struct AdminAccountAdd: AsyncParsableCommand {
     @OptionGroup var place: AdminData
 
     func validate() throws {
-        guard !noPassword || !entry.passwordStdin else { throw ValidationError("--no-password and --password-stdin exclude each other") }
+        guard !noPassword || !entry.passwordStdin else {
+            throw ValidationError("--no-password and --password-stdin exclude each other")
+        }
     }
 
     func run() async throws {

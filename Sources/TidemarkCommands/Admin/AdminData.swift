@@ -15,7 +15,8 @@ struct AdminData: ParsableArguments {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {
             throw ending(
-                "there is no cloud at \(url.path); check the directory, or begin one with 'tidemark admin container add'", .noInput)
+                "there is no cloud at \(url.path); check the directory, or begin one with 'tidemark admin container add'",
+                .noInput)
         }
         try CloudAccess.checkMayWrite(url.path)
         return (try EmbeddedCloud(at: url), try AccessBook(at: url))
@@ -27,7 +28,8 @@ struct AdminData: ParsableArguments {
         guard !EmbeddedCloud.exists(at: url) else { return try open() }
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
-            throw ending("cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
+            throw ending(
+                "cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
         }
         do {
             let cloud = try EmbeddedCloud(at: url)

@@ -54,7 +54,8 @@ struct AdminSessionList: AsyncParsableCommand {
                 if json {
                     try Output.json(
                         Line(
-                            id: it.id, account: address, container: it.container, environment: it.environment.rawValue, kind: kind,
+                            id: it.id, account: address, container: it.container, environment: it.environment.rawValue,
+                            kind: kind,
                             began: Timestamp.text(microseconds: it.began), until: Timestamp.text(microseconds: it.expires)))
                 } else {
                     try table.add([

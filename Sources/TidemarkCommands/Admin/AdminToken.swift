@@ -77,7 +77,9 @@ struct AdminTokenAdd: AsyncParsableCommand {
     @OptionGroup var place: AdminData
 
     func validate() throws {
-        guard (callback == nil) != (popup == nil) else { throw ValidationError("say where people come back to: --callback or --popup") }
+        guard (callback == nil) != (popup == nil) else {
+            throw ValidationError("say where people come back to: --callback or --popup")
+        }
     }
 
     func run() async throws {
@@ -114,7 +116,8 @@ struct AdminTokenList: AsyncParsableCommand {
                 return
             }
             guard !lines.isEmpty else { return try Output.line("there is no token; make one with 'tidemark admin token add'") }
-            var table = TextTable(columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false)
+            var table = TextTable(
+                columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false)
             for line in lines {
                 try table.add([
                     line.id, line.container, line.environment, line.name, line.redirect ?? line.popup ?? "",

@@ -12,7 +12,8 @@ struct PasswordEntry: ParsableArguments {
     func read(of email: String) throws -> String {
         if passwordStdin { return try line() }
         guard isatty(STDIN_FILENO) == 1 else {
-            throw ending("there is no terminal to ask for a password on: give it on standard input, with --password-stdin", .usage)
+            throw ending(
+                "there is no terminal to ask for a password on: give it on standard input, with --password-stdin", .usage)
         }
         let first = try typed("password of \(email): ")
         guard try typed("once more: ") == first else { throw ending("the two are not the same; nothing was changed", .usage) }
@@ -24,7 +25,9 @@ struct PasswordEntry: ParsableArguments {
         var bytes: [UInt8] = []
         while let byte = try next(), byte != 0x0a {
             bytes.append(byte)
-            guard bytes.count <= Self.sizeMax else { throw ending("the line of standard input is too long for a password", .usage) }
+            guard bytes.count <= Self.sizeMax else {
+                throw ending("the line of standard input is too long for a password", .usage)
+            }
         }
         if bytes.last == 0x0d { bytes.removeLast() }
         return try text(bytes)
@@ -66,7 +69,9 @@ struct PasswordEntry: ParsableArguments {
             let count = Foundation.read(STDIN_FILENO, &byte, 1)
             if count == 1 { return byte }
             if count == 0 { return nil }
-            guard errno == EINTR else { throw ending("cannot read standard input: \(String(cString: strerror(errno)))", .ioError) }
+            guard errno == EINTR else {
+                throw ending("cannot read standard input: \(String(cString: strerror(errno)))", .ioError)
+            }
         }
     }
 
