@@ -3,6 +3,18 @@ import GRDB
 import TidemarkModel
 
 extension AccessBook {
+    /// Makes sure that a password may be one: 8 to 1,024 bytes, counted in the normal form C of Unicode.
+    ///
+    /// - Throws: ``AccessError`` `invalid`.
+    public static func check(password: String) throws(AccessError) { _ = try bytes(of: password) }
+
+    private static func bytes(of password: String) throws(AccessError) -> [UInt8] {
+        guard let bytes = PasswordHash.bytes(of: password) else {
+            throw AccessError(.invalid, "a password has 8 to 1,024 bytes: take another one, such as some words in a row")
+        }
+        return bytes
+    }
+
     /// Gives an account a password, and ends its sessions: whoever had the old one is out.
     ///
     /// - Parameters:
@@ -10,10 +22,7 @@ extension AccessBook {
     ///   - account: An account of the embedded cloud, by its identifier.
     /// - Throws: ``AccessError`` `invalid`, `storage`, `busy`.
     public func setPassword(_ password: String, of account: String) async throws(AccessError) {
-        guard let bytes = PasswordHash.bytes(of: password) else {
-            throw AccessError(.invalid, "a password has 8 to 1,024 bytes: take a longer one, such as some words in a row")
-        }
-        let hash = try await hashers.hash(bytes, salt: random(PasswordHash.saltSize), cost: cost)
+        let hash = try await hashers.hash(try Self.bytes(of: password), salt: random(PasswordHash.saltSize), cost: cost)
         let changed = now()
         try await ledger.write { db in
             try db.execute(

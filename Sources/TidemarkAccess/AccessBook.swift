@@ -61,7 +61,7 @@ public final class AccessBook: Sendable {
             try Self.makePrivate(file)
             let database = try SharedDatabase(
                 at: file, applicationID: AccessTables.applicationID, version: AccessTables.version, tables: AccessTables.sql,
-                cacheSize: 2_000, prepare: { _ in })
+                pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
             secret = try Self.secret(database, random)
             ledger = AccessLedger(database)
             picture = try AccessPicture(of: file)
@@ -80,20 +80,30 @@ public final class AccessBook: Sendable {
     }
 
     /// Makes the file as one that only its owner may read; SQLite gives what it puts beside it the same mode.
+    ///
+    /// A file that is there is not opened: closing it would release the locks that SQLite has on it in this process.
     private static func makePrivate(_ file: URL) throws(AccessError) {
         func failure(_ what: String) -> AccessError {
             AccessError(.storage, "cannot \(what) \(file.path): \(String(cString: strerror(errno)))")
         }
-        let descriptor = openat(AT_FDCWD, file.path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure("open") }
-        defer { close(descriptor) }
+        try beginning.withLock { _ throws(AccessError) in
+            let made = openat(AT_FDCWD, file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard made < 0 else {
+                close(made)
+                return
+            }
+            guard errno == EEXIST else { throw failure("make") }
+        }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw failure("look at") }
+        guard lstat(file.path, &status) == 0 else { throw failure("look at") }
         guard status.st_mode & S_IFMT == S_IFREG else { throw AccessError(.storage, "\(file.path) is not a file") }
-        guard status.st_mode & 0o077 != 0, fchmod(descriptor, 0o600) != 0 else { return }
+        guard status.st_mode & 0o077 != 0, chmod(file.path, 0o600) != 0 else { return }
         throw AccessError(
             .untrusted, "others may read \(file.path), which has secrets; have its owner keep it from them: chmod 600")
     }
+
+    /// While the file is made, no other opening of this process has it open.
+    private static let beginning = Mutex(())
 
     private static func secret(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws -> [UInt8] {
         let known = try database.reader.read { db in
@@ -113,15 +123,22 @@ public final class AccessBook: Sendable {
 
     // Containers
 
-    /// Has a container be served; one that is already stays so.
+    /// Makes sure that a container can have a name: letters, digits, hyphens, underscores and single dots.
     ///
-    /// - Throws: ``AccessError`` `invalid` for a name that no container can have, `storage`, `busy`.
-    public func addContainer(_ name: String) async throws(AccessError) {
+    /// - Throws: ``AccessError`` `invalid`.
+    public static func check(container name: String) throws(AccessError) {
         do {
             try EmbeddedCloud.check(container: name)
         } catch {
             throw AccessError(storage: error)
         }
+    }
+
+    /// Has a container be served; one that is already stays so.
+    ///
+    /// - Throws: ``AccessError`` `invalid` for a name that no container can have, `storage`, `busy`.
+    public func addContainer(_ name: String) async throws(AccessError) {
+        try Self.check(container: name)
         let added = now()
         try await ledger.write { db in
             try db.execute(

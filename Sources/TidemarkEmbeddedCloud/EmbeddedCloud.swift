@@ -103,6 +103,12 @@ public final class EmbeddedCloud: Sendable {
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
 
+    /// The account of that identifier.
+    public func account(id: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(id: id) }
+
+    /// All accounts, by address. O(accounts).
+    public func allAccounts() async throws(CloudError) -> [EmbeddedAccount] { try await accounts.all() }
+
     /// Removes an account unless something was stored for it.
     package func removeIfUnused(_ account: EmbeddedAccount) async throws(CloudError) {
         for (name, environment) in containers() {

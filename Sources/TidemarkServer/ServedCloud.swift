@@ -11,7 +11,7 @@ struct ServedCloud: Sendable {
     let access: AccessBook
     let subscriptions: SubscriptionBook
     let courier: Courier
-    /// Where uploads lie that are not complete; emptied when a server starts.
+    /// Where uploads lie that are not complete.
     let incoming: URL
 
     /// What one request may have, as CloudKit Web Services has it.
@@ -29,8 +29,14 @@ struct ServedCloud: Sendable {
         subscriptions = try SubscriptionBook(at: directory)
         courier = Courier()
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
-        try? FileManager.default.removeItem(at: incoming)
-        try FileManager.default.createDirectory(at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try FileManager.default.createDirectory(
+            at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // What a server has left that was killed. Another one may be taking something in.
+        let yesterday = Date(timeIntervalSinceNow: -86_400)
+        for file in try FileManager.default.contentsOfDirectory(at: incoming, includingPropertiesForKeys: nil) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: file.path)
+            if let date = attributes?[.modificationDate] as? Date, date < yesterday { unlink(file.path) }
+        }
     }
 
     static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }

@@ -86,9 +86,12 @@ extension ServedCloud {
         let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw CloudError(.internalError, "cannot take in the content: \(String(cString: strerror(errno)))") }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        var (digest, count): (AssetDigest, Int64) = (AssetDigest(), 0)
+        var digest = AssetDigest()
+        var count: Int64 = 0
         var form = try MultipartBody(contentType: type)
-        func take(_ bytes: [UInt8]) throws {
+        for try await buffer in stream {
+            var bytes = Array(buffer.readableBytesView)
+            if form != nil { bytes = try form!.read(bytes) }
             count += Int64(bytes.count)
             guard count <= most else { throw Self.tooLarge(most) }
             digest.update(bytes)
@@ -98,11 +101,7 @@ extension ServedCloud {
                 throw CloudError(.quotaExceeded, "the server has no room for the content")
             }
         }
-        for try await buffer in stream {
-            let bytes = Array(buffer.readableBytesView)
-            try take(form == nil ? bytes : form!.read(bytes))
-        }
-        if form != nil { try take(form!.finish()) }
+        try form?.finish()
         return digest.finish()
     }
 

@@ -125,9 +125,13 @@ extension ServedCloud {
 
     // Links
 
-    func resolve(_ call: Call) async throws -> Reply { try await follow(call) { try await $0.resolveLink($1) } }
+    func resolve(_ call: Call) async throws -> Reply {
+        try await follow(call) { database, token throws(CloudError) in try await database.resolveLink(token) }
+    }
 
-    func accept(_ call: Call) async throws -> Reply { try await follow(call) { try await $0.acceptLink($1) } }
+    func accept(_ call: Call) async throws -> Reply {
+        try await follow(call) { database, token throws(CloudError) in try await database.acceptLink(token) }
+    }
 
     private struct Link {
         let token: String

@@ -106,7 +106,7 @@ extension ServedCloud {
     func createToken(_ call: Call) async throws -> Reply {
         let environment = try call.read { node throws(CloudError) in try node.required("apnsEnvironment").asString() }
         let owner = try owner(call)
-        let token = EmbeddedCloud.systemRandom(32).map { String($0 + 0x100 as UInt16, radix: 16).dropFirst() }.joined()
+        let token = EmbeddedCloud.systemRandom(32).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
         try subscriptions.add(
             .init(token: token, account: owner.account, container: owner.container, environment: owner.environment))
         let address = access.seal(Data(token.utf8), for: "courier", until: Self.now + Self.courierAge)
