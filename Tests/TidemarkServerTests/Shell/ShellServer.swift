@@ -14,6 +14,7 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 
 @testable import TidemarkServer
+import TidemarkWire
 
 /// A server on a port of its own, with operations that a test gives it, and credentials of all kinds.
 final class ShellServer: Sendable {
@@ -197,7 +198,7 @@ enum StubOperations {
     struct Surprise: Error {}
 
     static func description(_ call: Call) -> String {
-        let (caller, quoted) = (call.caller, ErrorAnswer.quoted)
+        let (caller, quoted) = (call.caller, JSONWriter.quoted)
         return """
             {"operation":\(quoted(call.operation.id)),"user":\(caller.account == nil ? "false" : "true"),"key":\(caller.isKey),\
             "scope":\(quoted(call.scope?.name ?? "")),"body":\(call.body.count),"extended":\(call.isExtended)}
