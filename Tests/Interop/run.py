@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+import requests
+
 import start_server
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -43,7 +45,7 @@ def run_schemathesis(credentials, options, folder):
     """2,000 cases and more: each answer has a status, a type and a form that the description has for it, and none is a 5xx."""
     given = json.loads(credentials.read_text())
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {given['accounts']['anna']['token']}"}
-    session = __import__("requests").Session()
+    session = requests.Session()
     base = f"{given['url']}/database/1/{given['container']}/development/private"
     for path, body in (("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": "schemathesis"}}}]}),
                        ("/records/modify", {"zoneID": {"zoneName": "schemathesis"}, "operations": [{"operationType": "create", "record": {
