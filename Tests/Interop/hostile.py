@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.parse
 
-from steps import Client, Steps, arguments, check, equal, healthy, memory, only, refused, web_token
+from steps import Client, Steps, arguments, check, equal, healthy, index, memory, only, refused, web_token
 
 MEMORY_MAX = 300
 LARGEST_BODY = 8 << 20
@@ -601,6 +601,7 @@ def main():
     it.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": "hostile"}}}]})
     it.client.as_anna("/records/modify", {"zoneID": {"zoneName": "hostile"}, "operations": [
         {"operationType": "forceUpdate", "record": {"recordName": "first", "recordType": "Place", "fields": {"name": {"value": "x"}}}}]})
+    index(it.given, "Place", "recordName", "name")
     for part in (bad_json, wrong_types, credentials, others, uploads, paths, http, slow):
         part(it)
     print(f"the server had {it.most:.0f} MB at the most")

@@ -7,6 +7,7 @@ refuses to send a file in the clear.
 
 import base64
 import os
+import re
 import tempfile
 
 os.environ["PYICLOUD_CK_EXTRA"] = "forbid"
@@ -19,7 +20,7 @@ from pyicloud.common.cloudkit.models import CKFVStringList  # noqa: E402
 from pyicloud.exceptions import PyiCloudException  # noqa: E402
 from pyicloud.session import PyiCloudSession  # noqa: E402
 
-from steps import Client, Steps, arguments, check, equal, only, web_token  # noqa: E402
+from steps import Client, Steps, arguments, check, equal, index, only, web_token  # noqa: E402
 
 
 class Service:
@@ -50,8 +51,8 @@ def field(value, kind):
     return {"value": value, "type": kind}
 
 
-def operation(kind, name, record_type="Place", tag=None, **fields):
-    return CKModifyOperation(operationType=kind, record=CKWriteRecord(recordName=name, recordType=record_type, recordChangeTag=tag, fields=fields))
+def operation(kind, record_name, record_type="Place", tag=None, **fields):
+    return CKModifyOperation(operationType=kind, record=CKWriteRecord(recordName=record_name, recordType=record_type, recordChangeTag=tag, fields=fields))
 
 
 def rejected(error, *codes):
@@ -61,8 +62,9 @@ def rejected(error, *codes):
 
 
 def code_of(error):
-    """The code of a request that was refused as a whole."""
-    return getattr(error, "code", None)
+    """The code of a request that was refused as a whole; pyicloud has it in the body only."""
+    found = re.search(r'"serverErrorCode":"(\w+)"', str(error))
+    return found.group(1) if found else getattr(error, "code", None)
 
 
 def altered(token):
@@ -248,6 +250,12 @@ def main():
     def query(*filters, sort=None, **more):
         return private.query(query=CKQueryObject(recordType="Place", filterBy=list(filters) or None, sortBy=sort), zone_id=zone, **more)
 
+    with step("a type that nobody has made queryable can't be queried"):
+        with raising(PyiCloudException) as raised:
+            query()
+        check(code_of(raised.error) == "BAD_REQUEST" and "not marked indexable" in str(raised.error), repr(raised.error))
+        index(given, "Place", "recordName", "visited", "rank", "name")
+
     with step("a query in pages finds each record once, in order"):
         found, marker, pages = [], None, 0
         while True:
@@ -372,6 +380,7 @@ def main():
         check(private.download_asset_bytes(asset.downloadURL.replace("${f}", "x")) == picture, "it came back as another")
 
     with step("a query over all zones"):
+        index(given, "Picture", "recordName")
         found = private.query(query=CKQueryObject(recordType="Picture"), zone_wide=True)
         equal([record.recordName for record in found.records], ["picture"])
 

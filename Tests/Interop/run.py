@@ -14,6 +14,7 @@ import time
 import requests
 
 import start_server
+import steps
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPENAPI = HERE.parent.parent / "Documentation" / "Formats" / "openapi.json"
@@ -54,6 +55,7 @@ def run_schemathesis(credentials, options, folder):
         answer = session.post(base + path, json=body, headers=headers)
         if answer.status_code != 200 or "serverErrorCode" in answer.text:
             sys.exit(f"{path}: {answer.status_code} {answer.text[:500]}")
+    steps.index(given, "Place", "recordName", "name", "rank", "moment")
     # Every operation as often; those that wait for what never happens are left out. Sessions that are ended are others'.
     command = [pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml", "run", OPENAPI, "--url", given["url"], "--phases", "fuzzing",
                "--max-examples", "46", "--seed", str(options.seed), "--max-failures", "40", "--suppress-health-check", "all", "--warnings", "off", "--no-color",

@@ -122,7 +122,7 @@ def start(tidemark, program, folder, *options, tls=False):
     cloud.add_container(CONTAINER)
     cloud.add_container(FOREIGN)
     accounts = {name: cloud.add_account(name) for name in PASSWORDS}
-    given = {"data": str(cloud.data), "container": CONTAINER, "environment": "development", "foreignContainer": FOREIGN, "callback": CALLBACK, "origin": ORIGIN, "accounts": accounts}
+    given = {"tidemark": str(tidemark), "data": str(cloud.data), "container": CONTAINER, "environment": "development", "foreignContainer": FOREIGN, "callback": CALLBACK, "origin": ORIGIN, "accounts": accounts}
     given["apiToken"], _ = cloud.add_token("Web")
     given["popupAPIToken"], _ = cloud.add_token("Popup", popup=True)
     given["foreignAPIToken"], _ = cloud.add_token("Other", container=FOREIGN)

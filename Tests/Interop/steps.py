@@ -4,6 +4,7 @@ import argparse
 import html.parser
 import json
 import pathlib
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -187,6 +188,15 @@ def web_token(client, account="anna", stay=False):
     check(answer.status_code in (302, 303), f"signing in: {answer.status_code} {answer.text[:300]}")
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(answer.headers["Location"]).query)
     return query["ckWebAuthToken"][0]
+
+
+def index(given, record_type, *fields):
+    """Has fields of a type be queryable and sortable, while the server runs. `recordName` stands for the type as such."""
+    for field in fields:
+        command = [given["tidemark"], "admin", "schema", "index", "--container", given["container"], "--type", record_type, "--field", field,
+                   "--queryable", *([] if field == "recordName" else ["--sortable"]), "--data", given["data"]]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        check(ended.returncode == 0, f"{' '.join(command[1:])}: {ended.stdout}{ended.stderr}")
 
 
 def memory(pid):
