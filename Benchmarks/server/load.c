@@ -491,18 +491,23 @@ static void start(connection *it, double planned) {
     watch(it, EPOLLIN | EPOLLRDHUP | (sent ? 0 : EPOLLOUT), EPOLL_CTL_MOD);
 }
 
-/// Hands out requests: whether there are more.
+/// Hands out requests: whether any is on its way, or planned.
 static bool ask_free(bool (*ask)(connection *), double began, uint64_t *planned) {
+    bool has_more = false;
     for (uint64_t index = 0; index < options.connections; index++) {
         connection *it = &connections[index];
-        if (it->is_busy || it->is_connecting) continue;
+        if (it->is_busy || it->is_connecting) {
+            has_more = true;
+            continue;
+        }
         double moment = now(), at = options.rate > 0 ? began + (double)*planned / options.rate : moment;
         if (at > moment) return true;
-        if (!ask(it)) return false;
+        if (!ask(it)) continue;
         ++*planned;
+        has_more = true;
         start(it, at);
     }
-    return true;
+    return has_more;
 }
 
 /// Until there is no more to ask, or time is up; the seconds that were measured.
