@@ -61,7 +61,7 @@ def run_schemathesis(credentials, options, folder):
                "--max-examples", "46", "--seed", str(options.seed), "--max-failures", "40", "--suppress-health-check", "all", "--warnings", "off", "--no-color",
                "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance", "--request-timeout", "30",
                "-H", f"Authorization: {headers['Authorization']}", "--report", "ndjson", "--report-ndjson-path", folder / "schemathesis.ndjson"]
-    for operation in ("notifications", "courier", "session.end"):
+    for operation in ("tidemark.notifications", "courier", "session.end"):
         command += ["--exclude-operation-id", operation]
     environment = os.environ | {"TIDEMARK_CONTAINER": given["container"], "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)}
     began = time.monotonic()

@@ -165,19 +165,23 @@ class Sender(Writer):
         digest, size = hashlib.sha256(content).hexdigest(), len(content)
         name = f"{self.name}-{digest[:16]}"
         path = f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}"
-        received = 0
-        while received < size:
+        while True:
             self.pause.wait()
             try:
-                missing = self.link.post(OWN + "/assets/missing", {"zoneID": ZONE, "assets": [{"digest": digest, "size": size}]})
-                received = missing["assets"][0]["received"] if missing["assets"] else size
-                while received < size:
+                missing = self.link.post(OWN + "/assets/missing", {"zoneID": ZONE, "assets": [{"digest": digest, "size": size}]})["assets"]
+                if not missing:
+                    break
+                received = missing[0]["received"]
+                # One of which all has come, and which is missing still, wants a last piece without bytes.
+                while True:
                     status, data = self.link.ask("PUT", f"{path}&offset={received}", content[received:received + 300_000], {"Content-Type": "application/octet-stream"})
                     if status != 200:
                         raise Wrong(f"a piece at {received} of {digest}: {status} {data[:300]!r}")
                     received = json.loads(data)["received"]
+                    if received == size:
+                        break
             except BROKEN:
-                if self.is_over:
+                if self.is_over and not self.pause.is_set():
                     break
                 time.sleep(0.01)
         value = {"size": size, "tidemark": {"digest": digest}}
