@@ -140,7 +140,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkAccess", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkAccess", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
@@ -159,7 +159,8 @@ let package = Package(
         .executableTarget(
             name: "journal",
             dependencies: [
-                "Tidemark", "TidemarkEmbeddedCloud", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/TravelJournal/Sources/journal",
             swiftSettings: strict),

@@ -36,11 +36,11 @@ struct HTTPFault: Error {
             case let fault as HTTPFault: fault
             case is CancellationError: .cancelled
             case let error as HTTPClientError: HTTPFault(error, server, time)
-            case let error as NIOConnectionError: .unreachable(server, Self.reason(error))
+            case let error as NIOConnectionError: .unreachable(server, Self.asked(Self.reason(error)))
             case is NIOSSLError, is NIOSSLExtraError: HTTPFault(secured: error, server)
             case let error as IOError: HTTPFault(error, server)
             case let error as ChannelError:
-                if case .connectTimeout = error { .unreachable(server, "it does not answer") } else { .broken(server) }
+                if case .connectTimeout = error { .unreachable(server, Self.asked("it does not answer")) } else { .broken(server) }
             case HTTPParserError.invalidEOFState: .broken(server)
             case is HTTPParserError: .isNoHTTP(server)
             case is NIOHTTPDecompression.DecompressionError: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
@@ -52,7 +52,7 @@ struct HTTPFault: Error {
         self =
             switch error {
             case .cancelled: .cancelled
-            case .connectTimeout: .unreachable(server, "it does not answer")
+            case .connectTimeout: .unreachable(server, Self.asked("it does not answer"))
             case .tlsHandshakeTimeout: .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
             case .getConnectionFromPoolTimeout: .unreachable(server, "no connection has come free")
             case .alreadyShutdown: HTTPFault(.networkUnavailable, "the connection to \(server) was closed by this program")
@@ -65,7 +65,7 @@ struct HTTPFault: Error {
     private init(_ error: IOError, _ server: ServerAddress) {
         switch error.errnoCode {
         case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EHOSTDOWN, EADDRNOTAVAIL:
-            self = .unreachable(server, String(cString: strerror(error.errnoCode)))
+            self = .unreachable(server, Self.asked(Self.reason(error)))
         default: self = .broken(server)
         }
     }
@@ -101,10 +101,15 @@ struct HTTPFault: Error {
         HTTPFault(.internalError, "\(server) answers with what is no HTTP")
     }
 
+    /// With what to look at.
+    private static func asked(_ reason: String) -> String { "\(reason). Does the server run, and is the address right?" }
+
+    private static func reason(_ error: IOError) -> String { String(cString: strerror(error.errnoCode)) }
+
     private static func reason(_ error: NIOConnectionError) -> String {
         if error.dnsAError != nil || error.dnsAAAAError != nil, error.connectionErrors.isEmpty { return "there is no host of that name" }
         switch error.connectionErrors.first?.error {
-        case let error as IOError: return String(cString: strerror(error.errnoCode))
+        case let error as IOError: return reason(error)
         case is ChannelError: return "it does not answer"
         default: return "it does not take connections"
         }
