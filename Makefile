@@ -21,6 +21,10 @@ deps: ## Installs the libraries that are missing, or says which
 build: deps ## Builds the release command-line tool at .build/release/tidemark
 	swift build -c release --product tidemark
 
+.PHONY: server
+server: build ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
+	swift build -c release --product tidemark-server
+
 .PHONY: import
 import: build ## Installs what is missing, builds, imports the sample journal and shows the result
 	$(CLI) import Examples/journal/journal.jsonl --into $(JOURNAL) --type Destination --id id --asset image

@@ -9,7 +9,7 @@ package struct JSONNode {
 
     fileprivate var node: tide_json_node { root[index] }
     fileprivate var kind: tide_json_kind { tide_json_kind(rawValue: node.kind) }
-    fileprivate var text: String {
+    fileprivate var ownText: String {
         let node = node
         guard let start = node.text else { return "" }
         return String(decoding: UnsafeRawBufferPointer(start: start, count: Int(node.length)), as: UTF8.self)
@@ -38,7 +38,7 @@ package enum JSONText {
         }
         defer { tide_json_tape_destroy(tape) }
         guard fault == TIDE_JSON_SOUND, let made = tape else {
-            let name = tape.map { JSONNode(root: tide_json_tape_root($0), index: 0).text }
+            let name = tape.map { JSONNode(root: tide_json_tape_root($0), index: 0).ownText }
             throw CloudError(.invalidArguments, reason(fault, name))
         }
         return try body(JSONNode(root: tide_json_tape_root(made), index: 0))
@@ -69,7 +69,7 @@ extension JSONNode {
     package var isObject: Bool { kind == TIDE_JSON_OBJECT }
     package var isArray: Bool { kind == TIDE_JSON_ARRAY }
 
-    package var string: String? { kind == TIDE_JSON_STRING ? text : nil }
+    package var string: String? { kind == TIDE_JSON_STRING ? ownText : nil }
     package var integer: Int64? { kind == TIDE_JSON_INTEGER ? node.integer : nil }
     package var bool: Bool? { kind == TIDE_JSON_TRUE ? true : kind == TIDE_JSON_FALSE ? false : nil }
     package var number: Double? {
@@ -115,7 +115,7 @@ extension JSONNode {
             left -= 1
             let (name, value) = (JSONNode(root: root, index: at), JSONNode(root: root, index: at + 1))
             at = Int(value.node.next)
-            return (name.text, value)
+            return (name.ownText, value)
         }
     }
 
@@ -132,6 +132,34 @@ extension JSONNode {
             let element = JSONNode(root: root, index: at)
             at = Int(element.node.next)
             return element
+        }
+    }
+
+    /// It as a JSON text again.
+    package var text: String {
+        var json = JSONWriter()
+        write(&json)
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+
+    private func write(_ json: inout JSONWriter) {
+        switch kind {
+        case TIDE_JSON_NULL: json.null()
+        case TIDE_JSON_INTEGER: json.integer(node.integer)
+        case TIDE_JSON_NUMBER: json.number(node.number)
+        case TIDE_JSON_FALSE, TIDE_JSON_TRUE: json.bool(kind == TIDE_JSON_TRUE)
+        case TIDE_JSON_ARRAY:
+            json.beginArray()
+            for element in elements { element.write(&json) }
+            json.endArray()
+        case TIDE_JSON_OBJECT:
+            json.beginObject()
+            for (name, value) in members {
+                json.name(name)
+                value.write(&json)
+            }
+            json.endObject()
+        default: json.string(ownText)
         }
     }
 
@@ -152,7 +180,8 @@ extension JSONNode {
                     continue descending
                 }
             } else {
-                for (number, value) in container.elements.enumerated() where value.index <= index && index < Int(value.node.next) {
+                for (number, value) in container.elements.enumerated() where value.index <= index && index < Int(value.node.next)
+                {
                     path += "[\(number)]"
                     container = value
                     continue descending

@@ -91,6 +91,12 @@ package struct JSONWriter {
         bytes.append(contentsOf: "null".utf8)
     }
 
+    /// A JSON text as it is.
+    package mutating func raw(_ text: String) {
+        separate()
+        bytes.append(contentsOf: text.utf8)
+    }
+
     private static let digits = Array("0123456789abcdef".utf8)
 
     private mutating func quote(_ text: String) {

@@ -50,6 +50,8 @@ extension AssetClaim {
         fileChecksum = try node.string("fileChecksum")
         size = try node.integer("size")
         receipt = try node.string("receipt")
-        guard digest != nil || fileChecksum != nil || receipt != nil else { throw node.refusal("is no asset: it has no fileChecksum") }
+        guard digest != nil || fileChecksum != nil || receipt != nil else {
+            throw node.refusal("is no asset: it has no fileChecksum")
+        }
     }
 }

@@ -7,6 +7,8 @@ package struct WireModify {
     /// One operation, and what of it is not a record's change.
     package struct Item {
         package var operation: RecordOperation
+        /// Why it can't be done, whatever there is.
+        package var failure: CloudError?
         /// What a new share is for: the root's name, and what it was when it was decided.
         package var share: WireShareRequest?
         package var createsShortGUID = false
@@ -31,7 +33,8 @@ package struct WireModify {
     /// - Throws: `CloudError` `invalidArguments`, `limitExceeded`.
     package init(
         _ node: JSONNode, operations most: Int, schema: (String) -> [String: FieldType],
-        asset: @escaping (_ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode) throws(CloudError) -> CloudAsset?,
+        asset:
+            @escaping (_ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode) throws(CloudError) -> CloudAsset?,
         newName: () -> String
     ) throws(CloudError) {
         zone = try CloudZoneID(ofRequest: node)
@@ -115,24 +118,27 @@ extension WireModify.Item {
         let isShare = type == CloudShare.recordType
         if let fields = given["fields"], !isShare {
             guard fields.isObject else { throw fields.refusal("is not an object") }
-            let known = type.map(schema) ?? [:]
-            for (field, node) in fields.members {
-                var missing: [String] = []
-                let reader = WireValueReader(zone: zone) { claim, node throws(CloudError) in
-                    if let found = try asset(claim, type ?? "", field, node) { return found }
-                    // What it is, is known when the record is.
-                    missing.append(claim.fileChecksum ?? "")
-                    return CloudAsset(digest: claim.fileChecksum ?? "", size: claim.size ?? 0)
+            do throws(CloudError) {
+                for (field, node) in fields.members {
+                    var missing: [String] = []
+                    let reader = WireValueReader(zone: zone) { claim, node throws(CloudError) in
+                        if let found = try asset(claim, type ?? "", field, node) { return found }
+                        // What it is, is known when the record is.
+                        missing.append(claim.fileChecksum ?? "")
+                        return CloudAsset(digest: claim.fileChecksum ?? "", size: claim.size ?? 0)
+                    }
+                    if node.isNull {
+                        cleared.insert(field)
+                        continue
+                    }
+                    switch try reader.field(node, known: { type.flatMap { schema($0)[field] } }) {
+                    case .value(let value): record.fields[field] = value
+                    case .cleared, .emptyList: cleared.insert(field)
+                    }
+                    if !missing.isEmpty { checksums[field] = missing }
                 }
-                if node.isNull {
-                    cleared.insert(field)
-                    continue
-                }
-                switch try reader.field(node, known: known[field]) {
-                case .value(let value): record.fields[field] = value
-                case .cleared, .emptyList: cleared.insert(field)
-                }
-                if !missing.isEmpty { checksums[field] = missing }
+            } catch {
+                failure = error
             }
         }
         operation = RecordOperation(kind, record, clearing: cleared)

@@ -9,8 +9,7 @@ extension CloudQuery {
         let query = try node.required("query")
         let type = try query.required("recordType").asString()
         self.init(recordType: type)
-        let known = schema(type)
-        for node in try query.oneOrMore("filterBy") { filters.append(try Filter(node, zone, known)) }
+        for node in try query.oneOrMore("filterBy") { filters.append(try Filter(node, zone) { schema(type) }) }
         for node in try query.oneOrMore("sortBy") { sorts.append(try Sort(node)) }
     }
 
@@ -82,9 +81,9 @@ extension CloudQuery.Key {
     }
 
     /// The type of what every record has; and whether it is compared as a name.
-    fileprivate func type(_ known: [String: FieldType]) -> FieldType? {
+    fileprivate func type(_ known: () -> [String: FieldType]) -> FieldType? {
         switch self {
-        case .field(let name): known[name]
+        case .field(let name): known()[name]
         case .created, .modified: .timestamp
         case .recordName, .createdBy, .modifiedBy, .parent: .string
         }
@@ -99,7 +98,7 @@ extension CloudQuery.Key {
 }
 
 extension CloudQuery.Filter {
-    fileprivate init(_ node: JSONNode, _ zone: CloudZoneID, _ known: [String: FieldType]) throws(CloudError) {
+    fileprivate init(_ node: JSONNode, _ zone: CloudZoneID, _ known: () -> [String: FieldType]) throws(CloudError) {
         let named = try node.required("comparator")
         guard let comparator = CloudQuery.Comparator(rawValue: try named.asString()) else {
             throw named.refusal("is no comparator that is known")
@@ -112,7 +111,9 @@ extension CloudQuery.Filter {
         }
         let wantsList = comparator.comparesWithList
         if let type = try given.string("type"), wantsList, !type.hasSuffix("_LIST") {
-            throw given.refusal("BadRequestException: Unexpected input: \(comparator.rawValue) compares with a list, not with a \(type.prefix(40))")
+            throw given.refusal(
+                "BadRequestException: Unexpected input: \(comparator.rawValue) compares with a list, not with a \(type.prefix(40))"
+            )
         }
         let read: CloudValue
         if key.isName {
@@ -129,10 +130,10 @@ extension CloudQuery.Filter {
             }
         } else {
             // A value that nobody has said the type of is of the field's: of its elements, or in a list, as the comparator has it.
-            var type = key.type(known)
-            if let known = type { type = wantsList ? .list(of: known.scalar) : FieldType(known.scalar) }
-            if given["type"] != nil { type = nil }
-            switch try reader.field(given, known: type) {
+            switch try reader.field(
+                given,
+                known: { key.type(known).map { wantsList ? .list(of: $0.scalar) : FieldType($0.scalar) } })
+            {
             case .value(let value): read = value
             case .cleared: throw given.refusal("lacks the member 'value'")
             case .emptyList: read = .list([], of: .string)

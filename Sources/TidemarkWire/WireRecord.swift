@@ -45,7 +45,7 @@ extension CloudRecord {
             }
             fields.reserveCapacity(given.memberCount)
             for (name, node) in given.members {
-                if case .value(let value) = try reader.field(node, known: nil) { fields[name] = value }
+                if case .value(let value) = try reader.field(node, known: { nil }) { fields[name] = value }
             }
         }
         parent = try node["parent"]?.required("recordName").asString()

@@ -98,7 +98,8 @@ enum WireTime {
 
     static func microseconds(_ node: JSONNode) throws(CloudError) -> Int64 {
         guard let number = node.wholeNumber else {
-            throw node.refusal("is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP")
+            throw node.refusal(
+                "is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP")
         }
         let (time, isTooFar) = number.multipliedReportingOverflow(by: 1000)
         guard !isTooFar else { throw node.refusal("is a time beyond what can be kept. Invalid value, expected type TIMESTAMP") }
@@ -156,12 +157,12 @@ package struct WireValueReader {
 
     /// A field's object, with `value` and perhaps `type`.
     ///
-    /// - Parameter known: The type that the schema has for the field.
+    /// - Parameter known: The type that the schema has for the field; asked for where the value comes without one.
     /// - Throws: `CloudError` `invalidArguments`, with the place.
-    package func field(_ node: JSONNode, known: FieldType?) throws(CloudError) -> WireFieldValue {
+    package func field(_ node: JSONNode, known: () -> FieldType?) throws(CloudError) -> WireFieldValue {
         guard node.isObject else { throw node.refusal("is no value of a field: an object with 'value' was expected") }
         guard let value = node["value"] else { return .cleared }
-        var type = known
+        var type: FieldType?
         if let named = node["type"] {
             let name = try named.asString()
             if let read = FieldType(wire: name) {
@@ -170,7 +171,11 @@ package struct WireValueReader {
                 type = .bytes
             } else if name != "UNKNOWN_LIST" {
                 throw named.refusal("is no type of a field: '\(name.prefix(40))'")
+            } else {
+                type = known()
             }
+        } else {
+            type = known()
         }
         let exact = node["tidemark"]?["microseconds"]
         if let type { return .value(try self.value(value, as: type, exact: exact)) }

@@ -12,7 +12,8 @@ extension CloudZoneID {
         guard node.isObject else { throw node.refusal("names no zone: an object with 'zoneName' was expected") }
         let owner = try node.string("ownerRecordName") ?? Self.defaultOwner
         self.init(
-            try node.required("zoneName").asString(), owner: owner == "_defaultOwner" || owner.isEmpty ? Self.defaultOwner : owner)
+            try node.required("zoneName").asString(), owner: owner == "_defaultOwner" || owner.isEmpty ? Self.defaultOwner : owner
+        )
     }
 
     /// The member `zoneID` of a request; the default zone where there is none.
