@@ -83,7 +83,7 @@ public final class HTTPCloud: Sendable {
 // Who asks
 extension HTTPCloud {
     /// The server, the container and the environment, by which a session is known to be for them.
-    var name: String { "\(server) \(container) \(environment.rawValue)" }
+    package var name: String { "\(server) \(container) \(environment.rawValue)" }
 
     private var sessionPath: String {
         "/tidemark/1/\(container.percentEncoded)/\(environment.rawValue)/session"
