@@ -100,6 +100,8 @@ let package = Package(
             dependencies: [
                 "TidemarkCloud", "TidemarkModel", "TidemarkWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             swiftSettings: strict),
         // Serves an embedded cloud.
@@ -145,7 +147,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkAccess", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkAccess", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
@@ -167,7 +169,8 @@ let package = Package(
         .executableTarget(
             name: "journal",
             dependencies: [
-                "Tidemark", "TidemarkEmbeddedCloud", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/TravelJournal/Sources/journal",
             swiftSettings: strict),
