@@ -41,6 +41,17 @@ test: deps ## Passes the tests
 test-core: deps ## Passes the tests of the C core under the sanitizers
 	Tests/CoreFuzz/run
 
+.PHONY: test-interop
+test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis
+	swift build --product tidemark
+	swift build --product tidemark-server
+	@test -x .build/interop/venv/bin/schemathesis -a .build/interop/venv/made -nt Tests/Interop/requirements.txt || { \
+		python3 -m venv .build/interop/venv && \
+		.build/interop/venv/bin/pip install --quiet --requirement Tests/Interop/requirements.txt && \
+		touch .build/interop/venv/made; }
+	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
+		--folder .build/interop/run $(if $(ONLY),--only $(ONLY))
+
 .PHONY: fuzz
 fuzz: deps ## Fuzzes the C core's readers for SECONDS (60) each
 	Tests/CoreFuzz/run --fuzz $(or $(SECONDS_EACH),60)
@@ -59,6 +70,10 @@ prove-readers: deps ## Lets processes read a store while another saves and is ki
 prove-sync: build ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each
 	swift build -c release --product sync-probe
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
+
+.PHONY: prove-server
+prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
+	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
 
 .PHONY: prove-sharing
 prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any)
@@ -101,6 +116,10 @@ bench-sync: build ## Measures the synchronisation beside SQLite alone, edits bet
 bench-permissions: build ## Measures the permission report of N (1000000) records beside plain C, and while shares change; RUNS, DATA
 	python3 Benchmarks/permissions.py --tidemark $(CLI) --data $(DATA) --runs $(or $(RUNS),5) \
 		--records $(if $(filter command line environment,$(origin N)),$(N),1000000)
+
+.PHONY: bench-server
+bench-server: build server ## Measures a served cloud: batches, look-ups, idle and slow connections, assets, memory; RUNS, DATA
+	python3 Benchmarks/server.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),5)
 
 .PHONY: clean
 clean: ## Removes what builds and imports have made

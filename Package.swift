@@ -228,10 +228,12 @@ let package = Package(
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
                 "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),

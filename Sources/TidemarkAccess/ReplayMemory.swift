@@ -17,11 +17,11 @@ struct ReplayMemory: Sendable {
     /// By the second in which they were signed.
     private var seen: [Int64: Set<Mark>] = [:]
     private var count = 0
+    /// How many it remembers.
+    var size: Int { count }
     /// What was signed then, or before, is not let in.
     private var forgotten = Int64.min
     private var lastSweep = Int64.min
-
-    var isEmpty: Bool { seen.isEmpty }
 
     init(capacity: Int) { self.capacity = capacity }
 

@@ -96,10 +96,9 @@ final class CloudResponder: Sendable {
             throw Refusal.throttled(wait)
         }
         let query = TextCoding.pairs(rest)
-        if request.method == .options {
-            let apiToken = try query["ckAPIToken"].flatMap { try admission.access.apiToken($0) }
-            return Origins.preflight(origin: exchange.origin, apiToken: apiToken)
-        }
+        // Before anything is refused: whether the page may read why.
+        if exchange.origin != nil, let text = query["ckAPIToken"] { exchange.apiToken = try admission.access.apiToken(text) }
+        if request.method == .options { return Origins.preflight(origin: exchange.origin, apiToken: exchange.apiToken) }
         guard case .operation(let index, let parameters) = match else {
             switch match {
             case .otherMethods(let methods): throw Refusal.otherMethods(methods)
@@ -138,8 +137,6 @@ final class CloudResponder: Sendable {
         _ exchange: inout Exchange
     ) throws -> Admission.Credentials? {
         guard !parameters.container.isEmpty, !operation.isOpen else { return nil }
-        // Read here: the answer to a page that may not read it has to say so even if it is refused.
-        if exchange.origin != nil, let text = query["ckAPIToken"] { exchange.apiToken = try admission.access.apiToken(text) }
         let baseURL = exchange.baseURL
         let place = Admission.Place(
             operation: operation, container: parameters.container, environment: parameters.environment, scope: parameters.scope)
@@ -257,6 +254,6 @@ extension CloudResponder {
         headers[Self.version] = "1.0"
         headers[Self.respondingInstance] = instance
         if let token = exchange.newToken { headers[Self.webAuthToken] = token }
-        Origins.add(to: &headers, origin: exchange.origin, apiToken: exchange.apiToken)
+        if headers[.vary] == nil { Origins.add(to: &headers, origin: exchange.origin, apiToken: exchange.apiToken) }
     }
 }

@@ -25,6 +25,7 @@ public final class CloudServer: Service {
 
     var operations: [Operation] { responder.operations }
     var metrics: ServerMetrics { responder.metrics }
+    var bodies: BodyBudget { responder.bodies }
 
     /// Opens the cloud.
     ///

@@ -1,6 +1,7 @@
 import HTTPTypes
 import TidemarkAccess
 import TidemarkCloud
+import TidemarkWire
 
 /// Why a request as a whole isn't done.
 struct Refusal: Error {
@@ -15,7 +16,8 @@ struct Refusal: Error {
 
     /// What an operation has thrown.
     init(_ error: CloudError, redirectURL: String? = nil) {
-        (name, status) = Self.wire(error.code)
+        name = error.code.wire.name
+        status = HTTPResponse.Status(code: error.code.wire.status)
         self.error = error
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
     }
@@ -69,29 +71,9 @@ struct Refusal: Error {
     /// What is answered.
     func reply(uuid: String, isExtended: Bool) -> Reply {
         var reply = Reply.json(
-            ErrorAnswer.body(of: error, name: name, uuid: uuid, isExtended: isExtended, redirectURL: redirectURL))
+            error.answer(uuid: uuid, name: name, redirectURL: redirectURL, WireDialect(isExtended: isExtended)))
         reply.status = status
         reply.headers = headers
         return reply
-    }
-
-    /// As the protocol calls an error, and the status of a request that it is the answer to.
-    private static func wire(_ code: CloudError.Code) -> (String, HTTPResponse.Status) {
-        switch code {
-        case .serverRecordChanged: ("CONFLICT", .conflict)
-        case .batchRequestFailed: ("ATOMIC_ERROR", .badRequest)
-        case .zoneNotFound, .userDeletedZone: ("ZONE_NOT_FOUND", .notFound)
-        case .unknownItem: ("NOT_FOUND", .notFound)
-        case .referenceViolation: ("VALIDATING_REFERENCE_ERROR", .preconditionFailed)
-        case .quotaExceeded: ("QUOTA_EXCEEDED", .contentTooLarge)
-        case .notAuthenticated: ("AUTHENTICATION_REQUIRED", .misdirectedRequest)
-        case .permissionFailure: ("ACCESS_DENIED", .forbidden)
-        case .alreadyShared: ("EXISTS", .conflict)
-        case .limitExceeded, .invalidArguments, .changeTokenExpired, .assetNotAvailable: ("BAD_REQUEST", .badRequest)
-        case .requestRateLimited: ("THROTTLED", .tooManyRequests)
-        case .serviceUnavailable, .zoneBusy, .accountTemporarilyUnavailable, .networkUnavailable, .networkFailure:
-            ("TRY_AGAIN_LATER", .serviceUnavailable)
-        default: ("INTERNAL_ERROR", .internalServerError)
-        }
     }
 }

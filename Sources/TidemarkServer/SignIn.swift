@@ -4,6 +4,7 @@ import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkWire
 
 /// Signs people in, in a browser or on a device.
 struct SignIn: Sendable {
@@ -88,24 +89,21 @@ struct SignIn: Sendable {
         ]
     }
 
-    private struct Credentials: Decodable {
-        let email, password: String
-    }
-
     private func begin(_ call: Call) async throws -> Reply {
         guard try access.hasContainer(call.container) else { throw Refusal.authenticationFailed() }
-        guard call.body.count <= 64 << 10, let given = try? JSONDecoder().decode(Credentials.self, from: Data(call.body)) else {
-            throw Refusal.badRequest("the body is an object of the strings email and password")
+        let (email, password) = try call.read { node throws(CloudError) in
+            (try node.required("email").asString(), try node.required("password").asString())
         }
         guard
             let token = try await token(
-                email: given.email, password: given.password, container: call.container, environment: call.environment,
+                email: email, password: password, container: call.container, environment: call.environment,
                 kind: .device, address: call.address)
         else { throw Refusal.authenticationFailed("the e-mail address or the password is wrong") }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
-        let text = """
-            {"token":\(ErrorAnswer.quoted(token.text)),"expires":\(token.expires / 1_000),"userRecordName":\(ErrorAnswer.quoted(name))}
-            """
-        return .json(Array(text.utf8))
+        return .object {
+            $0.member("token", token.text)
+            $0.member("expires", token.expires / 1_000)
+            $0.member("userRecordName", name)
+        }
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import TidemarkAccess
+import TidemarkWire
 import TidemarkModel
 
 /// The page where people sign in for a program, in a browser.
@@ -60,7 +61,7 @@ struct SignInPage: Sendable {
             reply.headers[.location] = apiToken.callback.address(with: token)
             return reply
         case .popup(let origin):
-            let text = ErrorAnswer.quoted(token.text)
+            let text = JSONWriter.quoted(token.text)
             return Self.page(
                 "Signed in",
                 """
@@ -68,7 +69,7 @@ struct SignInPage: Sendable {
                 """,
                 script: """
                     if (window.opener) {
-                      window.opener.postMessage({ckWebAuthToken: \(text), ckSession: \(text)}, \(ErrorAnswer.quoted(origin)));
+                      window.opener.postMessage({ckWebAuthToken: \(text), ckSession: \(text)}, \(JSONWriter.quoted(origin)));
                       window.close();
                     }
                     """)

@@ -97,6 +97,13 @@ package struct JSONWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
+    /// A text as a JSON string.
+    package static func quoted(_ text: String) -> String {
+        var json = JSONWriter()
+        json.string(text)
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+
     private static let digits = Array("0123456789abcdef".utf8)
 
     private mutating func quote(_ text: String) {

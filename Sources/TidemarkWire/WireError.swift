@@ -60,8 +60,10 @@ extension CloudError.Code {
 
 extension CloudError {
     /// What an answer says of an error, within an object that says what it is about.
-    package func writeMembers(_ json: inout JSONWriter, _ dialect: WireDialect) {
-        json.member("serverErrorCode", code.wire.name)
+    ///
+    /// - Parameter name: The protocol's code, where it is another than that of ``code``.
+    package func writeMembers(_ json: inout JSONWriter, name: String? = nil, _ dialect: WireDialect) {
+        json.member("serverErrorCode", name ?? code.wire.name)
         json.member("reason", reason)
         if let retryAfter { json.member("retryAfter", max(0, retryAfter.components.seconds)) }
         guard dialect.isExtended else { return }
@@ -90,14 +92,8 @@ extension CloudError {
         var json = JSONWriter()
         json.object {
             $0.member("uuid", uuid)
-            if let name {
-                $0.member("serverErrorCode", name)
-                $0.member("reason", reason)
-                if let retryAfter { $0.member("retryAfter", max(0, retryAfter.components.seconds)) }
-            } else {
-                writeMembers(&$0, dialect)
-            }
-            if code == .notAuthenticated { $0.member("redirectURL", redirectURL) }
+            writeMembers(&$0, name: name, dialect)
+            $0.member("redirectURL", redirectURL)
         }
         return json.bytes
     }

@@ -34,6 +34,7 @@ extension ServedCloud {
             return wanted
         }
         let database = try database(call)
+        let user = database.user ?? CloudZoneID.defaultOwner
         var json = JSONWriter(reserving: 65_536)
         json.beginObject()
         json.name("zones")
@@ -42,8 +43,9 @@ extension ServedCloud {
             let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
             do throws(CloudError) {
                 let changes = try await changes(wanted, database)
+                let zone = wanted.zone.ownerName == CloudZoneID.defaultOwner ? CloudZoneID(wanted.zone.zoneName, owner: user) : wanted.zone
                 json.object {
-                    $0.member("zoneID") { wanted.zone.writeMembers(&$0) }
+                    $0.member("zoneID") { zone.writeMembers(&$0) }
                     changes.writeMembers(&$0, types: wanted.types, dialect)
                 }
             } catch {
