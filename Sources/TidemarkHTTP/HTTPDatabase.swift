@@ -128,7 +128,8 @@ public struct HTTPDatabase: SharingDatabase {
     // Changes
 
     public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
-        try await look("changes/database") {
+        try Self.check(token)
+        return try await look("changes/database") {
             $0.member("syncToken", token?.rawValue)
             $0.member("resultsLimit", limit.map { Int64($0) })
         } reading: { node throws(CloudError) in try DatabaseChanges(answered: node) }
@@ -137,6 +138,7 @@ public struct HTTPDatabase: SharingDatabase {
     public func zoneChanges(
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
+        try Self.check(token)
         let answer: Result<ZoneChanges, CloudError> = try await look("changes/zone") {
             $0.list("zones") {
                 $0.object {
@@ -152,6 +154,13 @@ public struct HTTPDatabase: SharingDatabase {
             return .success(try ZoneChanges(answered: answered, in: zone))
         }
         return try answer.get()
+    }
+}
+
+extension HTTPDatabase {
+    /// Makes sure that a token is one: what is empty stands for something else in the protocol.
+    private static func check(_ token: CloudToken?) throws(CloudError) {
+        guard token?.rawValue != "" else { throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out") }
     }
 }
 

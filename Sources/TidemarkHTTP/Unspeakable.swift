@@ -1,7 +1,8 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Operations that can't be written as JSON, as they have numbers that are none. They are refused here as the server would refuse them.
+/// Operations that the protocol has no words for, or takes for a fault of the whole request: with numbers that are none, or without the tag
+/// that they need. They are refused here, each by itself.
 struct Unspeakable {
     private let errors: [Int: CloudError]
 
@@ -9,7 +10,11 @@ struct Unspeakable {
     init?(_ request: ModifyRecordsRequest) {
         var errors: [Int: CloudError] = [:]
         for (index, operation) in request.operations.enumerated() {
-            if let field = operation.record.fields.first(where: { !$0.value.isWhollyFinite })?.key {
+            let needsTag = operation.kind == .update || operation.kind == .replace || operation.kind == .delete
+            if needsTag, operation.record.changeTag == nil {
+                errors[index] = CloudError(
+                    .invalidArguments, "\(operation.kind.rawValue) of \(operation.record.id.recordName) needs the record's tag")
+            } else if let field = operation.record.fields.first(where: { !$0.value.isWhollyFinite })?.key {
                 errors[index] = CloudError(.invalidArguments, "the field '\(field)' holds a number that is no number")
             }
         }

@@ -252,13 +252,14 @@ extension CloudContract {
                 return RecordOperation(.create, step)
             }
             var (next, refusal): (Int, CloudError?) = (0, nil)
+            let most = min(try await database.limits().operationsPerRequest, 400)
             while refusal == nil, next < 1_200 {
                 let outcomes = try await database.modify(
-                    ModifyRecordsRequest(zone: zone, operations: (next..<(next + 400)).map(step)))
+                    ModifyRecordsRequest(zone: zone, operations: (next..<(next + most)).map(step)))
                 for case .failed(let error) in outcomes where error.code == .limitExceeded { refusal = refusal ?? error }
-                next += 400
+                next += most
             }
-            try equal(next, 1_200)
+            try expect(next > 1_000, "refused after \(next) steps")
             try expect(refusal?.reason.contains("1000") ?? false, "not refused with the limit: \(String(describing: refusal))")
             try expect(try await lookup("n999", in: database) != nil, "the last of 1,000 steps is not there")
             try equal(try await lookup("n1001", in: database), nil)

@@ -28,7 +28,7 @@ final class ServedCloudSubject: CloudContract.Subject {
         let access = try AccessBook(at: tended.directory)
         try await access.addContainer(TendedCloud.container)
         let token = try await access.addAPIToken(
-            container: TendedCloud.container, environment: .development, name: "tests", callback: .postMessage)
+            container: TendedCloud.container, environment: .development, name: "tests", callback: .popup(origin: "https://app.example.org"))
         var configuration = ServerConfiguration(directory: tended.directory, port: 0)
         if let limits { configuration.limits = limits }
         let (ports, port) = AsyncStream.makeStream(of: Int.self)

@@ -49,22 +49,23 @@ final class StubServer: Sendable {
     init(_ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
         self.answer = answer
         #if canImport(Glibc)
-            listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
-            listening = socket(AF_INET, SOCK_STREAM, 0)
+            let listening = socket(AF_INET, SOCK_STREAM, 0)
         #endif
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { [listening] in
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(listening, $0, length) == 0 && listen(listening, 64) == 0 && getsockname(listening, $0, &length) == 0
             }
         }
         guard bound else { throw POSIXError(.EADDRNOTAVAIL) }
         port = Int(UInt16(bigEndian: address.sin_port))
-        Thread.detachNewThread { [weak self, listening] in
+        self.listening = listening
+        Thread.detachNewThread { [weak self] in
             while true {
                 let connection = accept(listening, nil, nil)
                 guard connection >= 0 else { return }
@@ -143,7 +144,7 @@ final class StubServer: Sendable {
         var done = 0
         while done < bytes.count {
             #if canImport(Glibc)
-                let flags = Int32(MSG_NOSIGNAL.rawValue)
+                let flags = Int32(MSG_NOSIGNAL)
             #else
                 let flags: Int32 = 0
             #endif

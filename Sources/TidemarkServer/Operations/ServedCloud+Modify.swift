@@ -17,7 +17,8 @@ extension ServedCloud {
         }
         try await resolveChecksums(&request, database)
         let isAtomic = request.isAtomic ?? !request.zone.isDefault
-        let outcomes = try await outcomes(request, isAtomic: isAtomic, database)
+        // Clients of ours have operations for shares: to them the record of a share is one like any other, which can't be changed so.
+        let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database)
         await tell(call, request, outcomes, database)
         var token: CloudToken?
         if call.wantsSyncToken, !request.zone.isDefault { token = try await database.currentToken(of: request.zone) }
@@ -39,8 +40,10 @@ extension ServedCloud {
     }
 
     /// What becomes of each item, in their order.
+    ///
+    /// - Parameter hasShares: Whether shares are made and changed by their records.
     private func outcomes(
-        _ request: WireModify, isAtomic: Bool, _ database: EmbeddedDatabase
+        _ request: WireModify, isAtomic: Bool, hasShares: Bool, _ database: EmbeddedDatabase
     ) async throws(CloudError) -> [RecordOutcome] {
         let items = request.items
         var outcomes: [RecordOutcome?] = items.map { $0.failure.map { .failed($0) } }
@@ -49,7 +52,7 @@ extension ServedCloud {
         }
         if isAtomic, outcomes.contains(where: { $0 != nil }) { return failTheRest() }
 
-        let records = items.indices.filter { outcomes[$0] == nil && !items[$0].isOfShare }
+        let records = items.indices.filter { outcomes[$0] == nil && !(hasShares && items[$0].isOfShare) }
         // One that is empty is done, too: it says whether the zone is there.
         if !records.isEmpty || items.isEmpty {
             let answers = try await database.modify(

@@ -145,24 +145,40 @@ extension ServedCloud {
     /// Waits until a database has changed since a cursor.
     func awaitChange(_ call: Call) async throws -> Reply {
         let database = try database(call)
-        let known = call.query["cursor"]
         // Whoever listens first, and looks then, misses nothing.
         let news = try await database.notifications()
-        var cursor = try await cursor(database)
-        if let known, known == cursor {
-            let isNews: Void? = await first(within: Self.patience) {
+        guard let known = call.query["cursor"] else { return Self.news(try await cursor(database), isChanged: false) }
+        var (cursor, isChanged) = try await look(database, since: known)
+        if !isChanged {
+            let ring: Void? = await first(within: Self.patience) {
                 for await _ in news { return () }
                 return nil
             }
-            if isNews != nil { cursor = try await self.cursor(database) }
-            return .object {
-                $0.member("cursor", cursor)
-                $0.member("changed", isNews != nil)
-            }
+            if ring != nil { (cursor, isChanged) = (try await self.cursor(database), true) }
         }
-        return .object {
+        return Self.news(cursor, isChanged: isChanged)
+    }
+
+    private static func news(_ cursor: String, isChanged: Bool) -> Reply {
+        .object {
             $0.member("cursor", cursor)
-            $0.member("changed", known != nil)
+            $0.member("changed", isChanged)
+        }
+    }
+
+    /// The cursor of now, and whether anything that the caller sees has changed since another.
+    private func look(_ database: EmbeddedDatabase, since known: String) async throws(CloudError) -> (cursor: String, isChanged: Bool) {
+        guard database.scope != .public else { return ("public", known != "public") }
+        do throws(CloudError) {
+            let changes = try await database.databaseChanges(since: CloudToken(rawValue: known), limit: nil)
+            guard !changes.moreComing, changes.changed.isEmpty, changes.deleted.isEmpty, changes.purged.isEmpty else {
+                return (try await cursor(database), true)
+            }
+            return (changes.token.rawValue, false)
+        } catch {
+            // What it stood for nobody knows any more.
+            guard error.code == .changeTokenExpired || error.code == .invalidArguments else { throw error }
+            return (try await cursor(database), true)
         }
     }
 
