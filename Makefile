@@ -22,7 +22,7 @@ build: deps ## Builds the release command-line tool at .build/release/tidemark
 	swift build -c release --product tidemark
 
 .PHONY: server
-server: deps ## Builds the release server at .build/release/tidemark-server
+server: build ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
 	swift build -c release --product tidemark-server
 
 .PHONY: import

@@ -53,6 +53,8 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL", path: "CSupport/COpenSSL", pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        .systemLibrary(
+            name: "CZlib", path: "CSupport/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .target(
             name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
             linkerSettings: [
@@ -98,20 +100,27 @@ let package = Package(
             dependencies: [
                 "TidemarkCloud", "TidemarkModel", "TidemarkWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             swiftSettings: strict),
         // Serves an embedded cloud.
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkWire",
+                "CZlib", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
+            resources: [.embedInCode("Resources/openapi.json")],
             swiftSettings: strict),
         // Has a store and a cloud say the same.
         .target(
@@ -138,7 +147,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkAccess", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkAccess", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
@@ -150,14 +159,18 @@ let package = Package(
         // The server, which the tool starts: whoever only uses the tool need not build it.
         .executableTarget(
             name: "tidemark-server",
-            dependencies: ["TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict),
 
         // An example, which is also a package of its own.
         .executableTarget(
             name: "journal",
             dependencies: [
-                "Tidemark", "TidemarkEmbeddedCloud", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/TravelJournal/Sources/journal",
             swiftSettings: strict),
@@ -215,10 +228,12 @@ let package = Package(
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
                 "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),

@@ -14,6 +14,7 @@ let package = Package(
             name: "journal",
             dependencies: [
                 .product(name: "Tidemark", package: "tidemark"), .product(name: "TidemarkCloud", package: "tidemark"),
+                .product(name: "TidemarkHTTP", package: "tidemark"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ])
     ])

@@ -1,1 +1,182 @@
-import COpenSSL
+import Foundation
+import GRDB
+import Synchronization
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Who may come in to a cloud that is served: containers, tokens of programs, keys of servers, passwords and sessions.
+///
+/// It lies beside an embedded cloud's accounts, and several processes may use it at the same time.
+///
+/// ```swift
+/// let book = try AccessBook(at: directory)
+/// try await book.addContainer("iCloud.org.example.journal")
+/// try await book.setPassword("correct horse", of: anna.id)
+/// let token = try await book.signIn("correct horse", account: anna.id, container: "iCloud.org.example.journal", kind: .device)
+/// ```
+///
+/// What a server asks with each request, ``hasContainer(_:)``, ``apiToken(_:)``, ``key(_:)`` and ``session(_:)``, takes some microseconds and
+/// does not wait. What changes the book writes to disk first.
+public final class AccessBook: Sendable {
+    public let directory: URL
+    let ledger: AccessLedger
+    let picture: AccessPicture
+    let secret: [UInt8]
+    let hashers = PasswordHashers()
+    let cost: PasswordHash.Cost
+    let replays = Mutex<[String: ReplayMemory]>([:])
+    let now: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+
+    /// Opens the book of a cloud's directory, making both if they are not there.
+    ///
+    /// - Throws: ``AccessError`` `storage`, `busy`, or `untrusted` when others may read the file and it is not one's own.
+    public convenience init(at directory: URL) throws(AccessError) {
+        try self.init(at: directory, now: Timestamp.now, random: EmbeddedCloud.systemRandom)
+    }
+
+    package convenience init(
+        at directory: URL, now: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
+    ) throws(AccessError) {
+        try self.init(at: directory, now: now, random: random, cost: .usual)
+    }
+
+    /// - Parameter logN: How much a password costs, for tests, which should not take long.
+    package convenience init(at directory: URL, now: @escaping @Sendable () -> Int64, passwordLogN logN: Int) throws(AccessError)
+    {
+        try self.init(
+            at: directory, now: now, random: EmbeddedCloud.systemRandom, cost: .init(logN: Int64(logN), r: 8, p: 1))
+    }
+
+    init(
+        at directory: URL, now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8],
+        cost: PasswordHash.Cost
+    ) throws(AccessError) {
+        do {
+            try Folder.make(directory, mode: 0o700)
+            let file = directory.appendingPathComponent(AccessTables.file)
+            try Self.makePrivate(file)
+            let database = try SharedDatabase(
+                at: file, applicationID: AccessTables.applicationID, version: AccessTables.version, tables: AccessTables.sql,
+                pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
+            secret = try Self.secret(database, random)
+            ledger = AccessLedger(database)
+            picture = try AccessPicture(of: file)
+        } catch {
+            throw AccessError(storage: error)
+        }
+        self.directory = directory
+        self.cost = cost
+        self.now = now
+        self.random = random
+    }
+
+    /// Whether a directory has a book.
+    public static func exists(at directory: URL) -> Bool {
+        FileManager.default.fileExists(atPath: directory.appendingPathComponent(AccessTables.file).path)
+    }
+
+    /// Makes the file as one that only its owner may read; SQLite gives what it puts beside it the same mode.
+    ///
+    /// A file that is there is not opened: closing it would release the locks that SQLite has on it in this process.
+    private static func makePrivate(_ file: URL) throws(AccessError) {
+        func failure(_ what: String) -> AccessError {
+            AccessError(.storage, "cannot \(what) \(file.path): \(String(cString: strerror(errno)))")
+        }
+        try beginning.withLock { _ throws(AccessError) in
+            let made = openat(AT_FDCWD, file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard made < 0 else {
+                close(made)
+                return
+            }
+            guard errno == EEXIST else { throw failure("make") }
+        }
+        var status = stat()
+        guard lstat(file.path, &status) == 0 else { throw failure("look at") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw AccessError(.storage, "\(file.path) is not a file") }
+        guard status.st_mode & 0o077 != 0, chmod(file.path, 0o600) != 0 else { return }
+        throw AccessError(
+            .untrusted, "others may read \(file.path), which has secrets; have its owner keep it from them: chmod 600")
+    }
+
+    /// While the file is made, no other opening of this process has it open.
+    private static let beginning = Mutex(())
+
+    private static func secret(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws -> [UInt8] {
+        let known = try database.reader.read { db in
+            try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")
+        }
+        let secret =
+            try known
+            ?? database.write { db in
+                try db.execute(
+                    sql: "INSERT INTO secrets (name, content) VALUES ('seal', ?) ON CONFLICT DO NOTHING",
+                    arguments: [Data(random(32))])
+                return try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")!
+            }
+        guard secret.count == 32 else { throw AccessTables.damaged("secret") }
+        return Array(secret)
+    }
+
+    // Containers
+
+    /// Makes sure that a container can have a name: letters, digits, hyphens, underscores and single dots.
+    ///
+    /// - Throws: ``AccessError`` `invalid`.
+    public static func check(container name: String) throws(AccessError) {
+        do {
+            try EmbeddedCloud.check(container: name)
+        } catch {
+            throw AccessError(storage: error)
+        }
+    }
+
+    /// Has a container be served; one that is already stays so.
+    ///
+    /// - Throws: ``AccessError`` `invalid` for a name that no container can have, `storage`, `busy`.
+    public func addContainer(_ name: String) async throws(AccessError) {
+        try Self.check(container: name)
+        let added = now()
+        try await ledger.write { db in
+            try db.execute(
+                sql: "INSERT INTO containers (name, added) VALUES (?, ?) ON CONFLICT DO NOTHING", arguments: [name, added])
+            try AccessTables.bump(db)
+        }
+    }
+
+    /// Has a container be served no longer. What is stored of it stays, and so do its tokens and keys, should it be added again.
+    ///
+    /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
+    public func removeContainer(_ name: String) async throws(AccessError) {
+        try await ledger.write { db in
+            try db.execute(sql: "DELETE FROM containers WHERE name = ?", arguments: [name])
+            guard db.changesCount > 0 else { throw Self.noContainer(name) }
+            try AccessTables.bump(db)
+        }
+    }
+
+    /// The containers that are served, by name.
+    public func containers() throws(AccessError) -> [String] { try picture.look { $0.containers.keys.sorted() } }
+
+    /// Whether a container is served.
+    public func hasContainer(_ name: String) throws(AccessError) -> Bool { try picture.look { $0.containers[name] != nil } }
+
+    static func noContainer(_ name: String) -> AccessError {
+        AccessError(.notFound, "no container '\(name.prefix(100))' is served; add it by 'tidemark admin container add'")
+    }
+
+    /// Makes sure that a container is served, in a transaction.
+    static func demandContainer(_ name: String, _ db: Database) throws {
+        let isThere = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM containers WHERE name = ?)", arguments: [name])
+        guard isThere == true else { throw noContainer(name) }
+    }
+
+    /// A name that is given to a token or a key, for people.
+    static func checkedName(_ name: String) throws(AccessError) -> String {
+        guard name.utf8.count <= 255 else { throw AccessError(.invalid, "the name '\(name.prefix(50))…' has over 255 bytes") }
+        return name
+    }
+}

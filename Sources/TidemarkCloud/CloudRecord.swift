@@ -29,10 +29,16 @@ public struct CloudRecord: Hashable, Sendable {
         get { if case .share(let share) = carried { share } else { nil } }
         set { carried = newValue.map { .share($0) } ?? .nothing }
     }
+    /// Of the root of a hierarchy that is shared: the name of the record of its share. A cloud fills it in; what is saved has none.
+    public var shareName: String? {
+        get { if case .root(let name) = carried { name } else { nil } }
+        set { carried = newValue.map { .root(share: $0) } ?? .nothing }
+    }
     /// Beside the record: few have one, and it is large.
     private indirect enum Carried: Hashable, Sendable {
         case nothing
         case share(CloudShare)
+        case root(share: String)
     }
     private var carried = Carried.nothing
 

@@ -29,6 +29,8 @@ public struct CloudShare: Hashable, Sendable {
     /// Who asks.
     public var currentUser: ShareParticipant?
     public var changeTag: String?
+    /// The token of a link for all that leads to the share, where one was asked for that stays the same. For those who may invite.
+    public var shortGUID: String?
 
     public init(
         _ id: CloudRecordID, coverage: Coverage, title: String? = nil, publicPermission: ShareParticipant.Permission = .none,

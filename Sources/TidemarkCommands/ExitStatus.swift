@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkAccess
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
@@ -34,6 +35,17 @@ enum ExitStatus: Int32 {
         }
     }
 
+    init(_ error: AccessError) {
+        switch error.code {
+        case .invalid: self = .usage
+        case .notFound: self = .noInput
+        case .exists: self = .cannotCreate
+        case .busy: self = .temporaryFailure
+        case .untrusted: self = .noPermission
+        default: self = error.cause.map(ExitStatus.init) ?? .ioError
+        }
+    }
+
     init(_ error: ImportError) {
         switch error.code {
         case .options: self = .usage
@@ -63,6 +75,8 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     } catch let error as CloudError {
         let remedy = error.denial?.remedy.map { "; \($0.text)" } ?? ""
         throw ending(error.description + remedy, error.exitStatus)
+    } catch let error as AccessError {
+        throw ending(error.message, .init(error))
     } catch let error as PermissionDenied {
         throw ending(error.description, .noPermission)
     } catch let error as UnresolvedConflicts {

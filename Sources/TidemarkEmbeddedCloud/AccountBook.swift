@@ -53,6 +53,15 @@ actor AccountBook {
         try run { () throws in try database.reader.read { db in try Self.fetch(db, "id", id) } }
     }
 
+    /// All of them, by address.
+    func all() throws(CloudError) -> [EmbeddedAccount] {
+        try run { () throws in
+            try database.reader.read { db in
+                try String.fetchAll(db, sql: "SELECT id FROM accounts ORDER BY email").compactMap { try Self.fetch(db, "id", $0) }
+            }
+        }
+    }
+
     /// The account of a person, as a container knows them.
     func find(_ lookUp: UserLookUp, in container: String) throws(CloudError) -> EmbeddedAccount? {
         switch lookUp {

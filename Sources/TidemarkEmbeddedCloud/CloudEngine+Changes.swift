@@ -107,6 +107,15 @@ extension CloudEngine {
         }
     }
 
+    /// The token of a zone as it is now.
+    func currentToken(of id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> CloudToken {
+        guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
+        return try await storage.read { rows throws(CloudError) in
+            let access = try access(to: id, caller, rows)
+            return token(access.newest, kind: "z", of: access.mark)
+        }
+    }
+
     // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one.
 
     func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {

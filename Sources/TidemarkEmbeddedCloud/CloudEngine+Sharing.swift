@@ -298,6 +298,7 @@ extension CloudEngine {
             },
             currentUser: own.map(ShareParticipant.init))
         share.changeTag = try rows.records([stored.name], in: zone.id)[stored.name].map { tag($0.changed) }
+        if manages { share.shortGUID = try knownShortGUID(stored, rows) }
         return share
     }
 }

@@ -156,6 +156,7 @@ struct CloudEngine: Sendable {
         {
             record.share = try self.share(share, access.caller, rows)
         }
+        if !access.roots.isEmpty, let name = access.roots[stored.name] { record.shareName = name }
         return record
     }
 

@@ -16,15 +16,17 @@ public final class EmbeddedCloud: Sendable {
     public let directory: URL
     private let accounts: AccountBook
     private let isInMemory: Bool
+    private let limits: CloudLimits
     private let opened = Mutex<[String: CloudContainer]>([:])
     private let now: @Sendable () -> Int64
     private let random: @Sendable (Int) -> [UInt8]
 
     /// Opens the cloud of a directory, making it if there is none.
     ///
+    /// - Parameter limits: What it takes at once, by this opening of it.
     /// - Throws: `CloudError` `internalError`.
-    public convenience init(at directory: URL) throws(CloudError) {
-        try self.init(at: directory, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
+    public convenience init(at directory: URL, limits: CloudLimits = CloudLimits()) throws(CloudError) {
+        try self.init(at: directory, limits: limits, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
     }
 
     /// Random bytes of the system's, which nobody can guess.
@@ -34,7 +36,7 @@ public final class EmbeddedCloud: Sendable {
     }
 
     package init(
-        at directory: URL, now: @escaping @Sendable () -> Int64,
+        at directory: URL, limits: CloudLimits = CloudLimits(), now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
     ) throws(CloudError) {
         do {
@@ -44,6 +46,7 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(storage: error)
         }
         self.directory = directory
+        self.limits = limits
         self.now = now
         self.random = random
         isInMemory = false
@@ -61,6 +64,7 @@ public final class EmbeddedCloud: Sendable {
             throw CloudError(storage: error)
         }
         self.directory = directory
+        limits = CloudLimits()
         self.now = now
         self.random = random
         isInMemory = true
@@ -98,6 +102,12 @@ public final class EmbeddedCloud: Sendable {
     }
 
     public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
+
+    /// The account of that identifier.
+    public func account(id: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(id: id) }
+
+    /// All accounts, by address. O(accounts).
+    public func allAccounts() async throws(CloudError) -> [EmbeddedAccount] { try await accounts.all() }
 
     /// Removes an account unless something was stored for it.
     package func removeIfUnused(_ account: EmbeddedAccount) async throws(CloudError) {
@@ -164,11 +174,14 @@ public final class EmbeddedCloud: Sendable {
     }
 
     /// An account's name in a container: `_` and 32 hexadecimal digits.
-    static func userRecordName(_ account: String, in container: String) -> String {
+    package static func userRecordName(_ account: String, in container: String) -> String {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
     }
 
-    private static func check(container name: String) throws(CloudError) {
+    /// Makes sure that a container can have a name.
+    ///
+    /// - Throws: `CloudError` `invalidArguments`.
+    package static func check(container name: String) throws(CloudError) {
         let isName =
             (1...255).contains(name.utf8.count)
             && name.utf8.allSatisfy {
@@ -185,7 +198,7 @@ public final class EmbeddedCloud: Sendable {
     private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
         try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
-        let (directory, now, random, isInMemory) = (directory, now, random, isInMemory)
+        let (directory, now, random, isInMemory, limits) = (directory, now, random, isInMemory, limits)
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
@@ -193,7 +206,7 @@ public final class EmbeddedCloud: Sendable {
                 try FileManager.default.createDirectory(
                     at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
                 let container = try CloudContainer(
-                    name, in: folder, isInMemory: isInMemory, environment: environment, now: now, random: random)
+                    name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random)
                 opened[key] = container
                 return container
             }
@@ -224,13 +237,13 @@ final class CloudContainer: Sendable {
     let bell: CloudBell
 
     init(
-        _ name: String, in folder: URL, isInMemory: Bool, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ name: String, in folder: URL, isInMemory: Bool, limits: CloudLimits, environment: StoreEnvironment,
+        now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8]
     ) throws {
         self.name = name
         let storage =
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
-        engine = CloudEngine(storage: storage, limits: CloudLimits(), environment: environment, now: now, random: random)
+        engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random)
         shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
         bell = try CloudBell(folder)
     }

@@ -30,6 +30,11 @@ extension EmbeddedDatabase: SharingDatabase {
         try await container.engine.makeLink(to: share, for: participant, caller())
     }
 
+    /// The token of the one link to a share that stays the same, made if need be.
+    package func shortGUID(of share: CloudRecordID) async throws(CloudError) -> String {
+        try await container.engine.shortGUID(of: share, caller())
+    }
+
     public func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError) {
         try await container.engine.revokeLink(id, to: share, caller())
     }

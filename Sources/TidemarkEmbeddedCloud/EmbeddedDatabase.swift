@@ -14,6 +14,9 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
 
+    /// The name of who asks in the container; `nil` for nobody.
+    package var user: String? { userRecordName }
+
     /// The number of the change that a tag stands for: for who tests in which order requests were done.
     package func change(of tag: String) -> Int64? { container.engine.seal.number(tag) }
 
@@ -96,6 +99,11 @@ public struct EmbeddedDatabase: CloudDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         try await container.engine.zoneChanges(zone, since: token, limit: limit, keys: desiredKeys, caller())
+    }
+
+    /// The token of a zone as it is now.
+    package func currentToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
+        try await container.engine.currentToken(of: zone, caller())
     }
 
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {

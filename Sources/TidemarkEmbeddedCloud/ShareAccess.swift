@@ -24,11 +24,16 @@ struct ShareAccess {
     let caller: CloudEngine.Caller
     /// By what the caller sees somebody else's zone, in the order of the shares; none in their own or in the public database.
     let parts: [Part]
+    /// The names of the shares of hierarchies, by the names of their roots.
+    let roots: [String: String]
 
-    init(_ zone: StoredZone, _ caller: CloudEngine.Caller, parts: [Part] = []) {
+    init(_ zone: StoredZone, _ caller: CloudEngine.Caller, parts: [Part] = [], shares: [StoredShare] = []) {
         self.zone = zone
         self.caller = caller
         self.parts = parts
+        var roots: [String: String] = [:]
+        for share in shares { if let root = share.root { roots[root] = share.name } }
+        self.roots = roots
     }
 
     /// Whether it is somebody else's, who shares it.
@@ -110,10 +115,11 @@ extension CloudEngine {
         guard caller.scope != .shared else {
             let parts = zone.state == .present && zone.sharing != .nothing ? try parts(in: zone, caller, rows) : []
             guard !parts.isEmpty else { throw Self.notFound(id) }
-            return ShareAccess(zone, caller, parts: parts)
+            return ShareAccess(zone, caller, parts: parts, shares: parts.map(\.share))
         }
         switch zone.state {
-        case .present: return ShareAccess(zone, caller)
+        case .present:
+            return ShareAccess(zone, caller, shares: zone.sharing == .hierarchies ? try rows.shares(in: zone.id) : [])
         case .deleted: throw Self.notFound(id)
         case .purged: throw CloudError(.userDeletedZone, "Zone '\(id.zoneName)' was deleted by its owner, for good")
         }

@@ -1,2 +1,200 @@
 import AsyncHTTPClient
 import NIOCore
+import Synchronization
+import TidemarkCloud
+import TidemarkModel
+import TidemarkWire
+
+/// A container of a cloud that a server has, as one account sees it.
+///
+/// ```swift
+/// let cloud = HTTPCloud(
+///     try ServerAddress("https://sync.example.org"), container: "iCloud.org.example.journal",
+///     session: SessionFile(at: journal.directory.session))
+/// try await cloud.signIn(email: "anna@example.org", password: password)
+/// let sync = try await journal.sync(with: cloud.databases)
+/// ```
+///
+/// Its databases share connections, which close when nobody has any of them any more, or by ``shutdown()``. What only looks is sent again
+/// when a connection breaks, twice at most; what changes something never is: that is for who knows whether it was done.
+public final class HTTPCloud: Sendable {
+    public let server: ServerAddress
+    public let container: String
+    public let environment: StoreEnvironment
+    let client: HTTPClient
+    let patience: HTTPPatience
+    private let store: any SessionStore
+    /// What programs without an account ask with, where the server has given one out.
+    private let apiToken: String?
+    private let kept = Mutex(Kept())
+
+    private struct Kept {
+        var isRead = false
+        var session: CloudSession?
+        /// Whose sessions are used: with that of somebody else one's changes would be theirs.
+        var userRecordName: String?
+    }
+
+    /// - Parameters:
+    ///   - session: Where the session is kept, and is found when somebody has signed in before.
+    ///   - apiToken: Names the program to the server: for the public database without an account.
+    public convenience init(
+        _ server: ServerAddress, container: String, environment: StoreEnvironment = .development,
+        session: any SessionStore = SessionMemory(), apiToken: String? = nil
+    ) {
+        self.init(
+            server, container: container, environment: environment, session: session, apiToken: apiToken, patience: HTTPPatience())
+    }
+
+    /// - Parameter patience: For tests.
+    package init(
+        _ server: ServerAddress, container: String, environment: StoreEnvironment, session: any SessionStore,
+        apiToken: String? = nil, patience: HTTPPatience
+    ) {
+        (self.server, self.container, self.environment) = (server, container, environment)
+        (store, self.apiToken, self.patience) = (session, apiToken, patience)
+        var configuration = HTTPClient.Configuration()
+        configuration.redirectConfiguration = .disallow
+        configuration.timeout = .init(
+            connect: patience.connecting.amount, read: patience.silence.amount, write: patience.silence.amount)
+        // Servers close what is idle for longer; a request that meets the closing would be lost.
+        configuration.connectionPool.idleTimeout = .seconds(20)
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 8
+        // Whoever synchronises tries again by itself, and whoever waits at a terminal wants to know.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.decompression = .enabled(limit: .size(patience.bytesPerAnswer))
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    deinit { client.shutdown { _ in } }
+
+    /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
+    public func shutdown() async {
+        await withCheckedContinuation { continuation in client.shutdown { _ in continuation.resume() } }
+    }
+
+    /// One of the account's databases.
+    public func database(_ scope: DatabaseScope) -> HTTPDatabase { HTTPDatabase(scope: scope, cloud: self) }
+
+    /// What the account has here.
+    public var databases: CloudDatabases { CloudDatabases(private: database(.private), shared: database(.shared)) }
+}
+
+// Who asks
+extension HTTPCloud {
+    /// The server, the container and the environment, by which a session is known to be for them.
+    package var name: String { "\(server) \(container) \(environment.rawValue)" }
+
+    private var sessionPath: String {
+        "/tidemark/1/\(container.percentEncoded)/\(environment.rawValue)/session"
+    }
+
+    /// Who is signed in; `nil` for nobody.
+    ///
+    /// - Throws: `CloudError` `notAuthenticated` when what was kept can't be trusted any more.
+    public var userRecordName: String? {
+        get throws(CloudError) { try session()?.userRecordName }
+    }
+
+    /// Signs in with an account of the server, and keeps the session.
+    ///
+    /// - Returns: The account's name in the cloud container.
+    /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `requestRateLimited` after too many tries,
+    ///   and what every call can throw. Who was signed in then still is.
+    @discardableResult
+    public func signIn(email: String, password: String) async throws(CloudError) -> String {
+        var json = JSONWriter()
+        json.object {
+            $0.member("email", email)
+            $0.member("password", password)
+        }
+        let call = HTTPCall(kind: .change, target: sessionPath, body: ByteBuffer(bytes: json.bytes), isSigned: false)
+        let name = name
+        let made = try await value(call) { node throws(CloudError) in
+            try CloudSession(
+                cloud: name, userRecordName: try node.required("userRecordName").asString(),
+                token: try node.required("token").asString())
+        }
+        try store.keep(made)
+        kept.withLock { $0 = Kept(isRead: true, session: made, userRecordName: made.userRecordName) }
+        return made.userRecordName
+    }
+
+    /// Ends the session, here and on the server. It is gone here whatever the server says; nobody signed in is no error.
+    ///
+    /// - Throws: What every call can throw: then the server may know the session until it expires.
+    public func signOut() async throws(CloudError) {
+        let (known, unreadable): (CloudSession?, CloudError?)
+        do throws(CloudError) { (known, unreadable) = (try session(), nil) } catch { (known, unreadable) = (nil, error) }
+        guard known != nil else {
+            try store.remove()
+            if let unreadable { throw unreadable }
+            return
+        }
+        let refusal: CloudError?
+        do throws(CloudError) {
+            try await value(HTTPCall(kind: .change, target: sessionPath + "/end", body: .emptyObject)) { _ in }
+            refusal = nil
+        } catch { refusal = error }
+        kept.withLock { $0 = Kept(isRead: true, session: nil, userRecordName: nil) }
+        try store.remove()
+        // One that the server knows no more has ended, too.
+        if let refusal, refusal.code != .notAuthenticated { throw refusal }
+    }
+
+    /// The session to ask with.
+    func session() throws(CloudError) -> CloudSession? {
+        let known = kept.withLock { $0.isRead ? $0 : nil }
+        if let known { return known.session }
+        let found = try stored()
+        return kept.withLock { kept in
+            if !kept.isRead { kept = Kept(isRead: true, session: found, userRecordName: found?.userRecordName) }
+            return kept.session
+        }
+    }
+
+    private func stored() throws(CloudError) -> CloudSession? {
+        // One for another server is not told to this one.
+        guard let found = try store.session(), found.cloud == name else { return nil }
+        return found
+    }
+
+    /// Another session than the one that was refused, where another process has signed in anew, or renewed it.
+    func session(after refused: CloudSession?) -> CloudSession? {
+        if let current = kept.withLock({ $0.session }), current != refused { return current }
+        guard let found = try? stored(), found != refused else { return nil }
+        return kept.withLock { kept in
+            guard kept.userRecordName == nil || kept.userRecordName == found.userRecordName else { return nil }
+            kept.session = found
+            kept.userRecordName = found.userRecordName
+            return found
+        }
+    }
+
+    /// Takes a token that the server has given out in the place of the one that it was asked with.
+    func renew(_ used: CloudSession, _ token: String) {
+        guard token != used.token, let new = used.renewed(token) else { return }
+        let isCurrent = kept.withLock { kept in
+            guard kept.session == used else { return false }
+            kept.session = new
+            return true
+        }
+        // One that can't be kept is used while the process runs; the older one is good for some time, too.
+        if isCurrent { try? store.replace(used, by: new) }
+    }
+
+    /// What tells the server who asks.
+    func authorization(_ session: CloudSession?) -> (String, String)? {
+        session.map { ("Authorization", "Bearer \($0.token)") }
+    }
+
+    /// The query of a request that nobody is signed in for.
+    func signed(_ target: String, _ session: CloudSession?) -> String {
+        guard session == nil, let apiToken else { return target }
+        return "\(target)\(target.contains("?") ? "&" : "?")ckAPIToken=\(apiToken.percentEncoded)"
+    }
+}
+
+extension ByteBuffer {
+    static var emptyObject: ByteBuffer { ByteBuffer(string: "{}") }
+}

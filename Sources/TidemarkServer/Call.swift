@@ -7,21 +7,32 @@ struct Caller: Sendable {
     var account: String?
     /// Whether it is a program that signs with a key.
     var isKey = false
+    /// The session that it came with.
+    var session: String?
     /// Where somebody can sign in, for the answer to who has to.
     var signInURL: String?
 }
 
 /// A request for an operation: its address taken apart, its sender known.
+///
+/// An operation that waits for something ends at once when the server is told to: it waits in `cancelWhenGracefulShutdown` of
+/// ServiceLifecycle.
 struct Call: Sendable {
+    let operation: Operation
+    /// Names the request in answers and logs.
+    let uuid: String
     let caller: Caller
+    /// Where the request came from, for limits.
+    let address: String
+    /// One that is served; empty where the path names none.
     let container: String
     let environment: StoreEnvironment
     /// `nil` where the path names none.
     let scope: DatabaseScope?
-    /// What else varies in the path, by its name.
+    /// What else varies in the path, by its name: no slash, no NUL, neither `.` nor `..`, at most 1,024 bytes.
     let parameters: [String: String]
     let query: [String: String]
-    /// Empty where the operation reads no body, or a stream.
+    /// Unpacked. Empty where the operation reads no body, or a stream.
     let body: [UInt8]
     /// The body, where the operation reads it a piece at a time.
     let stream: RequestBody?
@@ -37,6 +48,7 @@ struct Reply: Sendable {
     enum Body: Sendable {
         case json([UInt8])
         case text(String, type: String)
+        /// Writes what it has, and doesn't finish it: the shell does.
         case stream(type: String, count: Int64?, @Sendable (inout any ResponseBodyWriter) async throws -> Void)
         case none
     }

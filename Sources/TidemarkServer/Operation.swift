@@ -27,13 +27,19 @@ struct Operation: Sendable {
     let needsUser: Bool
     /// Whether programs with a key of their own may ask for it.
     let isForKeys: Bool
+    /// Whether nobody is asked who they are, though the path names a container: the path or the body says enough.
+    let isOpen: Bool
+    /// Whether it changes anything: what a program has signed for that is done once.
+    let isChanging: Bool
     let answer: @Sendable (Call) async throws -> Reply
 
     init(
         _ id: String, _ method: HTTPRequest.Method, _ path: String, body: Body = .json, scopes: Set<DatabaseScope>? = nil,
-        needsUser: Bool = false, isForKeys: Bool = false, answer: @escaping @Sendable (Call) async throws -> Reply
+        needsUser: Bool = false, isForKeys: Bool = false, isOpen: Bool = false,
+        isChanging: Bool = false, answer: @escaping @Sendable (Call) async throws -> Reply
     ) {
         (self.id, self.method, self.path, self.body, self.scopes) = (id, method, path, body, scopes)
-        (self.needsUser, self.isForKeys, self.answer) = (needsUser, isForKeys, answer)
+        (self.needsUser, self.isForKeys, self.isOpen, self.isChanging) = (needsUser, isForKeys, isOpen, isChanging)
+        self.answer = answer
     }
 }

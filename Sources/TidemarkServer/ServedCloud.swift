@@ -1,7 +1,130 @@
+import Foundation
 import TidemarkAccess
+import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
 
-/// An embedded cloud, and who may come in: what the operations work on.
+/// An embedded cloud, who may come in, and who wants to hear of what changes: what the operations work on.
 struct ServedCloud: Sendable {
     let cloud: EmbeddedCloud
+    let access: AccessBook
+    let subscriptions: SubscriptionBook
+    let courier: Courier
+    /// Where uploads lie that are not complete.
+    let incoming: URL
+
+    /// What one request may have, as CloudKit Web Services has it.
+    static let limits: CloudLimits = {
+        var limits = CloudLimits()
+        limits.operationsPerRequest = 200
+        limits.recordsPerAnswer = 200
+        return limits
+    }()
+
+    /// - Parameter directory: That of the embedded cloud.
+    init(at directory: URL, access: AccessBook) throws {
+        cloud = try EmbeddedCloud(at: directory, limits: Self.limits)
+        self.access = access
+        subscriptions = try SubscriptionBook(at: directory)
+        courier = Courier()
+        incoming = directory.appendingPathComponent("incoming", isDirectory: true)
+        try FileManager.default.createDirectory(
+            at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // What a server has left that was killed. Another one may be taking something in.
+        let yesterday = Date(timeIntervalSinceNow: -86_400)
+        for file in try FileManager.default.contentsOfDirectory(at: incoming, includingPropertiesForKeys: nil) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: file.path)
+            if let date = attributes?[.modificationDate] as? Date, date < yesterday { unlink(file.path) }
+        }
+    }
+
+    static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
+
+    // What a call is about
+
+    /// The database that a request's address names, as its sender sees it.
+    func database(_ call: Call) throws(CloudError) -> EmbeddedDatabase {
+        try database(call, call.scope ?? .private)
+    }
+
+    func database(_ call: Call, _ scope: DatabaseScope) throws(CloudError) -> EmbeddedDatabase {
+        try cloud.database(scope, of: call.container, environment: call.environment, account: call.caller.account)
+    }
+
+    func dialect(_ call: Call, numbersAsStrings: Bool = false) -> WireDialect {
+        var dialect = WireDialect(isExtended: call.isExtended, numbersAsStrings: numbersAsStrings)
+        // Clients of ours fetch contents by their digests.
+        guard !call.isExtended else { return dialect }
+        let (scope, expires) = (call.scope ?? .private, Self.now + AssetPass.downloadAge)
+        dialect.downloadURL = { asset, record, _ in
+            let pass = AssetPass(
+                container: call.container, environment: call.environment, scope: scope, zone: record.id.zone,
+                account: call.caller.account, asset: asset)
+            return call.baseURL + "/assets/download/" + access.seal(pass.data, for: AssetPass.download, until: expires) + "/${f}"
+        }
+        return dialect
+    }
+
+    /// The types of the fields of a container's record types.
+    func schema(_ call: Call) async throws(CloudError) -> (String) -> [String: FieldType] {
+        let types = try await cloud.schema(of: call.container, environment: call.environment).types
+        return { type in types[type]?.fields.compactMapValues(\.fieldType) ?? [:] }
+    }
+
+    /// Reads a request, at first without the schema, which most need not be looked at for.
+    func read<Request>(
+        _ call: Call, _ body: (JSONNode, (String) -> [String: FieldType]) throws(CloudError) -> Request
+    ) async throws(CloudError) -> Request {
+        var isAsked = false
+        let found = try Self.result {
+            () throws(CloudError) in
+            try JSONText.read(call.body) { node throws(CloudError) in
+                try body(node) { _ in
+                    isAsked = true
+                    return [:]
+                }
+            }
+        }
+        guard isAsked else { return try found.get() }
+        let schema = try await schema(call)
+        var known: [String: [String: FieldType]] = [:]
+        return try JSONText.read(call.body) { node throws(CloudError) in
+            try body(node) { type in
+                if let fields = known[type] { return fields }
+                known[type] = schema(type)
+                return known[type] ?? [:]
+            }
+        }
+    }
+
+    private static func result<Value>(_ body: () throws(CloudError) -> Value) -> Result<Value, CloudError> {
+        do throws(CloudError) {
+            return .success(try body())
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+extension Call {
+    /// Reads the body; one that is not there is an object without members.
+    func read<Request>(_ body: (JSONNode) throws(CloudError) -> Request) throws(CloudError) -> Request {
+        try JSONText.read(self.body.isEmpty ? Array("{}".utf8) : self.body) { node throws(CloudError) in
+            guard node.isObject else { throw node.refusal("is not an object") }
+            return try body(node)
+        }
+    }
+
+    /// Whether the client wants a zone's token in every answer.
+    var wantsSyncToken: Bool { query["getCurrentSyncToken"] == "true" }
+}
+
+extension Reply {
+    /// An object.
+    static func object(reserving count: Int = 256, _ members: (inout JSONWriter) -> Void) -> Reply {
+        var json = JSONWriter(reserving: count)
+        json.object(members)
+        return .json(json.bytes)
+    }
 }

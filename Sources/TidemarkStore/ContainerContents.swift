@@ -21,14 +21,16 @@ package struct ContainerContents {
     package static let syncLock = "sync-lock"
     /// Assets on their way from the cloud.
     package static let downloads = "downloads"
+    /// What a served cloud knows the container by. It moves with the container, and is in no copy of it.
+    package static let session = "cloud-session"
 
     private static func isOwn(_ name: String) -> Bool {
-        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || isUnfinished(name)
+        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || name == session || isUnfinished(name)
     }
 
     /// Whether it is a file of ours that was being written when its process died.
     private static func isUnfinished(_ name: String) -> Bool {
-        (journals + [description]).contains { name.hasPrefix(".\($0).") }
+        (journals + [description, session]).contains { name.hasPrefix(".\($0).") }
     }
 
     private static func isDatabase(_ name: String) -> Bool {
@@ -69,9 +71,17 @@ package struct ContainerContents {
             try removeIfEmpty(inside)
         }
         try atStep(.assets)
-        for name in own where isLock(name) && !keepsLocks || isUnfinished(name) { try folder.remove(name) }
+        for name in own where isLock(name) && !keepsLocks || name == session || isUnfinished(name) { try folder.remove(name) }
         try folder.synchronize()
         try atStep(.locks)
+    }
+
+    /// Takes the session with a served cloud along to another place. One that would not be trusted stays behind.
+    static func copySession(from source: URL, to target: URL) throws(StoreError) {
+        guard let status = try Folder(at: source, followsLink: true).status(of: session), status.st_mode & 0o077 == 0,
+            status.st_uid == geteuid(), let data = try? DurableFile.data(of: source.appendingPathComponent(session))
+        else { return }
+        try DurableFile.write(data, to: target.appendingPathComponent(session))
     }
 
     /// Removes files of ours that were being written when their process died.

@@ -33,6 +33,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     var stores: [URL] { Self.scopes.map(store) }
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
+    /// Where a program may keep what a served cloud knows the container by, for all processes of its user. It goes where the container moves
+    /// to, and is in no backup.
+    public var session: URL { url.appendingPathComponent(ContainerContents.session) }
 
     /// Whether a scope's database file is there, and has anything in it.
     package func hasStore(_ scope: DatabaseScope) -> Bool { Self.size(store(scope)) > 0 }
@@ -184,6 +187,6 @@ public struct ContainerDirectory: Hashable, Sendable {
     private static func isOurs(_ name: String) -> Bool {
         scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging"
             || name == "doorbell" || name == ContainerContents.syncLock || name == ContainerContents.downloads
-            || name == Quarantine.folder || name.hasPrefix(".")
+            || name == ContainerContents.session || name == Quarantine.folder || name.hasPrefix(".")
     }
 }

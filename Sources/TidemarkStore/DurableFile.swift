@@ -15,6 +15,11 @@ enum DurableFile {
         } catch {
             throw StoreError(error, doing: "write \(url.path)")
         }
+        try write(data, to: url, replaces: replaces)
+    }
+
+    /// Writes bytes as they are.
+    static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
         let temporary = ".\(url.lastPathComponent).\(UUID().uuidString)"
         do {

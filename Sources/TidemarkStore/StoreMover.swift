@@ -203,6 +203,7 @@ public struct StoreMover: Sendable {
         try DurableFile.write(notice, to: places.source.appendingPathComponent(MovedNotice.draft))
         try hook(.drafted)
         try copy.run(to: places.target, hook: hook, progress: progress)
+        try ContainerContents.copySession(from: places.source, to: places.target)
         journal.step = .copied
         try journal.write(in: places.target)
         try hook(.copied)

@@ -1,7 +1,155 @@
 import ArgumentParser
+import Foundation
+import Logging
 import TidemarkServer
 
 @main
 struct TidemarkServerCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "tidemark-server")
+    static let configuration = CommandConfiguration(
+        commandName: "tidemark-server",
+        abstract: "Serves a cloud to devices and programs on other machines.",
+        discussion: """
+            It speaks CloudKit Web Services. The directory is that of an embedded cloud with at least one container that is served; \
+            'tidemark admin' makes it, and can be used while the server runs. SIGTERM or Ctrl-C lets it finish the requests that run.
+
+            Examples:
+              tidemark admin container add iCloud.org.example.journal --data /srv/cloud
+              tidemark-server --data /srv/cloud
+              tidemark-server --data /srv/cloud --host 0.0.0.0 --port 443 \\
+                  --tls-cert fullchain.pem --tls-key privkey.pem
+              tidemark-server --data /srv/cloud --public-url https://cloud.example.org --trust-proxy
+              tidemark-server --data /srv/cloud --port 0 --port-file port.txt
+
+            Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate can't \
+            be read; 69 the address can't be listened on; 74 a file can't be read or written.
+            """,
+        version: "0.1.0")
+
+    static var _errorPrefix: String { "tidemark-server: " }
+
+    @Option(help: ArgumentHelp("The cloud's directory.", valueName: "directory"))
+    var data: String
+
+    @Option(help: ArgumentHelp("The address to listen on; 0.0.0.0 or :: for all.", valueName: "address"))
+    var host = "127.0.0.1"
+
+    @Option(help: ArgumentHelp("The port to listen on; 0 for any.", valueName: "port"))
+    var port = 8080
+
+    @Option(help: ArgumentHelp("A file that the port is written to, once the server can be reached.", valueName: "file"))
+    var portFile: String?
+
+    @Option(help: ArgumentHelp("The certificate in PEM, followed by those that vouch for it.", valueName: "file"))
+    var tlsCert: String?
+
+    @Option(help: ArgumentHelp("The certificate's private key in PEM.", valueName: "file"))
+    var tlsKey: String?
+
+    @Option(help: ArgumentHelp("What clients reach the server by, where that is not what they ask for.", valueName: "url"))
+    var publicURL: String?
+
+    @Flag(help: "Believes the headers X-Forwarded-For and X-Forwarded-Proto: only behind a proxy that sets them.")
+    var trustProxy = false
+
+    @Option(help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel = "info"
+
+    @OptionGroup(title: "Limits")
+    var limits: LimitOptions
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else { throw ValidationError("--port takes a number from 0 to 65535") }
+        guard (tlsCert == nil) == (tlsKey == nil) else { throw ValidationError("--tls-cert and --tls-key go together") }
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("--log-level takes trace, debug, info, notice, warning, error or critical")
+        }
+        if let publicURL {
+            let parts = URLComponents(string: publicURL)
+            guard let scheme = parts?.scheme, scheme == "http" || scheme == "https", parts?.host?.isEmpty == false,
+                parts?.query == nil, parts?.fragment == nil, parts?.path.isEmpty ?? false || parts?.path == "/"
+            else { throw ValidationError("--public-url takes scheme and host, such as https://cloud.example.org") }
+        }
+        try limits.validate()
+    }
+
+    func run() async throws {
+        let level = Logger.Level(rawValue: logLevel) ?? .info
+        let logger = Logger(label: "tidemark-server") { _ in LogfmtHandler(level: level) }
+        let configuration = ServerConfiguration(
+            directory: URL(fileURLWithPath: data), host: host, port: port,
+            tls: tlsCert.flatMap { cert in tlsKey.map { ServerConfiguration.TLS(certificateChain: cert, privateKey: $0) } },
+            portFile: portFile, publicURL: publicURL.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 },
+            trustsProxy: trustProxy, limits: limits.limits, logLevel: level)
+        let address = publicURL ?? "\(tlsCert == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host)"
+        let isPublic = publicURL != nil
+        do {
+            let server = try CloudServer(configuration, logger: logger) { port in
+                Self.tell("listening on \(isPublic ? address : "\(address):\(port)")")
+            }
+            try await server.runUntilSignalled()
+        } catch let error as ServerError {
+            Self.tell(error.message)
+            throw ExitCode(error.exitStatus)
+        }
+    }
+
+    private static func tell(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data("tidemark-server: \(text)\n".utf8))
+    }
+}
+
+/// How much the server takes.
+struct LimitOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Bytes of a request's JSON.", valueName: "bytes"))
+    var bodySize = ServerLimits().bodySize
+
+    @Option(help: ArgumentHelp("Bytes of bodies that are held at once, of all requests.", valueName: "bytes"))
+    var bodiesSize = ServerLimits().bodiesSize
+
+    @Option(help: ArgumentHelp("Connections at once.", valueName: "n"))
+    var connections = ServerLimits().connections
+
+    @Option(help: ArgumentHelp("Requests a second of an account and of an address; 0 for no limit.", valueName: "n"))
+    var requestRate = ServerLimits().requestsPerSecond
+
+    @Option(help: ArgumentHelp("Requests that may come at once before the rate counts.", valueName: "n"))
+    var requestBurst = ServerLimits().burst
+
+    @Option(
+        help: ArgumentHelp("Attempts to sign in a minute, to an account and from an address; 0 for no limit.", valueName: "n"))
+    var signInAttempts = ServerLimits().signInAttempts
+
+    @Option(help: ArgumentHelp("Seconds that a connection may stay without a request.", valueName: "seconds"))
+    var idleTime = 600
+
+    func validate() throws {
+        let numbers = [
+            ("body-size", bodySize, 1_024), ("bodies-size", bodiesSize, 1_024), ("connections", connections, 1),
+            ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
+            ("idle-time", idleTime, 1),
+        ]
+        for (name, number, least) in numbers where number < least || number > 1 << 40 {
+            throw ValidationError("--\(name) takes a number from \(least) on")
+        }
+    }
+
+    var limits: ServerLimits {
+        var limits = ServerLimits()
+        (limits.bodySize, limits.bodiesSize, limits.connections) = (bodySize, bodiesSize, connections)
+        (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (requestRate, requestBurst, signInAttempts)
+        limits.idleTime = .seconds(idleTime)
+        return limits
+    }
+}
+
+extension ServerError {
+    /// As in sysexits.h.
+    var exitStatus: Int32 {
+        switch code {
+        case .noData, .certificate: 66
+        case .address: 69
+        case .options: 64
+        case .io: 74
+        }
+    }
 }

@@ -10,58 +10,29 @@ import TidemarkTesting
 @Suite struct ContractTests {
     /// An embedded cloud in a folder of the test's own.
     final class Embedded: CloudContract.Subject {
-        private let scratch: Scratch
-        private let cloud: EmbeddedCloud
-        private let container = "iCloud.org.example.journal"
+        private let tended: TendedCloud
 
-        init() throws {
-            scratch = try Scratch()
-            cloud = try EmbeddedCloud(at: scratch["cloud"])
-        }
+        init() throws { tended = try TendedCloud() }
 
         func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
-            try cloud.database(scope, of: container, account: try await id(account))
+            try tended.cloud.database(scope, of: TendedCloud.container, account: try await tended.id(account))
         }
 
         func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase {
-            try await cloud.deploySchema(of: container)
-            return try cloud.database(scope, of: container, environment: .production, account: try await id(account))
+            try await tended.deploy()
+            return try tended.cloud.database(
+                scope, of: TendedCloud.container, environment: .production, account: try await tended.id(account))
         }
 
-        private func id(_ account: String?) async throws -> String? {
-            guard let account else { return nil }
-            return try await cloud.addAccount(account).id
-        }
-
-        func index(_ field: String, of type: String) async throws {
-            let known = try await cloud.schema(of: container).types[type]?.fields[field]?.type ?? ""
-            var indexes: Set<CloudSchema.Index> = [.queryable]
-            if !known.hasPrefix("list") { indexes.insert(.sortable) }
-            if known == "string" { indexes.insert(.searchable) }
-            try await cloud.setIndexes(indexes, of: field, in: type, container: container)
-        }
-
-        func setQuota(_ bytes: Int64, of account: String) async throws {
-            var known = try #require(try await cloud.account(account))
-            known.quota = bytes
-            try await cloud.update(known)
-        }
-
+        func index(_ field: String, of type: String) async throws { try await tended.index(field, of: type) }
+        func setQuota(_ bytes: Int64, of account: String) async throws { try await tended.setQuota(bytes, of: account) }
         func setStatus(_ status: CloudAccount.Status, of account: String) async throws {
-            var known = try #require(try await cloud.account(account))
-            known.status = status
-            try await cloud.update(known)
+            try await tended.setStatus(status, of: account)
         }
-
         func describe(_ account: String, name: PersonName, phone: String) async throws {
-            var known = try await cloud.addAccount(account)
-            (known.name, known.phone) = (name, phone)
-            try await cloud.update(known)
+            try await tended.describe(account, name: name, phone: phone)
         }
-
-        func purge(_ zone: CloudZoneID, of account: String) async throws {
-            try await cloud.database(.private, of: container, account: try await id(account)).purgeZone(zone)
-        }
+        func purge(_ zone: CloudZoneID, of account: String) async throws { try await tended.purge(zone, of: account) }
     }
 
     @Test(.timeLimit(.minutes(10)), arguments: CloudContract.checks)

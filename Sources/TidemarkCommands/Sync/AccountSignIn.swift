@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -10,14 +11,18 @@ struct AccountSignIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign-in", abstract: "Has a container be synchronised with an account's cloud.",
         discussion: """
-            The cloud is a directory, and all devices of a person name the same directory, address and container. With --create the cloud, \
-            and the account in it, are made as far as they are not there; without it they have to be. A sign-in that fails leaves nothing.
+            The cloud is a directory or a server, and all devices of a person name the same cloud, address and container. With --create a \
+            directory, and the account in it, are made as far as they are not there; without it they have to be. A server's accounts are made \
+            by who runs it ('tidemark admin'). Its password is asked for, or is the first line of standard input; what is kept is a session, \
+            in the container, for its owner only. A sign-in that fails leaves nothing.
 
             Examples:
               tidemark account sign-in MyJournal.tidemark --cloud ~/cloud \\
                   --email anna@example.org --name "Anna Berg" --create
               tidemark account sign-in MyPhone.tidemark --cloud ~/cloud \\
                   --email anna@example.org --records apart
+              tidemark account sign-in MyJournal.tidemark \\
+                  --server https://sync.example.org --email anna@example.org
             """)
 
     @Argument(help: "The container; made if it is not there.")
@@ -26,8 +31,17 @@ struct AccountSignIn: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The directory of the cloud. (default: the one of the last time)", valueName: "dir"))
     var cloud: String?
 
+    @Option(help: ArgumentHelp("The server that has the cloud, in place of a directory.", valueName: "url"))
+    var server: String?
+
     @Option(help: ArgumentHelp("The account's address.", valueName: "address"))
     var email: String
+
+    @Flag(help: "Takes the password of a server's account from the first line of standard input.")
+    var passwordStdin = false
+
+    @Flag(name: .customLong("insecure-http"), help: "Allows http:// to other machines, where everybody on the way can read along.")
+    var insecureHTTP = false
 
     @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
     var name: String?
@@ -45,6 +59,11 @@ struct AccountSignIn: AsyncParsableCommand {
 
     @Flag(help: "Makes the cloud and the account, as far as they are not there.")
     var create = false
+
+    func validate() throws {
+        if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
+        if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
+    }
 
     func run() async throws {
         try await reportingErrors {
@@ -66,9 +85,16 @@ struct AccountSignIn: AsyncParsableCommand {
         var settings: (store: RecordStore, before: AccountSettings)?
         /// The account as it was.
         var changed: (cloud: EmbeddedCloud, before: EmbeddedAccount)?
+        /// A session with a server, and where it is kept in whose place.
+        var session: HTTPCloud?
+        var kept: (file: SessionFile, before: CloudSession?)?
 
         /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
         func remove() async {
+            if let kept {
+                if let before = kept.before { try? kept.file.keep(before) } else { try? kept.file.remove() }
+            }
+            try? await session?.signOut()
             if let settings {
                 _ = try? await settings.store.updateAccountSettings { [before = settings.before] in $0 = before }
             }
@@ -90,33 +116,82 @@ struct AccountSignIn: AsyncParsableCommand {
         let url = try fileURL(container, "the container")
         let isNew = !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
         let known = isNew ? AccountSettings() : try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
-        guard let place = try cloud.map({ try fileURL($0, "the cloud").path }) ?? known.cloud else {
-            throw ending("name the directory of the cloud: --cloud DIR", .usage)
+        let directoryPlace = try cloud.map { try fileURL($0, "the cloud").path }
+        let named = try server.map { try ServerAddress($0, allowsInsecure: insecureHTTP).description }
+        guard let place = named ?? directoryPlace ?? known.cloud else {
+            throw ending("name the cloud: --cloud DIR, or --server URL", .usage)
         }
         let name = cloudContainer ?? known.cloudContainer
         try EmbeddedCloud.check(email: email, container: name)
+        if ServerAddress.isAddress(place) { return try await signIn(to: place, name, url, isNew: isNew, known, &made) }
+        guard !passwordStdin, !insecureHTTP else {
+            throw ending("--password-stdin and --insecure-http are for a server; name it with --server", .usage)
+        }
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
         try checkCloud(cloudURL)
 
         // What may be missing is looked for before anything is made here.
         let (embedded, account) = try await open(cloudURL, &made)
+        try await settle(place, name, account.email, url, isNew: isNew, known, &made) { try await CloudAccess($0, embedded) }
+    }
+
+    /// Signs in with a server.
+    private func signIn(
+        to place: String, _ name: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout Made
+    ) async throws {
+        guard !create, self.name == nil, phone == nil else {
+            throw ending(
+                "--create, --name and --phone are for a cloud in a directory; who runs the server makes its accounts, with 'tidemark admin'",
+                .usage)
+        }
+        let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment
+        let memory = SessionMemory()
+        let served = HTTPCloud(
+            try ServerAddress(place, allowsInsecure: true), container: name, environment: environment, session: memory)
+        try await served.signIn(email: email, password: Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)"))
+        made.session = served
+        guard let session = memory.session() else { return }
+        let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
+        let before = try? file.session()
+        try await settle(place, name, email, url, isNew: isNew, known, &made, keeping: (file, before, session)) {
+            try await CloudAccess($0)
+        }
+        // The one before is of no use to anybody any more.
+        guard let before, before != session, let cloud = known.cloud, ServerAddress.isAddress(cloud) else { return }
+        try? await HTTPCloud(
+            named: cloud, for: ContainerDirectory(openingAt: url), container: known.cloudContainer, session: SessionMemory(before)
+        ).signOut()
+    }
+
+    /// Has the container be synchronised with a cloud that has let one in.
+    ///
+    /// - Parameter session: What is to be kept in the container, and what was before.
+    private func settle(
+        _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout Made,
+        keeping session: (file: SessionFile, before: CloudSession?, now: CloudSession)? = nil,
+        access: (ContainerDirectory) async throws -> CloudAccess
+    ) async throws {
         let isThere = FileManager.default.fileExists(atPath: url.path)
         let directory = try ContainerDirectory(openingOrCreatingAt: url)
         let store = try RecordStore(container: directory)
         if isNew, !isThere { made.container = (url, store) }
         let lock = try SyncLock(directory)
         made.settings = (store, known)
+        if let session {
+            made.kept = (session.file, session.before)
+            try session.file.keep(session.now)
+        }
         let choice = records
         try await store.updateAccountSettings { settings in
             settings.cloud = place
             settings.cloudContainer = name
-            settings.email = account.email
+            settings.email = email
             settings.signIn = choice.rawValue
         }
         lock.release()
         let before = Set(try directory.quarantines())
         do {
-            let sync = try await CloudAccess(directory, embedded).sync()
+            let sync = try await access(directory).sync()
             try await sync.privateEngine.adoptAccount()
             try await sync.sharedEngine.adoptAccount()
         } catch let failure as ContainerEvent.Failure where isNoObstacle(failure, known) {
@@ -126,7 +201,7 @@ struct AccountSignIn: AsyncParsableCommand {
         made = Made()
         // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
         try await store.updateSyncState { $0.isPurged = false }
-        try Output.line("signed in as \(account.email); synchronise with 'tidemark sync \(container)'")
+        try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
         for it in try directory.quarantines() where !before.contains(it) {
             try Output.line(
                 "\(Wording.count(it.records, "record")) set aside, with \(Wording.count(it.pending, "change")) that no cloud has: \(it.reason)"

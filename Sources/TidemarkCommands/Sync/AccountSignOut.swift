@@ -1,5 +1,7 @@
 import ArgumentParser
 import Foundation
+import TidemarkCloud
+import TidemarkHTTP
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -25,7 +27,8 @@ struct AccountSignOut: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            guard let email = try StoreReader(container: directory).accountSettings().email else {
+            let settings = try StoreReader(container: directory).accountSettings()
+            guard let email = settings.email else {
                 return try Output.line("nobody is signed in")
             }
             let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
@@ -54,6 +57,17 @@ struct AccountSignOut: AsyncParsableCommand {
                 let lost = pending > 0 ? ", with \(Wording.count(pending, "change")) that no cloud has" : ""
                 try Output.line("signed out; the records are deleted here\(lost)")
             }
+            await endSession(settings, directory)
+        }
+    }
+
+    /// Has the server forget the session; here it is gone in any case.
+    private func endSession(_ settings: AccountSettings, _ directory: ContainerDirectory) async {
+        guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return }
+        do {
+            try await HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer).signOut()
+        } catch {
+            Output.error("note: the session could not be ended on the server, which knows it until it expires: \(error.reason)")
         }
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -43,6 +44,20 @@ struct CloudAccess {
                 code: SyncErrorCode.noAccount,
                 reason: "\(directory.url.path) has no account: sign in with 'tidemark account sign-in'")
         }
+        self.directory = directory
+        self.settings = settings
+        self.reader = reader
+        databases =
+            if ServerAddress.isAddress(cloud) {
+                try Self.served(cloud, directory, settings).databases
+            } else {
+                try await Self.embedded(cloud, directory, settings, opened)
+            }
+    }
+
+    private static func embedded(
+        _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings, _ opened: EmbeddedCloud?
+    ) async throws -> CloudDatabases {
         // A drive that is not there must not become an empty cloud.
         guard FileManager.default.fileExists(atPath: cloud) else {
             throw ContainerEvent.Failure(
@@ -50,15 +65,28 @@ struct CloudAccess {
                 reason: "the cloud \(cloud) is not there; if it has moved, name its place with 'tidemark account sign-in --cloud'"
             )
         }
-        try Self.checkMayWrite(cloud)
+        try checkMayWrite(cloud)
         let embedded = try opened ?? EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
         var account: EmbeddedAccount?
         if let email = settings.email { account = try await embedded.account(email) }
-        self.directory = directory
-        self.settings = settings
-        self.reader = reader
-        databases = try embedded.databases(
+        return try embedded.databases(
             of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
+    }
+
+    /// A cloud behind HTTP, with the session that the container has.
+    private static func served(
+        _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings
+    ) throws -> HTTPCloud {
+        let served = try HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer)
+        guard settings.email != nil else { return served }
+        let remedy = "sign in again with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
+        do throws(CloudError) {
+            guard try served.userRecordName == nil else { return served }
+        } catch {
+            throw ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "\(error.reason); \(remedy)")
+        }
+        throw ContainerEvent.Failure(
+            code: SyncErrorCode.noAccount, reason: "\(directory.url.path) has no session with \(cloud), as copies have none; \(remedy)")
     }
 
     /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
@@ -98,6 +126,20 @@ struct CloudAccess {
     /// What synchronises both stores.
     func sync(policy: MergePolicy? = nil) throws -> ContainerSync {
         try ContainerSync(container: directory, databases: databases, configuration: configuration(policy: policy))
+    }
+}
+
+extension HTTPCloud {
+    /// The cloud that a container's settings name.
+    ///
+    /// - Parameter session: Where the session is kept; by default in the container.
+    convenience init(
+        named cloud: String, for directory: ContainerDirectory, container: String, session: (any SessionStore)? = nil
+    ) throws(CloudError) {
+        self.init(
+            // Whoever signed in has allowed what is not encrypted.
+            try ServerAddress(cloud, allowsInsecure: true), container: container,
+            environment: directory.description.environment, session: session ?? SessionFile(at: directory.session))
     }
 }
 

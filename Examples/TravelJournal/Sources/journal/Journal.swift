@@ -25,12 +25,18 @@ struct SignIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Says with which cloud the journal is synchronised, and as whom.")
 
     @OptionGroup var folder: Folder
-    @Option(help: "The directory of the cloud.") var cloud: String
+    @Option(help: "The directory of the cloud.") var cloud: String?
+    @Option(help: "The server that has the cloud; it asks for the password.") var server: String?
     @Option(help: "One's address.") var email: String
     @Option(help: "One's given name.") var givenName: String?
     @Option(help: "One's family name.") var familyName: String?
 
     func run() async throws {
+        if let server {
+            guard let password = getpass("password: ") else { throw ValidationError("there is no terminal to ask for the password on") }
+            return try await folder.journal.signIn(server: server, email: email, password: String(cString: password))
+        }
+        guard let cloud else { throw ValidationError("name the cloud: --cloud or --server") }
         let name = PersonName(givenName: givenName, familyName: familyName)
         try await folder.journal.signIn(
             cloud: URL(fileURLWithPath: cloud, isDirectory: true), email: email, name: name.title.isEmpty ? nil : name)

@@ -1,6 +1,7 @@
 import Foundation
 import Tidemark
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 
 /// A person's journal: a folder with a container, and with the account that it is synchronised with.
 struct TravelJournal {
@@ -15,21 +16,38 @@ struct TravelJournal {
     // The account
 
     private struct Account: Codable {
-        var cloud: URL
+        /// The directory of a cloud, or the address of a server that has one.
+        var cloud, server: String?
         var email: String
     }
 
+    private static let cloudContainer = "org.example.journal"
+
     func signIn(cloud: URL, email: String, name: PersonName?) async throws {
         try await EmbeddedCloud(at: cloud).addAccount(email, name: name)
-        try JSONEncoder().encode(Account(cloud: cloud, email: email)).write(to: accountFile)
+        try keep(Account(cloud: cloud.path, email: email))
+    }
+
+    /// Signs in with an account that the server has; the session lies in the container.
+    func signIn(server: String, email: String, password: String) async throws {
+        try await served(by: server).signIn(email: email, password: password)
+        try keep(Account(server: server, email: email))
+    }
+
+    private func keep(_ account: Account) throws { try JSONEncoder().encode(account).write(to: accountFile) }
+
+    private func served(by server: String) throws -> HTTPCloud {
+        HTTPCloud(
+            try ServerAddress(server), container: Self.cloudContainer, session: SessionFile(at: container.directory.session))
     }
 
     /// What the account has in the cloud.
     func databases() async throws -> CloudDatabases {
         guard let data = try? Data(contentsOf: accountFile) else { throw ValidationError("sign in first") }
         let account = try JSONDecoder().decode(Account.self, from: data)
-        let cloud = try EmbeddedCloud(at: account.cloud)
-        return try cloud.databases(of: "org.example.journal", account: try await cloud.account(account.email)?.id)
+        if let server = account.server { return try served(by: server).databases }
+        let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: account.cloud ?? "", isDirectory: true))
+        return try cloud.databases(of: Self.cloudContainer, account: try await cloud.account(account.email)?.id)
     }
 
     // Destinations

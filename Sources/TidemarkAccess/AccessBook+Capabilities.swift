@@ -1,0 +1,32 @@
+import Foundation
+
+extension AccessBook {
+    /// What an address allows for a while whoever has it, as text that it can have as it is.
+    ///
+    /// Nobody else can make or alter one. What it carries can be read by whoever has it.
+    ///
+    /// - Parameters:
+    ///   - purpose: What it is good for, such as `upload`; it opens for nothing else.
+    ///   - expires: Until when: microseconds since 1970 UTC.
+    public func seal(_ payload: Data, for purpose: String, until expires: Int64) -> String {
+        let check = Digest.hmac(Self.sealed(payload, purpose, expires), key: secret)
+        return Base64URL.text(expires.bytesInOrder + check + payload)
+    }
+
+    /// What a capability carries; `nil` when it was altered, is of another purpose or another cloud, or has expired.
+    public func open(_ text: String, for purpose: String) -> Data? {
+        // No address is that long.
+        guard text.utf8.count <= 16_384, let bytes = Base64URL.bytes(text), bytes.count >= 8 + Digest.size else { return nil }
+        let expires = Int64(bytesInOrder: bytes[..<8])
+        let payload = Data(bytes[(8 + Digest.size)...])
+        let check = Digest.hmac(Self.sealed(payload, purpose, expires), key: secret)
+        guard Digest.areEqual(bytes[8..<(8 + Digest.size)], check), expires > now() else { return nil }
+        return payload
+    }
+
+    /// What a capability's check is made of. The purpose has its length in front: no two of them flow into each other.
+    private static func sealed(_ payload: Data, _ purpose: String, _ expires: Int64) -> [UInt8] {
+        let purpose = Array(purpose.utf8)
+        return Array("capability\0".utf8) + UInt32(purpose.count).bytesInOrder + purpose + expires.bytesInOrder + payload
+    }
+}

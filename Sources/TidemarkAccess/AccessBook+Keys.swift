@@ -1,0 +1,86 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension AccessBook {
+    /// Adds the public key of a server.
+    ///
+    /// - Parameters:
+    ///   - name: What it is for, for people.
+    ///   - publicKeyPEM: A public key of ECDSA over P-256 in PEM, at most 8 KB.
+    ///   - account: The account that the server acts as, by its identifier: one of its own.
+    /// - Throws: ``AccessError`` `invalid`, `notFound` when the container is not served, `exists`, `storage`, `busy`.
+    public func addKey(
+        container: String, environment: StoreEnvironment, name: String, publicKeyPEM: String, account: String
+    ) async throws(AccessError) -> ServerKey {
+        let publicKey = try PublicKey(pem: publicKeyPEM)
+        let key = ServerKey(
+            id: ServerKey.id(of: publicKey, container, environment), container: container, environment: environment,
+            name: try Self.checkedName(name), account: account, made: now(), publicKey: publicKey)
+        try await ledger.write { db in
+            try Self.demandContainer(container, db)
+            let isThere = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?)", arguments: [key.id])
+            guard isThere == false else {
+                throw AccessError(
+                    .exists, "the key is there already, in \(container), \(environment.rawValue): its ID is \(key.id)")
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO keys (id, container, environment, name, account, public_key, made) VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    key.id, container, environment.rawValue, key.name, account, Data(key.publicKey.der), key.made,
+                ])
+            try AccessTables.bump(db)
+        }
+        return key
+    }
+
+    /// The keys of servers, the oldest first.
+    public func keys() throws(AccessError) -> [ServerKey] {
+        try picture.look { $0.keys.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+    }
+
+    /// Ends what a key allows. The account that its server has acted as stays, as what it has made.
+    ///
+    /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
+    public func revokeKey(id: String) async throws(AccessError) {
+        try await ledger.write { db in
+            try db.execute(sql: "DELETE FROM keys WHERE id = ?", arguments: [id])
+            guard db.changesCount > 0 else {
+                throw AccessError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'")
+            }
+            try AccessTables.bump(db)
+        }
+    }
+
+    /// The key of that identifier; `nil` when there is none. Some microseconds.
+    public func key(_ id: String) throws(AccessError) -> ServerKey? {
+        guard id.utf8.count == 64 else { return nil }
+        return try picture.look { $0.keys[id.lowercased()] }
+    }
+
+    /// Checks a request that a server has signed.
+    ///
+    /// One that changes something is let in once: who has listened to it can't have it done again. A server whose request got no answer signs
+    /// it anew. What only reads does no harm twice, and some ways of signing give the same question in the same second the same signature.
+    ///
+    /// The memory of what has come is this process's, and begins anew with it.
+    ///
+    /// - Parameter isChanging: Whether it changes anything.
+    public func check(_ request: SignedRequest, by key: ServerKey, isChanging: Bool) throws(SignatureFailure) {
+        let now = now()
+        let (second, mark) = try key.mark(of: request, at: now)
+        guard isChanging else { return }
+        let failure = replays.withLock { memories -> SignatureFailure? in
+            do throws(SignatureFailure) {
+                // 100,000 in ten minutes are some 4 MB.
+                try memories[key.id, default: ReplayMemory(capacity: 100_000)].admit(mark, signed: second, at: now / 1_000_000)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+}

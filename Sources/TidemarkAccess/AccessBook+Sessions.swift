@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension AccessBook {
+    /// Begins a session of an account, which is known by other means than its password.
+    ///
+    /// - Throws: ``AccessError`` `notFound` when the container is not served; `storage`, `busy`.
+    public func makeSession(
+        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind
+    ) async throws(AccessError) -> SessionToken {
+        guard
+            let token = try await makeSession(
+                account: account, container: container, environment: environment, kind: kind, hash: nil)
+        else { throw AccessError(.storage, "the session could not be made") }
+        return token
+    }
+
+    /// - Parameter hash: What the account's password has to be still.
+    /// - Returns: `nil` when it has another one by now.
+    func makeSession(
+        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, hash: PasswordHash?
+    ) async throws(AccessError) -> SessionToken? {
+        let (id, began) = (random(16), now())
+        let expires = began + kind.lifetime
+        let isMade = try await ledger.write { db in
+            try Self.demandContainer(container, db)
+            if let hash { guard try PasswordHash(of: account, db) == hash else { return false } }
+            try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [began])
+            try db.execute(
+                sql: """
+                    INSERT INTO sessions (id, account, container, environment, kind, began, kept) VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    Data(id), account, container, environment.rawValue, kind.stored, began, Self.kept(kind, expires),
+                ])
+            return true
+        }
+        guard isMade else { return nil }
+        return token(
+            Session(
+                id: Digest.hexadecimal(id), account: account, container: container, environment: environment, kind: kind,
+                began: began, issued: began, expires: expires))
+    }
+
+    /// The session of a token, or why it lets nobody in. Some microseconds; a space for a plus sign does no harm.
+    ///
+    /// Whether the session is of the container that is asked for is the caller's to look at: ``Session/isOf(_:_:)``.
+    ///
+    /// - Throws: ``AccessError`` `storage`, `busy`.
+    public func session(_ text: String) throws(AccessError) -> Result<Session, SessionFailure> {
+        guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64 else {
+            return .failure(.malformed)
+        }
+        guard Digest.areEqual(bytes[32...], Digest.hmac(Self.sealed(bytes[..<32]), key: secret)) else {
+            return .failure(.unknown)
+        }
+        let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
+        guard expires > now() else { return .failure(.expired) }
+        guard let row = try picture.session(Array(bytes[..<16])) else { return .failure(.revoked) }
+        return .success(row.session(issued: issued, expires: expires))
+    }
+
+    /// A new token of a session, good from now on for as long as its kind allows. Older ones stay good until they expire.
+    ///
+    /// Once in half of that time it is noted on disk; otherwise this takes some microseconds.
+    ///
+    /// - Throws: ``AccessError`` `storage`, `busy`.
+    public func renewed(_ session: Session) async throws(AccessError) -> SessionToken {
+        let issued = now()
+        let expires = issued + session.kind.lifetime
+        let id = Digest.bytes(hexadecimal: session.id) ?? []
+        if let row = try picture.session(id), row.kept < expires {
+            let kept = Self.kept(session.kind, expires)
+            try await ledger.write { db in
+                try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
+                try AccessTables.bump(db)
+            }
+        }
+        return token(
+            Session(
+                id: session.id, account: session.account, container: session.container, environment: session.environment,
+                kind: session.kind, began: session.began, issued: issued, expires: expires))
+    }
+
+    /// Ends a session: its tokens let nobody in any more.
+    ///
+    /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
+    public func endSession(id: String) async throws(AccessError) {
+        let bytes = Digest.bytes(hexadecimal: id) ?? []
+        try await ledger.write { db in
+            try db.execute(sql: "DELETE FROM sessions WHERE id = ?", arguments: [Data(bytes)])
+            guard db.changesCount > 0 else {
+                throw AccessError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'")
+            }
+            try AccessTables.bump(db)
+        }
+    }
+
+    /// Ends all sessions of an account.
+    ///
+    /// - Returns: How many there were.
+    @discardableResult
+    public func endSessions(of account: String) async throws(AccessError) -> Int {
+        try await ledger.write { db in try Self.endSessions(of: account, db) }
+    }
+
+    /// Ends all sessions there are.
+    ///
+    /// - Returns: How many there were.
+    @discardableResult
+    public func endAllSessions() async throws(AccessError) -> Int {
+        try await ledger.write { db in
+            try db.execute(sql: "DELETE FROM sessions")
+            let count = db.changesCount
+            try AccessTables.bump(db)
+            return count
+        }
+    }
+
+    /// The sessions that may still be used, the oldest first.
+    public func sessions() async throws(AccessError) -> [Session] {
+        let now = now()
+        return try await ledger.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [now]).map { row in
+                let row = try SessionRow(row)
+                return row.session(issued: row.began, expires: row.kept)
+            }
+        }
+    }
+
+    @discardableResult
+    static func endSessions(of account: String, _ db: Database) throws -> Int {
+        try db.execute(sql: "DELETE FROM sessions WHERE account = ?", arguments: [account])
+        let count = db.changesCount
+        try AccessTables.bump(db)
+        return count
+    }
+
+    /// Until when a session's row is kept when a token of it is given out: for longer than that is good, so that not every renewal is noted.
+    private static func kept(_ kind: Session.Kind, _ expires: Int64) -> Int64 { expires + kind.lifetime / 2 }
+
+    private func token(_ session: Session) -> SessionToken {
+        let body = (Digest.bytes(hexadecimal: session.id) ?? []) + session.issued.bytesInOrder + session.expires.bytesInOrder
+        return SessionToken(text: Base64URL.text(body + Digest.hmac(Self.sealed(body[...]), key: secret)), session: session)
+    }
+
+    /// What a token's check is made of; no capability's begins so.
+    private static func sealed(_ body: ArraySlice<UInt8>) -> [UInt8] { Array("session\0".utf8) + body }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension AccessBook {
+    /// Makes a token of a program.
+    ///
+    /// - Parameters:
+    ///   - name: What it is for, for people.
+    ///   - callback: Where the sign-in page brings session tokens.
+    ///   - origins: Whose pages may use it, such as `https://journal.example.org`; of any origin when there is none.
+    /// - Returns: The token and its text, which is told this once.
+    /// - Throws: ``AccessError`` `invalid`, `notFound` when the container is not served, `storage`, `busy`.
+    public func addAPIToken(
+        container: String, environment: StoreEnvironment, name: String, callback: SignInCallback, origins: [String] = []
+    ) async throws(AccessError) -> (token: APIToken, text: String) {
+        let checked =
+            switch callback {
+            case .redirect(let address): try SignInCallback.checkedRedirect(address)
+            case .popup(let origin): try SignInCallback.checkedPopup(origin)
+            }
+        guard origins.count <= 100 else { throw AccessError(.invalid, "a token can have 100 origins at the most") }
+        var allowed: [String] = []
+        for origin in origins { allowed.append(try WebOrigin.checked(origin)) }
+        let text = Digest.hexadecimal(random(32))
+        let digest = Digest.sha256(Array(text.utf8))
+        let token = APIToken(
+            id: Digest.hexadecimal(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
+            callback: checked, origins: allowed, made: now())
+        try await ledger.write { db in
+            try Self.demandContainer(container, db)
+            let (redirect, popup): (String?, String?) =
+                switch token.callback {
+                case .redirect(let address): (address, nil)
+                case .popup(let origin): (nil, origin)
+                }
+            try db.execute(
+                sql: """
+                    INSERT INTO tokens (id, digest, container, environment, name, redirect, popup, origins, made)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    token.id, Data(digest), container, environment.rawValue, token.name, redirect, popup,
+                    String(decoding: try JSONEncoder().encode(token.origins), as: UTF8.self), token.made,
+                ])
+            try AccessTables.bump(db)
+        }
+        return (token, text)
+    }
+
+    /// The tokens of programs, the oldest first.
+    public func apiTokens() throws(AccessError) -> [APIToken] {
+        try picture.look { $0.tokens.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+    }
+
+    /// Ends what a token allows.
+    ///
+    /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
+    public func revokeAPIToken(id: String) async throws(AccessError) {
+        try await ledger.write { db in
+            try db.execute(sql: "DELETE FROM tokens WHERE id = ?", arguments: [id])
+            guard db.changesCount > 0 else {
+                throw AccessError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'")
+            }
+            try AccessTables.bump(db)
+        }
+    }
+
+    /// The token of that text; `nil` when there is none. Some microseconds.
+    public func apiToken(_ text: String) throws(AccessError) -> APIToken? {
+        // Anything longer is none, and need not be hashed.
+        guard text.utf8.count == 64 else { return nil }
+        let digest = Digest.sha256(Array(text.lowercased().utf8))
+        return try picture.look { $0.tokens[digest] }
+    }
+}

@@ -1,0 +1,64 @@
+import COpenSSL
+import Foundation
+
+/// SHA-256, with and without a key, and what goes with it.
+enum Digest {
+    static let size = 32
+
+    static func sha256(_ bytes: some ContiguousBytes) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: size)
+        // It fails only without memory.
+        let isDone = bytes.withUnsafeBytes { EVP_Digest($0.baseAddress, $0.count, &digest, nil, EVP_sha256(), nil) }
+        precondition(isDone == 1)
+        return digest
+    }
+
+    static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: size)
+        var count: UInt32 = 0
+        precondition(HMAC(EVP_sha256(), key, Int32(key.count), bytes, bytes.count, &digest, &count) != nil && count == size)
+        return digest
+    }
+
+    /// Whether both are the same, in a time that tells nothing of where they differ.
+    static func areEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
+        let (left, right) = (Array(left), Array(right))
+        return left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
+    }
+
+    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// - Returns: `nil` for what are no pairs of hexadecimal digits.
+    static func bytes(hexadecimal text: String) -> [UInt8]? {
+        func number(_ digit: UInt8) -> UInt8? {
+            switch digit {
+            case 0x30...0x39: digit - 0x30
+            case 0x61...0x66: digit - 0x61 + 10
+            case 0x41...0x46: digit - 0x41 + 10
+            default: nil
+            }
+        }
+        let digits = Array(text.utf8)
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        var bytes: [UInt8] = []
+        for place in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = number(digits[place]), let low = number(digits[place + 1]) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+}
+
+extension FixedWidthInteger {
+    /// The bytes of a number, the most significant one first.
+    var bytesInOrder: [UInt8] { withUnsafeBytes(of: bigEndian, Array.init) }
+
+    /// - Parameter bytes: As many as the number has.
+    init(bytesInOrder bytes: some Collection<UInt8>) {
+        precondition(bytes.count == Self.bitWidth / 8)
+        self = bytes.reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }
+    }
+}

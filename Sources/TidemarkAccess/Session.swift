@@ -1,0 +1,84 @@
+import TidemarkModel
+
+/// That a person is signed in to a container, in a browser or on a device.
+public struct Session: Hashable, Identifiable, Sendable {
+    /// Where somebody is signed in, and for how long a token is good.
+    public enum Kind: Hashable, Sendable {
+        /// In a browser: 30 minutes, or two weeks for who stays signed in.
+        case web(staysSignedIn: Bool)
+        /// On a device: 180 days.
+        case device
+
+        /// Microseconds that a token is good from when it was given out.
+        public var lifetime: Int64 {
+            let minute = 60_000_000 as Int64
+            return switch self {
+            case .web(staysSignedIn: false): 30 * minute
+            case .web(staysSignedIn: true): 14 * 24 * 60 * minute
+            case .device: 180 * 24 * 60 * minute
+            }
+        }
+    }
+
+    /// 32 hexadecimal digits. No secret: it can't be used to sign in.
+    public let id: String
+    /// An account of the embedded cloud, by its identifier.
+    public let account: String
+    public let container: String
+    public let environment: StoreEnvironment
+    public let kind: Kind
+    /// When the person signed in: microseconds since 1970 UTC.
+    public let began: Int64
+    /// When the token that was shown was given out; in a list, when the person signed in.
+    public let issued: Int64
+    /// Until when the token that was shown is good; in a list, until when the session is kept at least.
+    public let expires: Int64
+
+    /// Whether the session is of this container in this environment.
+    public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
+        self.container == container && self.environment == environment
+    }
+
+    /// Whether the caller should be given a new token: in a browser with each answer, on a device once a tenth of the token's time is over.
+    public func isDueForRenewal(at now: Int64) -> Bool {
+        switch kind {
+        case .web: true
+        case .device: now - issued >= kind.lifetime / 10
+        }
+    }
+}
+
+/// What whoever is signed in shows with each request.
+public struct SessionToken: Hashable, Sendable {
+    /// 86 letters, digits, `-` and `_`. A secret.
+    public let text: String
+    public let session: Session
+    /// Until when it is good: microseconds since 1970 UTC.
+    public var expires: Int64 { session.expires }
+}
+
+extension SessionToken: CustomStringConvertible {
+    /// Without the text, so that no log has it.
+    public var description: String { "a token of the session \(session.id)" }
+}
+
+/// Why a token does not let anybody in.
+public enum SessionFailure: String, Error, CaseIterable, Sendable {
+    /// The text can't be a token: a part of it is missing, or it has other characters.
+    case malformed
+    /// It was altered, or another cloud has made it.
+    case unknown
+    case expired
+    /// The session was ended, or the account has another password since.
+    case revoked
+
+    /// What is wrong, for people.
+    public var reason: String {
+        switch self {
+        case .malformed: "the session token is incomplete, or none: sign in again"
+        case .unknown: "the session token is not of this server: sign in again"
+        case .expired: "the session token has expired: sign in again"
+        case .revoked: "the session was ended: sign in again"
+        }
+    }
+}

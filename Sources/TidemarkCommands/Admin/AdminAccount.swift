@@ -1,0 +1,283 @@
+import ArgumentParser
+import Foundation
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+extension CloudAccount.Status: CaseIterable, ExpressibleByArgument {
+    public static var allCases: [CloudAccount.Status] { [.available, .restricted, .temporarilyUnavailable, .noAccount] }
+}
+
+/// A number of bytes: `500MB`, `5GB`, `1234567`; `none` for no limit.
+struct Quota: ExpressibleByArgument {
+    let bytes: Int64
+
+    init?(argument: String) {
+        let text = argument.lowercased()
+        if text == "none" {
+            bytes = .max
+            return
+        }
+        let units: [(String, Int64)] = [
+            ("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("tb", 1_000_000_000_000), ("", 1),
+        ]
+        let (unit, factor) = units.first { text.hasSuffix($0.0) }!
+        guard let number = Int64(text.dropLast(unit.count).trimmingCharacters(in: .whitespaces)), number >= 0 else { return nil }
+        let (product, isTooMuch) = number.multipliedReportingOverflow(by: factor)
+        guard !isTooMuch else { return nil }
+        bytes = product
+    }
+
+    static func text(_ bytes: Int64) -> String { bytes == .max ? "none" : Wording.bytes(Int(bytes)) }
+}
+
+struct AdminAccount: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "account", abstract: "Adds, shows and changes the accounts of a cloud.",
+        discussion: """
+            Examples:
+              tidemark admin account add anna@example.org --name "Anna Berg" --data ~/cloud
+              tidemark admin account list --data ~/cloud
+              tidemark admin account set anna@example.org --quota 5GB --data ~/cloud
+              tidemark admin account password anna@example.org --data ~/cloud
+              tidemark admin account remove anna@example.org --data ~/cloud
+            """,
+        subcommands: [
+            AdminAccountAdd.self, AdminAccountList.self, AdminAccountSet.self, AdminAccountPassword.self, AdminAccountRemove.self,
+        ])
+}
+
+struct AdminAccountAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Adds an account, with a password.",
+        discussion: """
+            The password is asked for twice on the terminal, or is a line of standard input. It has at least 8 bytes. The cloud is made if \
+            there is none in the directory.
+
+            Examples:
+              tidemark admin account add anna@example.org --name "Anna Berg" --data ~/cloud
+              pass show cloud/anna | tidemark admin account add anna@example.org \\
+                  --password-stdin --data ~/cloud
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
+    var name: String?
+
+    @Option(help: ArgumentHelp("The person's phone number, by which they can be invited: + and the country's, then the rest."))
+    var phone: String?
+
+    @Option(help: ArgumentHelp("How much it may store, such as 5GB. (default: none)", valueName: "bytes"))
+    var quota: Quota?
+
+    @OptionGroup var entry: PasswordEntry
+
+    @Flag(help: "Adds it without a password: nobody can sign in to it until it has one.")
+    var noPassword = false
+
+    @OptionGroup var place: AdminData
+
+    func validate() throws {
+        guard !noPassword || !entry.passwordStdin else {
+            throw ValidationError("--no-password and --password-stdin exclude each other")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            // All that can be wrong is looked for before anything is made.
+            try EmbeddedCloud.check(email: email, container: "default")
+            let isThere = EmbeddedCloud.exists(at: URL(fileURLWithPath: place.data, isDirectory: true))
+            if isThere, let known = try await place.open().cloud.account(email) {
+                throw ending(
+                    "there is an account \(known.email) already; change it with 'tidemark admin account set' or 'password'",
+                    .cannotCreate)
+            }
+            let password = try noPassword ? nil : entry.read(of: email)
+            if let password { try AccessBook.check(password: password) }
+            let (cloud, book) = try place.openOrMake()
+            let account = try await cloud.addAccount(
+                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? .max)
+            do {
+                if let password { try await book.setPassword(password, of: account.id) }
+            } catch {
+                try? await cloud.removeIfUnused(account)
+                throw error
+            }
+            try Output.line("added \(account.email)\(noPassword ? ", without a password" : "")")
+        }
+    }
+}
+
+struct AdminAccountList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows the accounts.",
+        discussion: """
+            Examples:
+              tidemark admin account list --data ~/cloud
+              tidemark admin account list --data ~/cloud --json
+            """)
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    private struct Line: Encodable {
+        let id, email: String
+        let name, phone: String?
+        let quota: Int64?
+        let status: String
+        let hasPassword: Bool
+        let sessions: Int
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            let withPassword = try await book.accountsWithPassword()
+            let sessions = Dictionary(grouping: try await book.sessions(), by: \.account)
+            let accounts = try await cloud.allAccounts()
+            let lines = accounts.map { account in
+                Line(
+                    id: account.id, email: account.email, name: account.name?.title, phone: account.phone,
+                    quota: account.quota == .max ? nil : account.quota, status: account.status.rawValue,
+                    hasPassword: withPassword.contains(account.id), sessions: sessions[account.id]?.count ?? 0)
+            }
+            if json {
+                for line in lines { try Output.json(line) }
+                return
+            }
+            guard !lines.isEmpty else { return try Output.line("there is no account; add one with 'tidemark admin account add'") }
+            var table = TextTable(columns: ["address", "name", "phone", "quota", "status", "password", "sessions"])
+            for line in lines {
+                try table.add([
+                    line.email, line.name ?? "", line.phone ?? "", Quota.text(line.quota ?? .max), line.status,
+                    line.hasPassword ? "yes" : "no", Wording.count(line.sessions),
+                ])
+            }
+            try table.finish()
+        }
+    }
+}
+
+struct AdminAccountSet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Changes an account's name, phone number, quota or status.",
+        discussion: """
+            Who is signed in stays so; an account that is not 'available' can't be used meanwhile.
+
+            Examples:
+              tidemark admin account set anna@example.org --quota 5GB --data ~/cloud
+              tidemark admin account set anna@example.org --status restricted --data ~/cloud
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @Option(help: ArgumentHelp("The person's name; empty for none.", valueName: "name"))
+    var name: String?
+
+    @Option(help: "The person's phone number; empty for none.")
+    var phone: String?
+
+    @Option(help: ArgumentHelp("How much it may store, such as 5GB; 'none' for no limit.", valueName: "bytes"))
+    var quota: Quota?
+
+    @Option(help: "available, restricted, temporarilyUnavailable or noAccount.")
+    var status: CloudAccount.Status?
+
+    @OptionGroup var place: AdminData
+
+    func validate() throws {
+        guard name != nil || phone != nil || quota != nil || status != nil else {
+            throw ValidationError("say what to change: --name, --phone, --quota or --status")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let cloud = try place.open().cloud
+            var account = try await cloud.demandAccount(email)
+            if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
+            if let phone { account.phone = phone.isEmpty ? nil : phone }
+            if let quota { account.quota = quota.bytes }
+            if let status { account.status = status }
+            try await cloud.update(account)
+            try Output.line("changed \(account.email)")
+        }
+    }
+}
+
+struct AdminAccountPassword: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "password", abstract: "Gives an account another password, and ends its sessions.",
+        discussion: """
+            Examples:
+              tidemark admin account password anna@example.org --data ~/cloud
+              pass show cloud/anna | tidemark admin account password anna@example.org \\
+                  --password-stdin --data ~/cloud
+              tidemark admin account password anna@example.org --remove --data ~/cloud
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @OptionGroup var entry: PasswordEntry
+
+    @Flag(help: "Takes the password away: nobody can sign in to the account until it has another one.")
+    var remove = false
+
+    @OptionGroup var place: AdminData
+
+    func validate() throws {
+        guard !remove || !entry.passwordStdin else { throw ValidationError("--remove and --password-stdin exclude each other") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            let account = try await cloud.demandAccount(email)
+            if remove {
+                try await book.removePassword(of: account.id)
+                return try Output.line("\(account.email) has no password; its sessions are ended")
+            }
+            try await book.setPassword(try entry.read(of: account.email), of: account.id)
+            try Output.line("\(account.email) has another password; its sessions are ended")
+        }
+    }
+}
+
+struct AdminAccountRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Removes an account that nothing was stored for.",
+        discussion: """
+            An account that has records stays, so that they are not lost; '--status noAccount' keeps everybody out of it.
+
+            Examples:
+              tidemark admin account remove anna@example.org --data ~/cloud
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            let account = try await cloud.demandAccount(email)
+            try await cloud.removeIfUnused(account)
+            guard try await cloud.account(id: account.id) == nil else {
+                throw ending(
+                    "\(account.email) has records, and stays; keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'",
+                    .noPermission)
+            }
+            try await book.removePassword(of: account.id)
+            try Output.line("removed \(account.email)")
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import ArgumentParser
+import TidemarkAccess
+
+struct AdminContainer: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "container", abstract: "Says which containers are served.",
+        discussion: """
+            Examples:
+              tidemark admin container add iCloud.org.example.journal --data ~/cloud
+              tidemark admin container list --data ~/cloud
+              tidemark admin container remove iCloud.org.example.journal --data ~/cloud
+            """,
+        subcommands: [AdminContainerAdd.self, AdminContainerList.self, AdminContainerRemove.self])
+}
+
+struct AdminContainerAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Has a container be served.",
+        discussion: """
+            The cloud is made if there is none in the directory. A container that is served already stays so.
+
+            Examples:
+              tidemark admin container add iCloud.org.example.journal --data ~/cloud
+            """)
+
+    @Argument(help: "The container's identifier: letters, digits, hyphens, underscores and single dots.")
+    var name: String
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            try AccessBook.check(container: name)
+            let book = try place.openOrMake().book
+            try await book.addContainer(name)
+            try Output.line("\(name) is served")
+        }
+    }
+}
+
+struct AdminContainerList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows which containers are served.",
+        discussion: """
+            Examples:
+              tidemark admin container list --data ~/cloud
+              tidemark admin container list --data ~/cloud --json
+            """)
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    private struct Line: Encodable { let name: String }
+
+    func run() async throws {
+        try await reportingErrors {
+            let names = try place.open().book.containers()
+            if !json, names.isEmpty {
+                return try Output.line("no container is served; add one with 'tidemark admin container add'")
+            }
+            for name in names {
+                if json { try Output.json(Line(name: name)) } else { try Output.line(name) }
+            }
+        }
+    }
+}
+
+struct AdminContainerRemove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Has a container be served no longer; what is stored of it stays.",
+        discussion: """
+            Examples:
+              tidemark admin container remove iCloud.org.example.journal --data ~/cloud
+            """)
+
+    @Argument(help: "The container's identifier.")
+    var name: String
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            try await place.open().book.removeContainer(name)
+            try Output.line("\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")
+        }
+    }
+}

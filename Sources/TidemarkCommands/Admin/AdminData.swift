@@ -1,0 +1,82 @@
+import ArgumentParser
+import Foundation
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// The directory of the cloud that is administered.
+struct AdminData: ParsableArguments {
+    @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
+    var data: String
+
+    /// The cloud and its book, which have to be there.
+    func open() throws -> (cloud: EmbeddedCloud, book: AccessBook) {
+        let url = try directory()
+        guard EmbeddedCloud.exists(at: url) else {
+            throw ending(
+                "there is no cloud at \(url.path); check the directory, or begin one with 'tidemark admin container add'",
+                .noInput)
+        }
+        try CloudAccess.checkMayWrite(url.path)
+        return (try EmbeddedCloud(at: url), try AccessBook(at: url))
+    }
+
+    /// The same, made if there are none; that is told.
+    func openOrMake() throws -> (cloud: EmbeddedCloud, book: AccessBook) {
+        let url = try directory()
+        guard !EmbeddedCloud.exists(at: url) else { return try open() }
+        let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
+        guard entries?.isEmpty ?? true else {
+            throw ending(
+                "cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
+        }
+        do {
+            let cloud = try EmbeddedCloud(at: url)
+            let book = try AccessBook(at: url)
+            Output.error("note: made a cloud at \(url.path)")
+            return (cloud, book)
+        } catch {
+            throw ending("cannot make a cloud at \(url.path): \(error). Name a directory that you may write to", .cannotCreate)
+        }
+    }
+
+    private func directory() throws -> URL {
+        URL(fileURLWithPath: try fileURL(data, "the cloud").path, isDirectory: true)
+    }
+}
+
+extension EmbeddedCloud {
+    /// The account of an address.
+    func demandAccount(_ email: String) async throws -> EmbeddedAccount {
+        guard let account = try await account(email) else {
+            throw ending(
+                "the cloud \(directory.path) has no account \(email); see 'tidemark admin account list'", .noInput)
+        }
+        return account
+    }
+
+    /// The addresses of the accounts, by their identifiers.
+    func addresses() async throws -> [String: String] {
+        Dictionary(uniqueKeysWithValues: try await allAccounts().map { ($0.id, $0.email) })
+    }
+}
+
+/// The one identifier that begins so, of those there are.
+func identifier(_ beginning: String, of ids: [String], _ what: String) throws -> String {
+    let found = ids.filter { $0.hasPrefix(beginning.lowercased()) }
+    guard found.count < 2 || found.contains(beginning) else {
+        throw ending("\(found.count) \(what)s begin with '\(beginning)': write more of it", .usage)
+    }
+    guard !beginning.isEmpty, let first = found.first else {
+        throw ending("there is no \(what) '\(beginning)'; see 'tidemark admin \(what) list'", .noInput)
+    }
+    return found.contains(beginning) ? beginning : first
+}
+
+extension Wording {
+    /// A moment to the minute, in UTC.
+    static func moment(_ microseconds: Int64) -> String {
+        String(Timestamp.text(microseconds: microseconds).prefix(16)).replacing("T", with: " ")
+    }
+}

@@ -1,0 +1,155 @@
+import ArgumentParser
+import Foundation
+import TidemarkAccess
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+
+struct AdminKey: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "key", abstract: "Adds, shows and revokes the public keys of servers.",
+        discussion: """
+            A server signs its requests with a private key that only it has, and acts as an account of its own. It reaches the public \
+            database.
+
+            Examples:
+              openssl ecparam -name prime256v1 -genkey -noout -out private.pem
+              openssl ec -in private.pem -pubout -out public.pem
+              tidemark admin key add --container journal --name Importer \\
+                  --public-key public.pem --data ~/cloud
+              tidemark admin key list --data ~/cloud
+              tidemark admin key revoke 1f6b2c9a --data ~/cloud
+            """,
+        subcommands: [AdminKeyAdd.self, AdminKeyList.self, AdminKeyRevoke.self])
+}
+
+private struct KeyLine: Encodable {
+    let id, container, environment, name, account, made: String
+
+    init(_ key: ServerKey) {
+        (id, container, environment, name) = (key.id, key.container, key.environment.rawValue, key.name)
+        account = key.account
+        made = Timestamp.text(microseconds: key.made)
+    }
+}
+
+struct AdminKeyAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Adds the public key of a server, and tells its key ID.",
+        discussion: """
+            The key is one of ECDSA over P-256 (prime256v1), in PEM.
+
+            Examples:
+              tidemark admin key add --container journal --name Importer \\
+                  --public-key public.pem --data ~/cloud
+            """)
+
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @Option(help: "development or production.")
+    var environment: StoreEnvironment = .development
+
+    @Option(help: ArgumentHelp("What it is for.", valueName: "text"))
+    var name = ""
+
+    @Option(help: ArgumentHelp("The file with the public key.", valueName: "file"))
+    var publicKey: String
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let pem = try readKey()
+            let id: String
+            do {
+                id = try ServerKey.id(of: pem, container: container, environment: environment)
+            } catch let error as AccessError {
+                throw ending("\(publicKey): \(error.message)", .dataError)
+            }
+            let (cloud, book) = try place.open()
+            guard try book.hasContainer(container) else {
+                throw ending("no container '\(container)' is served; add it with 'tidemark admin container add'", .noInput)
+            }
+            // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
+            let address = "key-\(id.prefix(32))@server.invalid"
+            let isNew = try await cloud.account(address) == nil
+            let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(text: name))
+            do {
+                let key = try await book.addKey(
+                    container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
+                if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
+            } catch {
+                if isNew { try? await cloud.removeIfUnused(account) }
+                throw error
+            }
+        }
+    }
+
+    private func readKey() throws -> String {
+        let file: FileHandle
+        do {
+            file = try FileHandle(forReadingFrom: try fileURL(publicKey, "the public key"))
+        } catch let error as CocoaError {
+            throw ending("cannot read \(publicKey): \(error.localizedDescription)", .noInput)
+        }
+        // One byte more than a key may have: what is longer is told as that.
+        let bytes = try file.read(upToCount: 8193) ?? Data()
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+struct AdminKeyList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Shows the keys of servers.",
+        discussion: """
+            Examples:
+              tidemark admin key list --data ~/cloud
+              tidemark admin key list --data ~/cloud --json
+            """)
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let lines = try place.open().book.keys().map { KeyLine($0) }
+            if json {
+                for line in lines { try Output.json(line) }
+                return
+            }
+            guard !lines.isEmpty else { return try Output.line("there is no key; add one with 'tidemark admin key add'") }
+            var table = TextTable(columns: ["container", "environment", "name", "key ID"], cutsLast: false)
+            for line in lines { try table.add([line.container, line.environment, line.name, line.id]) }
+            try table.finish()
+        }
+    }
+}
+
+struct AdminKeyRevoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke", abstract: "Ends what a key allows; what its server has written stays.",
+        discussion: """
+            Examples:
+              tidemark admin key revoke 1f6b2c9a --data ~/cloud
+            """)
+
+    @Argument(help: "The key ID, or the beginning of it.")
+    var id: String
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let book = try place.open().book
+            let found = try identifier(id, of: book.keys().map(\.id), "key")
+            try await book.revokeKey(id: found)
+            try Output.line("revoked the key \(found)")
+        }
+    }
+}

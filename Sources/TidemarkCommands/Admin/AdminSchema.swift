@@ -1,0 +1,179 @@
+import ArgumentParser
+import TidemarkAccess
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+struct AdminSchema: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema", abstract: "Shows record types, says how fields can be found, and deploys to production.",
+        discussion: """
+            In development a container's record types grow by what is saved. In production they are what was deployed, and fixed.
+
+            Examples:
+              tidemark admin schema show --container journal --data ~/cloud
+              tidemark admin schema index --container journal --type Destination --field title \\
+                  --queryable --sortable --data ~/cloud
+              tidemark admin schema deploy --container journal --data ~/cloud
+            """,
+        subcommands: [AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self])
+}
+
+/// The container whose schema it is: what asks for it makes its folder, and a mistyped name should not.
+private func demandContainer(_ name: String, in book: AccessBook) throws {
+    guard try book.hasContainer(name) else {
+        throw ending("no container '\(name)' is served; add it with 'tidemark admin container add'", .noInput)
+    }
+}
+
+extension CloudSchema.RecordType {
+    /// The indexes of a field, in the order of their declaration.
+    fileprivate static func names(_ field: CloudSchema.Field) -> [String] {
+        CloudSchema.Index.allCases.filter { field.indexes[$0] != nil }.map(\.rawValue)
+    }
+}
+
+struct AdminSchemaShow: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows the record types of a container, their fields and indexes.",
+        discussion: """
+            The field 'recordName' stands for the type as such.
+
+            Examples:
+              tidemark admin schema show --container journal --data ~/cloud
+              tidemark admin schema show --container journal --environment production --data ~/cloud --json
+            """)
+
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @Option(help: "development or production.")
+    var environment: StoreEnvironment = .development
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints a JSON object for each type, a line each.")
+    var json = false
+
+    private struct Line: Encodable {
+        let type: String
+        let isQueryable: Bool
+        let fields: [Field]
+
+        struct Field: Encodable {
+            let name, type: String
+            let indexes: [String]
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            try demandContainer(container, in: book)
+            let schema = try await cloud.schema(of: container, environment: environment)
+            if !json, schema.types.isEmpty {
+                return try Output.line("\(container) has no record types in \(environment.rawValue)")
+            }
+            var table = TextTable(columns: ["record type", "field", "type", "indexes"])
+            for (name, type) in schema.types.sorted(by: { $0.key < $1.key }) {
+                let fields = type.fields.sorted { $0.key < $1.key }
+                    .map { Line.Field(name: $0.key, type: $0.value.type, indexes: CloudSchema.RecordType.names($0.value)) }
+                if json {
+                    try Output.json(Line(type: name, isQueryable: type.isQueryable, fields: fields))
+                    continue
+                }
+                try table.add([name, "recordName", "", type.isQueryable ? "queryable" : ""])
+                for field in fields { try table.add(["", field.name, field.type, field.indexes.joined(separator: ", ")]) }
+            }
+            if !json { try table.finish() }
+        }
+    }
+}
+
+struct AdminSchemaIndex: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "index", abstract: "Says by which indexes a field can be found, in development.",
+        discussion: """
+            The field has the indexes that are named, and no others. '--field recordName --queryable' lets all records of a type be asked \
+            for. Records that are there are found by it, too. Deploy to have it in production.
+
+            Examples:
+              tidemark admin schema index --container journal --type Destination --field title \\
+                  --queryable --sortable --data ~/cloud
+              tidemark admin schema index --container journal --type Destination --field notes \\
+                  --none --data ~/cloud
+            """)
+
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @Option(help: ArgumentHelp("The record type.", valueName: "name"))
+    var type: String
+
+    @Option(help: ArgumentHelp("The field, or recordName.", valueName: "name"))
+    var field: String
+
+    @Flag(help: "Can be compared with.")
+    var queryable = false
+
+    @Flag(help: "Can be sorted by.")
+    var sortable = false
+
+    @Flag(help: "Can be searched for words.")
+    var searchable = false
+
+    @Flag(help: "Has no index.")
+    var none = false
+
+    @OptionGroup var place: AdminData
+
+    private var indexes: Set<CloudSchema.Index> {
+        Set([(queryable, CloudSchema.Index.queryable), (sortable, .sortable), (searchable, .searchable)].filter(\.0).map(\.1))
+    }
+
+    func validate() throws {
+        guard none == indexes.isEmpty else {
+            throw ValidationError("say which indexes: --queryable, --sortable, --searchable, or --none")
+        }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            try demandContainer(container, in: book)
+            try await cloud.setIndexes(indexes, of: field, in: type, container: container)
+            let names = CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
+            try Output.line("\(field) of \(type): \(names.isEmpty ? "no index" : names.joined(separator: ", "))")
+        }
+    }
+}
+
+struct AdminSchemaDeploy: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "deploy", abstract: "Gives production the schema of development. What is in production can't be taken back.",
+        discussion: """
+            Types and fields are added, and indexes become those of development. A field that has another type in production is refused, \
+            and nothing is changed then.
+
+            Examples:
+              tidemark admin schema deploy --container journal --data ~/cloud
+            """)
+
+    @Option(help: ArgumentHelp("The container.", valueName: "name"))
+    var container: String
+
+    @OptionGroup var place: AdminData
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try place.open()
+            try demandContainer(container, in: book)
+            let before = try await cloud.schema(of: container, environment: .production)
+            try await cloud.deploySchema(of: container)
+            let after = try await cloud.schema(of: container, environment: .production)
+            func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
+            try Output.line(
+                "production has \(Wording.count(after.types.count, "type")) (\(after.types.count - before.types.count) new) and \(Wording.count(fields(after), "field")) (\(fields(after) - fields(before)) new)"
+            )
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+
+/// A password that a person gives to a command: never as an argument, which everybody on the machine could read.
+enum Password {
+    private static let sizeLimit = 1024
+
+    /// - Parameters:
+    ///   - isOnStandardInput: Whether it is the first line there; else it is asked for on the terminal.
+    ///   - account: Whose it is.
+    static func read(isOnStandardInput: Bool, for account: String) throws -> String {
+        let bytes = isOnStandardInput ? try line(of: STDIN_FILENO) : try typed(account)
+        guard let password = String(validating: bytes, as: UTF8.self), !password.isEmpty else {
+            throw ending("no password was given", .usage)
+        }
+        return password
+    }
+
+    private static func line(of descriptor: Int32) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let byte = next(descriptor), byte != 0x0a { try add(byte, to: &bytes) }
+        if bytes.last == 0x0d { bytes.removeLast() }
+        return bytes
+    }
+
+    /// What is typed on the terminal, without showing it.
+    private static func typed(_ account: String) throws -> [UInt8] {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        guard terminal >= 0 else {
+            throw ending("there is no terminal to ask for the password on; hand it over with --password-stdin", .usage)
+        }
+        defer { close(terminal) }
+        var before = termios()
+        guard tcgetattr(terminal, &before) == 0 else {
+            throw ending("the terminal can't be kept from showing the password; hand it over with --password-stdin", .usage)
+        }
+        var silent = before
+        // Byte by byte, so that Ctrl-C comes here, and the terminal is never left silent.
+        silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
+        tcsetattr(terminal, TCSAFLUSH, &silent)
+        defer { tcsetattr(terminal, TCSAFLUSH, &before) }
+        tell("password of \(account): ", terminal)
+        defer { tell("\n", terminal) }
+        var bytes: [UInt8] = []
+        while let byte = next(terminal) {
+            switch byte {
+            case 0x0a, 0x0d, 0x04: return bytes
+            case 0x03: throw ending("interrupted", .interrupted)
+            // A character may be several bytes.
+            case 0x08, 0x7f: while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
+            case 0x15: bytes = []
+            default: try add(byte, to: &bytes)
+            }
+        }
+        return bytes
+    }
+
+    private static func add(_ byte: UInt8, to bytes: inout [UInt8]) throws {
+        guard bytes.count < sizeLimit else { throw ending("a password has \(sizeLimit) bytes at the most", .usage) }
+        bytes.append(byte)
+    }
+
+    private static func next(_ descriptor: Int32) -> UInt8? {
+        var byte: UInt8 = 0
+        while true {
+            let count = Foundation.read(descriptor, &byte, 1)
+            if count == 1 { return byte }
+            guard count < 0, errno == EINTR else { return nil }
+        }
+    }
+
+    private static func tell(_ text: String, _ descriptor: Int32) {
+        _ = Array(text.utf8).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    }
+}

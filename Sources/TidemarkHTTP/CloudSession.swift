@@ -1,0 +1,64 @@
+import Synchronization
+import TidemarkCloud
+
+/// What a served cloud knows a device by: it has the account's rights until it expires or is ended.
+public struct CloudSession: Hashable, Sendable {
+    /// The server, the container and the environment that it is for. It is sent nowhere else.
+    public let cloud: String
+    /// The account's name in the cloud container.
+    public let userRecordName: String
+    /// A secret.
+    public let token: String
+
+    /// - Throws: `CloudError` `internalError` for a token that can be none.
+    public init(cloud: String, userRecordName: String, token: String) throws(CloudError) {
+        guard Self.isToken(token) else { throw CloudError(.internalError, "the server has given out a token that is none") }
+        self.cloud = cloud
+        self.userRecordName = userRecordName
+        self.token = token
+    }
+
+    /// Whether a text can stand in a header.
+    static func isToken(_ text: String) -> Bool {
+        (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+    }
+
+    /// The same, with the token that has come in the place of the other.
+    func renewed(_ token: String) -> CloudSession? { try? CloudSession(cloud: cloud, userRecordName: userRecordName, token: token) }
+}
+
+extension CloudSession: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Without the token.
+    public var description: String { "session of \(userRecordName) with \(cloud)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["cloud": cloud, "userRecordName": userRecordName]) }
+}
+
+/// Where a session is kept.
+public protocol SessionStore: Sendable {
+    /// What was kept last; `nil` when nobody is signed in.
+    ///
+    /// - Throws: `CloudError` `notAuthenticated` when it can't be trusted any more.
+    func session() throws(CloudError) -> CloudSession?
+
+    /// Keeps a session in the place of another.
+    func keep(_ session: CloudSession) throws(CloudError)
+
+    /// Keeps a session in the place of that one; does nothing when it has gone already: somebody has signed out, or in anew.
+    func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError)
+
+    /// Forgets it.
+    func remove() throws(CloudError)
+}
+
+/// Keeps a session as long as the process runs.
+public final class SessionMemory: SessionStore {
+    private let kept: Mutex<CloudSession?>
+
+    public init(_ session: CloudSession? = nil) { kept = Mutex(session) }
+
+    public func session() -> CloudSession? { kept.withLock { $0 } }
+    public func keep(_ session: CloudSession) { kept.withLock { $0 = session } }
+    public func replace(_ old: CloudSession, by new: CloudSession) { kept.withLock { if $0 == old { $0 = new } } }
+    public func remove() { kept.withLock { $0 = nil } }
+}

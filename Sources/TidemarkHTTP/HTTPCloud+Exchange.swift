@@ -1,0 +1,146 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import TidemarkCloud
+import TidemarkWire
+
+extension HTTPCloud {
+    private static let renewal = "X-Apple-CloudKit-Web-Auth-Token"
+
+    /// Sends a request and reads what its answer says.
+    ///
+    /// - Throws: What the server says; `internalError` where the answer is none of the protocol.
+    func value<Value>(
+        _ call: HTTPCall, _ read: (JSONNode) throws(CloudError) -> Value
+    ) async throws(CloudError) -> Value {
+        try Self.value(of: try await answer(to: call), to: call, from: server, read)
+    }
+
+    static func value<Value>(
+        of answer: HTTPAnswer, to call: HTTPCall, from server: ServerAddress, _ read: (JSONNode) throws(CloudError) -> Value
+    ) throws(CloudError) -> Value {
+        do throws(CloudError) {
+            return try self.read(answer.body, read)
+        } catch {
+            throw CloudError(
+                .internalError, "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)").shown
+        }
+    }
+
+    private static func read<Value>(
+        _ body: ByteBuffer, _ read: (JSONNode) throws(CloudError) -> Value
+    ) throws(CloudError) -> Value {
+        let result: Result<Value, CloudError> = body.withUnsafeReadableBytes { bytes in
+            do throws(CloudError) { return .success(try JSONText.read(bytes, read)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    /// Sends a request; what has gone wrong with it as a whole is thrown.
+    ///
+    /// - Parameter statuses: Those that are an answer, beside the ones that say that it was done.
+    func answer(to call: HTTPCall, accepting statuses: [HTTPResponseStatus] = []) async throws(CloudError) -> HTTPAnswer {
+        var session = call.isSigned ? try session() : nil
+        var tries = 1
+        var isAnew = false
+        while true {
+            let answer: HTTPAnswer
+            do throws(HTTPFault) {
+                answer = try await send(call, as: session)
+            } catch {
+                guard error.isPassing, call.isRepeatable, await pause(&tries) else { throw error.error }
+                continue
+            }
+            if (200..<300).contains(answer.status.code) || statuses.contains(answer.status) { return answer }
+            let told = refusal(answer)
+            // What nobody was let in with has done nothing: it can be sent with another session, whatever it is.
+            if call.isSigned, !isAnew, (told?.code ?? .notAuthenticated) == .notAuthenticated,
+                answer.status.code == 401 || answer.status.code == 421, let other = self.session(after: session)
+            {
+                session = other
+                isAnew = true
+                continue
+            }
+            if let told { throw told }
+            let error = CloudError(status: answer.status, headers: answer.headers, from: server)
+            guard error.code == .serviceUnavailable, error.retryAfter == nil, call.isRepeatable, await pause(&tries) else {
+                throw error
+            }
+        }
+    }
+
+    /// What the server says of a request as a whole; `nil` where that is none of the protocol.
+    private func refusal(_ answer: HTTPAnswer) -> CloudError? {
+        // A page of a proxy is no JSON, and is not looked at whole.
+        guard answer.body.readableBytes <= 4 << 20 else { return nil }
+        let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
+            guard let error = try CloudError(answered: node, in: .default) else { return nil }
+            // Somebody else's word for it has no closer one.
+            if answer.status.code == 413, node["tidemark"] == nil, error.code == .invalidArguments {
+                return CloudError(.limitExceeded, error.reason)
+            }
+            return error
+        }
+        return (read ?? nil)?.shown
+    }
+
+    /// Waits before another try.
+    ///
+    /// - Returns: Whether there is one.
+    private func pause(_ tries: inout Int) async -> Bool {
+        guard tries < 3 else { return false }
+        let time = patience.pause * Double(tries * tries) * Double.random(in: 0.5...1.5)
+        tries += 1
+        return (try? await Task.sleep(for: time)) != nil
+    }
+
+    private func send(_ call: HTTPCall, as session: CloudSession?) async throws(HTTPFault) -> HTTPAnswer {
+        let time = patience.time(for: call.kind)
+        guard !Task.isCancelled else { throw .cancelled }
+        var request = HTTPClientRequest(url: "\(server)\(signed(call.target, call.isSigned ? session : nil))")
+        request.method = call.method
+        request.headers = HTTPHeaders(call.headers)
+        request.headers.add(name: "User-Agent", value: "tidemark")
+        request.headers.add(name: WireDialect.header, value: "1")
+        if case .download = call.kind {} else { request.headers.add(name: "Accept-Encoding", value: "gzip") }
+        if call.body != nil, !request.headers.contains(name: "Content-Type") {
+            request.headers.add(name: "Content-Type", value: "application/json; charset=UTF-8")
+        }
+        if call.isSigned, let (name, value) = authorization(session) { request.headers.add(name: name, value: value) }
+        if let body = call.body { request.body = .bytes(body) }
+        do {
+            let deadline = NIODeadline.now() + time.amount
+            let response = try await client.execute(request, deadline: deadline)
+            let body = try await collect(response, for: call, until: deadline)
+            if call.isSigned, let session, let token = response.headers.first(name: Self.renewal) { renew(session, token) }
+            return HTTPAnswer(status: response.status, headers: response.headers, body: body)
+        } catch {
+            throw HTTPFault(error, from: server, within: time)
+        }
+    }
+
+    /// The whole of an answer's body: of so many bytes at the most, in the time that there is.
+    private func collect(
+        _ response: HTTPClientResponse, for call: HTTPCall, until deadline: NIODeadline
+    ) async throws -> ByteBuffer {
+        var most = patience.bytesPerAnswer
+        // An error's text can be longer than a short piece.
+        if case .download(let count) = call.kind { most = max(count, 1 << 20) }
+        let announced = response.headers.first(name: "Content-Length").flatMap { Int($0) } ?? 0
+        guard announced <= most else { throw HTTPFault.isTooLarge(most, from: server) }
+        var whole: ByteBuffer?
+        for try await piece in response.body {
+            if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call.kind), from: server) }
+            guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else { throw HTTPFault.isTooLarge(most, from: server) }
+            if whole == nil {
+                whole = piece
+                // Grown once.
+                if announced > piece.readableBytes { whole?.reserveCapacity(announced) }
+            } else {
+                whole?.writeImmutableBuffer(piece)
+            }
+        }
+        return whole ?? ByteBuffer()
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import NIOCore
+import TidemarkCloud
+import TidemarkWire
+
+extension HTTPDatabase {
+    public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
+        try await own(.look, "assets/missing") {
+            $0.member("zoneID") { zone.writeMembers(&$0) }
+            $0.list("assets") { json in
+                for asset in assets {
+                    json.object {
+                        $0.member("digest", asset.digest)
+                        $0.member("size", asset.size)
+                    }
+                }
+            }
+        } reading: { node throws(CloudError) in
+            let asked = Set(assets)
+            var missing: [CloudAsset: Int64] = [:]
+            for given in try node.required("assets").asArray(most: assets.count) {
+                let asset = CloudAsset(digest: try given.required("digest").asString(), size: try given.required("size").asInteger())
+                let received = try given.required("received")
+                let count = try received.asInteger()
+                guard asked.contains(asset), count >= 0, count <= asset.size else { throw received.refusal("was not asked about") }
+                missing[asset] = count
+            }
+            return missing
+        }
+    }
+
+    public func upload(
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
+    ) async throws(CloudError) -> Int64 {
+        guard asset.isNamed else { throw CloudError(.invalidArguments, "'\(asset.digest.prefix(64))' is no digest of an asset") }
+        let call = HTTPCall(
+            kind: .upload, method: .PUT, target: "\(target(asset, zone))&offset=\(offset)",
+            headers: [("Content-Type", "application/octet-stream")], body: ByteBuffer(bytes: piece))
+        return try await cloud.value(call) { node throws(CloudError) in
+            let received = try node.required("received")
+            let count = try received.asInteger()
+            guard count >= 0, count <= asset.size else { throw received.refusal("is more than the asset has") }
+            return count
+        }
+    }
+
+    public func download(
+        _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
+    ) async throws(CloudError) -> Data {
+        guard asset.isNamed else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
+        guard offset >= 0 else { throw CloudError(.invalidArguments, "a piece can't begin at \(offset)") }
+        // What begins behind the end is empty, and has to be asked for all the same: perhaps it may not be read at all.
+        let most = min(max(0, count), 1 << 26)
+        let (last, isTooFar) = offset.addingReportingOverflow(Int64(max(1, most)) - 1)
+        let call = HTTPCall(
+            kind: .download(count: most), method: .GET, target: target(asset, zone),
+            headers: [("Range", "bytes=\(offset)-\(isTooFar ? .max : last)")])
+        let answer = try await cloud.answer(to: call, accepting: [.rangeNotSatisfiable])
+        let body = answer.body
+        switch answer.status {
+        case .rangeNotSatisfiable: return Data()
+        case .partialContent:
+            guard let range = answer.headers.first(name: "Content-Range"), range.hasPrefix("bytes \(offset)-"),
+                body.readableBytes <= max(1, most)
+            else { break }
+            return Data(body.readableBytesView.prefix(most))
+        // The server has sent all of it.
+        case .ok where offset == 0 && Int64(body.readableBytes) == asset.size: return Data(body.readableBytesView.prefix(most))
+        default: break
+        }
+        throw CloudError(
+            .internalError, "the answer of \(cloud.server) to \(call.name) is none of the protocol: it is not the piece that was asked for")
+    }
+
+    private func target(_ asset: CloudAsset, _ zone: CloudZoneID) -> String {
+        "\(own("assets/\(asset.digest)-\(asset.size)"))?zone=\(zone.zoneName.percentEncoded)&owner=\(zone.ownerName.percentEncoded)"
+    }
+}
+
+extension CloudAsset {
+    /// Whether it can be one: 64 lower-case hexadecimal digits, and no less than no bytes.
+    fileprivate var isNamed: Bool {
+        size >= 0 && digest.utf8.count == 64 && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    }
+}

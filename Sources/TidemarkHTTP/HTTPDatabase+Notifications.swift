@@ -1,0 +1,48 @@
+import NIOCore
+import TidemarkCloud
+import TidemarkWire
+
+extension HTTPDatabase {
+    public func notifications() async throws(CloudError) -> AsyncStream<Void> {
+        // From here on nothing is missed: the first answer says where to go on.
+        var news = try await news(since: nil)
+        let database = self
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let listener = Task {
+            var failures = 0
+            while !Task.isCancelled {
+                do throws(CloudError) {
+                    news = try await database.news(since: news.cursor)
+                    // What has changed while nobody listened may not be told.
+                    if news.isChanged || failures > 0 { continuation.yield() }
+                    failures = 0
+                } catch {
+                    failures += 1
+                    // Whoever may not listen any more finds out by looking.
+                    if failures == 1, error.code == .notAuthenticated { continuation.yield() }
+                    // A cursor that means nothing to the server any more: it begins anew.
+                    if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
+                    let patience = database.cloud.patience
+                    let pause = min(patience.pauseMax, patience.pause * Double(1 << min(failures, 16))) * Double.random(in: 0.5...1)
+                    try? await Task.sleep(for: max(pause, error.retryAfter ?? .zero))
+                }
+            }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in listener.cancel() }
+        return stream
+    }
+
+    private struct News {
+        var cursor: String?
+        var isChanged: Bool
+    }
+
+    private func news(since cursor: String?) async throws(CloudError) -> News {
+        let target = own("notifications") + (cursor.map { "?cursor=\($0.percentEncoded)" } ?? "")
+        return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .GET, target: target)) {
+            node throws(CloudError) in
+            News(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)
+        }
+    }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import NIOCore
+import TidemarkCloud
+import TidemarkModel
+import TidemarkWire
+
+/// One database of a cloud that a server has, as one account sees it.
+///
+/// It speaks CloudKit Web Services, and what that lacks in words of our own (Documentation/Formats/http.md).
+public struct HTTPDatabase: SharingDatabase {
+    public let scope: DatabaseScope
+    let cloud: HTTPCloud
+
+    public func limits() async throws(CloudError) -> CloudLimits {
+        try await cloud.value(HTTPCall(kind: .look, method: .GET, target: own("limits"))) { node throws(CloudError) in
+            try CloudLimits(node)
+        }
+    }
+
+    public func account() async throws(CloudError) -> CloudAccount {
+        do throws(CloudError) {
+            return try await cloud.value(HTTPCall(kind: .look, method: .GET, target: own("account"))) { node throws(CloudError) in
+                try CloudAccount(node)
+            }
+        } catch {
+            guard error.code == .notAuthenticated else { throw error }
+            return CloudAccount(status: .noAccount)
+        }
+    }
+
+    // Zones
+
+    public func zones() async throws(CloudError) -> [CloudZoneID] {
+        try await look("zones/list", { _ in }) { node throws(CloudError) in
+            var zones: [CloudZoneID] = []
+            for zone in try node.required("zones").asArray() { zones.append(try CloudZoneID(zone.required("zoneID"))) }
+            return zones
+        }
+    }
+
+    public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
+        // One after the other, as they stand: what is told of one is told of the request.
+        let refused = try await change("zones/modify") {
+            $0.list("operations") { json in
+                for (zones, type) in [(saving, "create"), (deleting, "delete")] {
+                    for zone in zones {
+                        json.object {
+                            $0.member("operationType", type)
+                            $0.member("zone") { $0.member("zoneID") { zone.writeMembers(&$0) } }
+                        }
+                    }
+                }
+            }
+            $0.member("tidemark") { $0.member("atomic", true) }
+        } reading: { node throws(CloudError) -> CloudError? in
+            for zone in try node.required("zones").asArray() {
+                if let error = try CloudError(answered: zone, in: .default) { return error }
+            }
+            return nil
+        }
+        if let refused { throw refused.shown }
+    }
+
+    // Records
+
+    public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        guard let unspeakable = Unspeakable(request) else { return try await send(request) }
+        return try await unspeakable.answer(request) { request throws(CloudError) in try await send(request) }
+    }
+
+    private func send(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
+        var json = JSONWriter(reserving: request.operations.reduce(256) { $0 + 256 + $1.record.fields.count * 64 })
+        request.write(&json)
+        let call = HTTPCall(kind: .change, target: path("records/modify"), body: ByteBuffer(bytes: json.bytes))
+        return try await cloud.value(call) { node throws(CloudError) in
+            var outcomes: [RecordOutcome] = []
+            outcomes.reserveCapacity(request.operations.count)
+            for record in try Self.items(node, "records", request.operations.count) {
+                outcomes.append(try RecordOutcome(answered: record, in: request.zone))
+            }
+            return outcomes
+        }
+    }
+
+    public func lookup(
+        _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        try await look("records/lookup") {
+            $0.member("zoneID") { zone.writeMembers(&$0) }
+            $0.list("records") { json in for name in names { json.object { $0.member("recordName", name) } } }
+            $0.writeKeys("desiredKeys", desiredKeys)
+        } reading: { node throws(CloudError) in
+            var found: [Result<CloudRecord, CloudError>] = []
+            found.reserveCapacity(names.count)
+            for record in try Self.items(node, "records", names.count) {
+                if let error = try CloudError(answered: record, in: zone) {
+                    found.append(.failure(error))
+                } else {
+                    found.append(.success(try CloudRecord(answered: record, in: zone)))
+                }
+            }
+            return found
+        }
+    }
+
+    public func query(
+        _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
+    ) async throws(CloudError) -> QueryAnswer {
+        guard query.isSpeakable else { throw CloudError(.invalidArguments, "a number of the query is no number") }
+        return try await look("records/query") {
+            $0.member("zoneID") { zone.writeMembers(&$0) }
+            $0.name("query")
+            query.write(&$0, zone: zone)
+            $0.member("resultsLimit", limit.map { Int64($0) })
+            $0.writeKeys("desiredKeys", desiredKeys)
+            $0.member("continuationMarker", continuation?.rawValue)
+        } reading: { node throws(CloudError) in
+            let list = try node.required("records")
+            guard list.isArray else { throw list.refusal("is not an array") }
+            var answer = QueryAnswer(
+                records: [], continuation: try node.string("continuationMarker").map(QueryContinuation.init(rawValue:)))
+            answer.records.reserveCapacity(list.elementCount)
+            for record in list.elements { answer.records.append(try CloudRecord(answered: record, in: zone)) }
+            return answer
+        }
+    }
+
+    // Changes
+
+    public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
+        try await look("changes/database") {
+            $0.member("syncToken", token?.rawValue)
+            $0.member("resultsLimit", limit.map { Int64($0) })
+        } reading: { node throws(CloudError) in try DatabaseChanges(answered: node) }
+    }
+
+    public func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        let answer: Result<ZoneChanges, CloudError> = try await look("changes/zone") {
+            $0.list("zones") {
+                $0.object {
+                    $0.member("zoneID") { zone.writeMembers(&$0) }
+                    $0.member("syncToken", token?.rawValue)
+                    $0.member("resultsLimit", limit.map { Int64($0) })
+                    $0.writeKeys("desiredKeys", desiredKeys)
+                }
+            }
+        } reading: { node throws(CloudError) in
+            let answered = try Self.items(node, "zones", 1)[0]
+            if let error = try CloudError(answered: answered, in: zone) { return .failure(error.shown) }
+            return .success(try ZoneChanges(answered: answered, in: zone))
+        }
+        return try answer.get()
+    }
+}
+
+// How it is said
+extension HTTPDatabase {
+    private func place(_ root: String) -> String {
+        "/\(root)/1/\(cloud.container.percentEncoded)/\(cloud.environment.rawValue)/\(scope.name)"
+    }
+
+    /// Of an operation of the protocol.
+    private func path(_ operation: String) -> String { "\(place("database"))/\(operation)" }
+
+    /// Of one that the protocol does not have.
+    func own(_ operation: String) -> String { "\(place("tidemark"))/\(operation)" }
+
+    private func call(_ kind: HTTPCall.Kind, _ target: String, _ members: (inout JSONWriter) -> Void) -> HTTPCall {
+        var json = JSONWriter()
+        json.object(members)
+        return HTTPCall(kind: kind, target: target, body: ByteBuffer(bytes: json.bytes))
+    }
+
+    /// Asks for something that changes nothing.
+    private func look<Value>(
+        _ operation: String, _ members: (inout JSONWriter) -> Void, reading read: (JSONNode) throws(CloudError) -> Value
+    ) async throws(CloudError) -> Value {
+        try await cloud.value(call(.look, path(operation), members), read)
+    }
+
+    private func change<Value>(
+        _ operation: String, _ members: (inout JSONWriter) -> Void, reading read: (JSONNode) throws(CloudError) -> Value
+    ) async throws(CloudError) -> Value {
+        try await cloud.value(call(.change, path(operation), members), read)
+    }
+
+    /// Asks for something that the protocol does not have.
+    func own<Value>(
+        _ kind: HTTPCall.Kind, _ operation: String, _ members: (inout JSONWriter) -> Void,
+        reading read: (JSONNode) throws(CloudError) -> Value
+    ) async throws(CloudError) -> Value {
+        try await cloud.value(call(kind, own(operation), members), read)
+    }
+
+    /// The elements of an array, which are as many as were asked about.
+    private static func items(_ node: JSONNode, _ name: StaticString, _ count: Int) throws(CloudError) -> [JSONNode] {
+        let list = try node.required(name)
+        let items = try list.asArray()
+        guard items.count == count else { throw list.refusal("has \(items.count) elements, and \(count) were asked about") }
+        return items
+    }
+}

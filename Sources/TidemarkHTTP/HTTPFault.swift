@@ -1,0 +1,149 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOHTTPCompression
+import NIOPosix
+import NIOSSL
+import TidemarkCloud
+
+/// Why no answer has come, or none that can be read.
+struct HTTPFault: Error {
+    let error: CloudError
+    /// Whether another try may fare better at once.
+    var isPassing = false
+
+    private init(_ code: CloudError.Code, _ reason: String, isPassing: Bool = false) {
+        error = CloudError(code, reason)
+        self.isPassing = isPassing
+    }
+
+    static func isTooLarge(_ most: Int, from server: ServerAddress) -> HTTPFault {
+        HTTPFault(.internalError, "\(server) has answered with more than the \(most) bytes that are read")
+    }
+
+    static func isLate(_ time: Duration, from server: ServerAddress) -> HTTPFault {
+        HTTPFault(.networkFailure, "\(server) has not answered within \(time.components.seconds) s")
+    }
+
+    static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
+
+    /// - Parameter time: What the request was given.
+    init(_ error: any Error, from server: ServerAddress, within time: Duration) {
+        // What libraries say of an error is not told where a header could be in it.
+        self =
+            switch error {
+            case let fault as HTTPFault: fault
+            case is CancellationError: .cancelled
+            case let error as HTTPClientError: HTTPFault(error, server, time)
+            case let error as NIOConnectionError: .unreachable(server, Self.asked(Self.reason(error)))
+            case is NIOSSLError, is NIOSSLExtraError: HTTPFault(secured: error, server)
+            case let error as IOError: HTTPFault(error, server)
+            case let error as ChannelError:
+                if case .connectTimeout = error { .unreachable(server, Self.asked("it does not answer")) } else { .broken(server) }
+            case HTTPParserError.invalidEOFState: .broken(server)
+            case is HTTPParserError: .isNoHTTP(server)
+            case is NIOHTTPDecompression.DecompressionError: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
+            default: .broken(server)
+            }
+    }
+
+    private init(_ error: HTTPClientError, _ server: ServerAddress, _ time: Duration) {
+        self =
+            switch error {
+            case .cancelled: .cancelled
+            case .connectTimeout: .unreachable(server, Self.asked("it does not answer"))
+            case .tlsHandshakeTimeout: .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
+            case .getConnectionFromPoolTimeout: .unreachable(server, "no connection has come free")
+            case .alreadyShutdown: HTTPFault(.networkUnavailable, "the connection to \(server) was closed by this program")
+            case .deadlineExceeded, .readTimeout, .writeTimeout: .isLate(time, from: server)
+            case .remoteConnectionClosed, .uncleanShutdown: .broken(server)
+            default: HTTPFault(.networkFailure, "the request to \(server) has failed: \(error.shortDescription)")
+            }
+    }
+
+    private init(_ error: IOError, _ server: ServerAddress) {
+        switch error.errnoCode {
+        case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EHOSTDOWN, EADDRNOTAVAIL:
+            self = .unreachable(server, Self.asked(Self.reason(error)))
+        default: self = .broken(server)
+        }
+    }
+
+    /// Nothing was sent where a connection was refused for its certificate.
+    private init(secured error: any Error, _ server: ServerAddress) {
+        switch error as? NIOSSLError {
+        case .uncleanShutdown: self = .broken(server)
+        case .handshakeFailed(let cause) where "\(cause)".contains("CERTIFICATE_VERIFY_FAILED"):
+            self = .unreachable(
+                server, "its certificate is not trusted. Have one from an authority that this machine trusts, or have it trust the server's")
+        case .handshakeFailed(let cause) where "\(cause)".contains("WRONG_VERSION_NUMBER"):
+            self = .unreachable(server, "it does not speak https at this port")
+        case .handshakeFailed: self = .unreachable(server, "there is no secure connection to it")
+        default:
+            if error is NIOSSLExtraError {
+                self = .unreachable(server, "its certificate is for another host")
+            } else {
+                self = .broken(server)
+            }
+        }
+    }
+
+    private static func unreachable(_ server: ServerAddress, _ reason: String) -> HTTPFault {
+        HTTPFault(.networkUnavailable, "\(server) can't be reached: \(reason)")
+    }
+
+    private static func broken(_ server: ServerAddress) -> HTTPFault {
+        HTTPFault(.networkFailure, "the connection to \(server) broke before the answer was there", isPassing: true)
+    }
+
+    private static func isNoHTTP(_ server: ServerAddress) -> HTTPFault {
+        HTTPFault(.internalError, "\(server) answers with what is no HTTP")
+    }
+
+    /// With what to look at.
+    private static func asked(_ reason: String) -> String { "\(reason). Does the server run, and is the address right?" }
+
+    private static func reason(_ error: IOError) -> String { String(cString: strerror(error.errnoCode)) }
+
+    private static func reason(_ error: NIOConnectionError) -> String {
+        if error.dnsAError != nil || error.dnsAAAAError != nil, error.connectionErrors.isEmpty { return "there is no host of that name" }
+        switch error.connectionErrors.first?.error {
+        case let error as IOError: return reason(error)
+        case is ChannelError: return "it does not answer"
+        default: return "it does not take connections"
+        }
+    }
+}
+
+extension CloudError {
+    /// What an answer says that is none of the protocol, by its status: it may come from a proxy before the server.
+    init(status: HTTPResponseStatus, headers: HTTPHeaders, from server: ServerAddress) {
+        let told = "\(server) has answered with the status \(status.code)"
+        let wait = headers.first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(min(max(0, $0), 86_400)) }
+        switch status.code {
+        case 300..<400: self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
+        case 401, 407, 421: self.init(.notAuthenticated, "\(told): nobody is signed in there, or not any more; sign in again")
+        case 403: self.init(.permissionFailure, "\(told): it does not allow that")
+        case 404, 405:
+            self.init(.internalError, "\(told): there is no cloud that speaks with this version; is the address right?")
+        case 413: self.init(.limitExceeded, "\(told): the request is larger than it takes")
+        case 429: self.init(.requestRateLimited, "\(told): there were too many requests", retryAfter: wait)
+        case 408, 425, 502, 503, 504: self.init(.serviceUnavailable, "\(told): it is not available for the moment", retryAfter: wait)
+        default: self.init(.internalError, told)
+        }
+    }
+
+    /// The same with text that can be shown: no control characters, and not without end.
+    var shown: CloudError {
+        guard reason.utf8.count > 2000 || reason.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            return self
+        }
+        let scalars = reason.unicodeScalars.prefix(2000).map { $0.properties.generalCategory == .control ? " " : $0 }
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: scalars)
+        var error = CloudError(code, String(text), retryAfter: retryAfter, serverRecord: serverRecord)
+        error.denial = denial
+        return error
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import TidemarkCloud
+import TidemarkWire
+
+/// Keeps a session in a file that only its owner reads.
+///
+/// One that others can read, or that is somebody else's, is refused: who has the token is the account. It is replaced whole, so processes
+/// that share it read the one before or the one after.
+public struct SessionFile: SessionStore {
+    public let url: URL
+    private static let format: Int64 = 1
+    /// More than any has.
+    private static let sizeLimit = 1 << 14
+
+    /// - Parameter url: A container's is `ContainerDirectory.session`.
+    public init(at url: URL) { self.url = url }
+
+    public func session() throws(CloudError) -> CloudSession? {
+        guard let data = try data() else { return nil }
+        do throws(CloudError) {
+            return try JSONText.read(data) { node throws(CloudError) in
+                guard try node.required("format").asInteger() <= Self.format else { throw node.refusal("is of a newer version") }
+                return try CloudSession(
+                    cloud: try node.required("cloud").asString(), userRecordName: try node.required("userRecordName").asString(),
+                    token: try node.required("token").asString())
+            }
+        } catch {
+            throw CloudError(.notAuthenticated, "\(url.path) can't be read as a session (\(error.reason)); sign in again")
+        }
+    }
+
+    public func keep(_ session: CloudSession) throws(CloudError) {
+        var json = JSONWriter()
+        json.object {
+            $0.member("format", Self.format)
+            $0.member("cloud", session.cloud)
+            $0.member("userRecordName", session.userRecordName)
+            $0.member("token", session.token)
+        }
+        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)").path
+        let opened = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard opened >= 0 else { throw failure("make", temporary) }
+        defer { close(opened) }
+        var isWhole = fchmod(opened, 0o600) == 0
+        var done = 0
+        while isWhole, done < json.bytes.count {
+            let count = json.bytes.withUnsafeBytes { write(opened, $0.baseAddress! + done, $0.count - done) }
+            if count < 0, errno == EINTR { continue }
+            isWhole = count > 0
+            done += count
+        }
+        guard isWhole, fsync(opened) == 0, rename(temporary, url.path) == 0 else {
+            let failure = failure("write", url.path)
+            unlink(temporary)
+            throw failure
+        }
+        synchronizeFolder()
+    }
+
+    public func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError) {
+        guard try session() == old else { return }
+        try keep(new)
+    }
+
+    public func remove() throws(CloudError) {
+        guard unlink(url.path) == 0 || errno == ENOENT else { throw failure("remove", url.path) }
+        synchronizeFolder()
+    }
+
+    private func data() throws(CloudError) -> Data? {
+        // Non-blocking, should it be a FIFO.
+        let opened = open(url.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        guard opened >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            if errno == ELOOP { throw distrust("is a symbolic link") }
+            if errno == EACCES || errno == EPERM { throw distrust("is another user's") }
+            throw failure("read", url.path)
+        }
+        let file = FileHandle(fileDescriptor: opened, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(opened, &status) == 0 else { throw failure("read", url.path) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw distrust("is no file") }
+        guard status.st_uid == geteuid() else { throw distrust("is another user's") }
+        guard status.st_mode & 0o077 == 0 else {
+            throw distrust("can be read or written by others (mode \(String(status.st_mode & 0o777, radix: 8)))")
+        }
+        do {
+            let data = try file.read(upToCount: Self.sizeLimit + 1) ?? Data()
+            guard data.count <= Self.sizeLimit else { throw distrust("is longer than it can be") }
+            return data
+        } catch let error as CloudError {
+            throw error
+        } catch {
+            throw failure("read", url.path)
+        }
+    }
+
+    private func distrust(_ what: String) -> CloudError {
+        CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; remove it and sign in again")
+    }
+
+    private func failure(_ what: String, _ path: String) -> CloudError {
+        CloudError(.internalError, "cannot \(what) \(path): \(String(cString: strerror(errno)))")
+    }
+
+    /// Makes durable which names are in it.
+    private func synchronizeFolder() {
+        let opened = open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard opened >= 0 else { return }
+        fsync(opened)
+        close(opened)
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import HTTPTypes
+import TidemarkAccess
+import TidemarkModel
+
+/// Lets in whoever asks, or refuses them, by what they show.
+struct Admission: Sendable {
+    /// What a request shows, as far as it can be told without its body.
+    struct Credentials {
+        enum Kind {
+            /// An API token alone.
+            case program
+            case user(Session)
+            /// What it has signed is looked at with the body.
+            case key(ServerKey, date: String, signature: String)
+        }
+
+        let kind: Kind
+        let apiToken: APIToken?
+
+        /// Whose limits count, and who is named in logs.
+        var account: String? {
+            switch kind {
+            case .program: nil
+            case .user(let session): session.account
+            case .key(let key, _, _): key.account
+            }
+        }
+    }
+
+    /// Where an operation is asked for.
+    struct Place {
+        let operation: Operation
+        let container: String
+        let environment: StoreEnvironment
+        let scope: DatabaseScope?
+    }
+
+    let access: AccessBook
+
+    static let keyID = HTTPField.Name("X-Apple-CloudKit-Request-KeyID")!
+    static let keyDate = HTTPField.Name("X-Apple-CloudKit-Request-ISO8601Date")!
+    static let keySignature = HTTPField.Name("X-Apple-CloudKit-Request-SignatureV1")!
+
+    /// - Parameter signInURL: Makes the address of the page where somebody can sign in for an API token.
+    func credentials(
+        for place: Place, query: [String: String], headers: HTTPFields, signInURL: (APIToken) -> String
+    ) throws(Refusal) -> Credentials {
+        let credentials = try shown(query: query, headers: headers, signInURL: signInURL)
+        // Whoever has something of another container learns no more than whoever has nothing.
+        guard try read({ () throws(AccessError) in try access.hasContainer(place.container) }) else {
+            throw .authenticationFailed()
+        }
+        guard credentials.apiToken?.isOf(place.container, place.environment) ?? true else { throw .authenticationFailed() }
+        switch credentials.kind {
+        case .program: break
+        case .user(let session):
+            guard session.isOf(place.container, place.environment) else { throw .authenticationFailed() }
+        case .key(let key, _, _):
+            guard key.isOf(place.container, place.environment) else { throw .authenticationFailed() }
+            guard place.operation.isForKeys, place.scope == .public else {
+                throw .authenticationFailed("a server-to-server key can't be used here: it is for records of the public database")
+            }
+        }
+        let needsUser = place.operation.needsUser || (place.scope ?? .public) != .public
+        if needsUser, credentials.account == nil {
+            throw .authenticationRequired(redirectURL: credentials.apiToken.map(signInURL))
+        }
+        return credentials
+    }
+
+    private func shown(
+        query: [String: String], headers: HTTPFields, signInURL: (APIToken) -> String
+    ) throws(Refusal) -> Credentials {
+        let apiText = query["ckAPIToken"].flatMap { $0.isEmpty ? nil : $0 }
+        let webText = query["ckWebAuthToken"].flatMap { $0.isEmpty ? nil : $0 }
+        let key = (headers[Self.keyID], headers[Self.keyDate], headers[Self.keySignature])
+        let bearer = try bearer(headers)
+        if key.0 != nil || key.1 != nil || key.2 != nil {
+            guard apiText == nil, webText == nil, bearer == nil else {
+                throw .authenticationFailed("a server-to-server key and a token exclude each other")
+            }
+            guard let id = key.0, let date = key.1, let signature = key.2,
+                let known = try read({ () throws(AccessError) in try access.key(id) })
+            else { throw .authenticationFailed() }
+            return Credentials(kind: .key(known, date: date, signature: signature), apiToken: nil)
+        }
+        var apiToken: APIToken?
+        if let apiText {
+            apiToken = try read { () throws(AccessError) in try access.apiToken(apiText) }
+            guard apiToken != nil else { throw .authenticationFailed() }
+        }
+        if let bearer {
+            guard webText == nil else { throw .authenticationFailed("two sessions exclude each other") }
+            guard case .success(let session) = try session(bearer) else { throw .authenticationFailed() }
+            guard session.kind == .device || apiToken != nil else { throw .authenticationFailed() }
+            return Credentials(kind: .user(session), apiToken: apiToken)
+        }
+        guard let apiToken else { throw .authenticationFailed("no auth method found") }
+        guard let webText else { return Credentials(kind: .program, apiToken: apiToken) }
+        switch try session(webText) {
+        case .success(let session): return Credentials(kind: .user(session), apiToken: apiToken)
+        // Whoever was signed in can be so again.
+        case .failure(.expired), .failure(.revoked): throw .authenticationRequired(redirectURL: signInURL(apiToken))
+        case .failure: throw .authenticationFailed()
+        }
+    }
+
+    /// Checks what a program has signed, now that the body is there.
+    func check(_ request: SignedRequest, by key: ServerKey, of operation: Operation) throws(Refusal) {
+        do throws(SignatureFailure) {
+            try access.check(request, by: key, isChanging: operation.isChanging)
+        } catch {
+            throw .authenticationFailed(error.reason)
+        }
+    }
+
+    private func session(_ text: String) throws(Refusal) -> Result<Session, SessionFailure> {
+        try read { () throws(AccessError) in try access.session(text) }
+    }
+
+    private func read<Value>(_ body: () throws(AccessError) -> Value) throws(Refusal) -> Value {
+        do throws(AccessError) {
+            return try body()
+        } catch {
+            throw Refusal(error)
+        }
+    }
+
+    private func bearer(_ headers: HTTPFields) throws(Refusal) -> String? {
+        guard let value = headers[.authorization] else { return nil }
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw .authenticationFailed() }
+        return String(parts[1])
+    }
+}

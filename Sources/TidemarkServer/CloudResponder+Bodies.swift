@@ -1,0 +1,192 @@
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+import NIOHTTPTypes
+
+/// A request's body ended before it was whole.
+struct BodyFailure: Error {
+    let cause: any Error
+}
+
+extension CloudResponder {
+    /// More than that of an unwanted body isn't read, though the client then may not see why.
+    private static let unwanted = 16 << 20
+
+    /// The body, as far as the operation wants it whole; unpacked.
+    func body(
+        of operation: Operation, _ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter
+    ) async throws -> [UInt8] {
+        let most: Int
+        switch operation.body {
+        case .none: return []
+        case .json: most = limits.bodySize
+        case .bytes(let limit): most = limit
+        case .stream:
+            if case .awaited = exchange.reading {
+                try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+                exchange.reading = .unread
+            }
+            return []
+        }
+        let length = request.headers[.contentLength].flatMap { Int($0) }
+        if let length, length > most { throw Refusal.tooLarge(most) }
+        let isPacked = try Self.isPacked(request.headers)
+        switch exchange.reading {
+        case .done: return []
+        case .awaited: try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+        default: break
+        }
+        var bytes: [UInt8] = []
+        var iterator = request.body.makeAsyncIterator()
+        exchange.reading = .begun(iterator)
+        while let piece = try await Self.next(&iterator) {
+            guard bytes.count + piece.readableBytes <= most else {
+                exchange.reading = .begun(iterator)
+                throw Refusal.tooLarge(most)
+            }
+            do {
+                try take(piece.readableBytes, &exchange)
+            } catch {
+                exchange.reading = .begun(iterator)
+                throw error
+            }
+            if bytes.isEmpty {
+                if let length, length > piece.readableBytes { bytes.reserveCapacity(length) }
+            }
+            bytes += piece.readableBytesView
+        }
+        exchange.reading = .done
+        exchange.bodySize = bytes.count
+        // A connection that breaks off looks like an end.
+        if let length, bytes.count != length { throw BodyFailure(cause: Cut()) }
+        guard isPacked else { return bytes }
+        do {
+            return try Gzip.unpacked(bytes, limit: most) { try take($0, &exchange) }
+        } catch Gzip.Failure.tooLong {
+            throw Refusal.tooLarge(most)
+        } catch is Gzip.Failure {
+            throw Refusal.badRequest("the body is not what gzip makes")
+        }
+    }
+
+    private static func next(_ iterator: inout RequestBody.AsyncIterator) async throws -> ByteBuffer? {
+        do {
+            return try await iterator.next()
+        } catch {
+            throw BodyFailure(cause: error)
+        }
+    }
+
+    private func take(_ count: Int, _ exchange: inout Exchange) throws {
+        guard bodies.take(count) else { throw Refusal.busy("the server holds as many bodies as it can") }
+        exchange.held += count
+    }
+
+    private static func isPacked(_ headers: HTTPFields) throws -> Bool {
+        switch headers[.contentEncoding]?.lowercased() {
+        case nil, "", "identity": return false
+        case "gzip", "x-gzip": return true
+        default:
+            var refusal = Refusal.badRequest("a body is packed by gzip, or not at all")
+            refusal.status = .unsupportedMediaType
+            refusal.headers[.acceptEncoding] = "gzip"
+            throw refusal
+        }
+    }
+
+    /// Whether a connection can't be used any more when the answer is written.
+    private func isLast(_ request: Request, _ exchange: Exchange) -> Bool {
+        switch exchange.reading {
+        case .awaited: true
+        case .unread, .begun: (request.headers[.contentLength].flatMap { Int($0) } ?? 0) > Self.unwanted
+        case .done, .handedOn: false
+        }
+    }
+
+    /// Reads what is left of a body that nobody wanted, so that the client sees the answer; not for ever.
+    func readOn(_ request: Request, _ exchange: Exchange) async throws {
+        var iterator: RequestBody.AsyncIterator
+        switch exchange.reading {
+        case .done, .handedOn: return
+        case .awaited: throw Cut()
+        case .unread: iterator = request.body.makeAsyncIterator()
+        case .begun(let begun): iterator = begun
+        }
+        var count = 0
+        while let piece = try await iterator.next() {
+            count += piece.readableBytes
+            guard count <= Self.unwanted else { throw Cut() }
+        }
+    }
+
+    /// Writes the answer, and returns how many bytes its body has.
+    func write(
+        _ reply: inout Reply, _ exchange: Exchange, _ request: Request, _ writer: consuming ResponseWriter
+    ) async throws -> Int {
+        complete(&reply.headers, exchange)
+        if isLast(request, exchange) { reply.headers[.connection] = "close" }
+        switch reply.body {
+        case .json(let bytes):
+            reply.headers[.contentType] = "application/json; charset=UTF-8"
+            return try await write(bytes, &reply, exchange, writer)
+        case .text(let text, let type):
+            reply.headers[.contentType] = type
+            return try await write(Array(text.utf8), &reply, exchange, writer)
+        case .none:
+            if reply.status.code != 204 && reply.status.code != 304 { reply.headers[.contentLength] = "0" }
+            try await writer.writeResponse(HTTPResponse(status: reply.status, headerFields: reply.headers))
+            return 0
+        case .stream(let type, let count, let write):
+            reply.headers[.contentType] = type
+            if let count { reply.headers[.contentLength] = String(count) }
+            let head = HTTPResponse(status: reply.status, headerFields: reply.headers)
+            guard !exchange.isHead else {
+                var head = head
+                if count == nil { head.headerFields[.contentLength] = "0" }
+                try await writer.writeResponse(head)
+                return 0
+            }
+            var body: any ResponseBodyWriter = CountingWriter(writer: try await writer.writeHead(head))
+            try await write(&body)
+            guard let counting = body as? CountingWriter else { throw Cut() }
+            // Fewer bytes than were promised: the client must not take the next answer for the rest.
+            if let count, Int64(counting.count) != count { throw Cut() }
+            try await counting.finish(nil)
+            return counting.count
+        }
+    }
+
+    private func write(
+        _ bytes: [UInt8], _ reply: inout Reply, _ exchange: Exchange, _ writer: consuming ResponseWriter
+    ) async throws -> Int {
+        var bytes = bytes
+        if bytes.count > 1_024 {
+            if reply.headers[.vary] == nil { reply.headers[.vary] = "Accept-Encoding" }
+            if exchange.acceptsGzip, let packed = Gzip.packed(bytes) {
+                bytes = packed
+                reply.headers[.contentEncoding] = "gzip"
+            }
+        }
+        reply.headers[.contentLength] = String(bytes.count)
+        let head = HTTPResponse(status: reply.status, headerFields: reply.headers)
+        guard !exchange.isHead else {
+            try await writer.writeResponse(head)
+            return 0
+        }
+        try await writer.write(response: head, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        return bytes.count
+    }
+}
+
+/// Counts what is written.
+private struct CountingWriter: ResponseBodyWriter {
+    var writer: any ResponseBodyWriter
+    var count = 0
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        count += buffer.readableBytes
+        try await writer.write(buffer)
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws { try await writer.finish(trailingHeaders) }
+}

@@ -1,0 +1,259 @@
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTPTypes
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// Answers requests: finds the operation, lets the caller in, reads the body, and writes what the operation says.
+final class CloudResponder: Sendable {
+    /// The connection can't go on: what is left of the request's body nobody wants.
+    struct Cut: Error {}
+
+    let operations: [Operation]
+    let limits: ServerLimits
+    let metrics: ServerMetrics
+    let bodies: BodyBudget
+    let admission: Admission
+    private let routes: Routes
+    private let signIn: SignIn
+    private let logger: Logger
+    private let requests: RequestRate
+    private let publicURL: String?
+    private let trustsProxy: Bool
+    private let hasTLS: Bool
+    private let instance: String
+
+    init(
+        operations: [Operation], signIn: SignIn, bodies: BodyBudget, configuration: ServerConfiguration, logger: Logger
+    ) {
+        self.operations = operations
+        self.signIn = signIn
+        self.bodies = bodies
+        self.logger = logger
+        metrics = signIn.metrics
+        admission = Admission(access: signIn.access)
+        routes = Routes(operations)
+        limits = configuration.limits
+        requests = RequestRate(perSecond: Double(limits.requestsPerSecond), burst: Double(limits.burst))
+        publicURL = configuration.publicURL
+        trustsProxy = configuration.trustsProxy
+        hasTLS = configuration.tls != nil
+        var generator = SystemRandomNumberGenerator()
+        instance = "tidemark-" + String(UInt32.random(in: .min ... .max, using: &generator), radix: 16)
+        metrics.name(operations.map(\.id))
+    }
+
+    func respond(to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel) async throws {
+        metrics.began()
+        var exchange = Exchange(request.head, address: address(request.headers, channel))
+        var reply: Reply
+        do {
+            reply = try await answer(request, &exchange, writer)
+        } catch let refusal as Refusal {
+            reply = refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        } catch let error as CloudError {
+            if error.code == .internalError { log(error, exchange) }
+            reply = Refusal(error, redirectURL: exchange.caller.signInURL).reply(
+                uuid: exchange.uuid, isExtended: exchange.isExtended)
+        } catch let error as AccessError {
+            if error.code != .busy { log(error, exchange) }
+            reply = Refusal(error).reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        } catch let error as BodyFailure {
+            // The client is gone, or speaks no HTTP: there is nobody to answer.
+            finish(exchange, status: 499, sent: 0)
+            throw error.cause
+        } catch is CancellationError {
+            reply = Refusal.busy("the server is ending").reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        } catch {
+            log(error, exchange)
+            reply = Refusal.internalError.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+        }
+        bodies.giveBack(exchange.held)
+        var sent = 0
+        do {
+            sent = try await write(&reply, exchange, request, writer)
+        } catch {
+            finish(exchange, status: reply.status.code, sent: sent)
+            throw Cut()
+        }
+        finish(exchange, status: reply.status.code, sent: sent)
+        try await readOn(request, exchange)
+    }
+
+    // What is asked for
+
+    private func answer(_ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter) async throws -> Reply {
+        let (path, rest) = Self.parts(request.head.path ?? "")
+        let match = routes.match(path, request.method)
+        if case .operation(let index, _) = match { exchange.operation = index }
+        if let wait = requests.wait(for: Self.network(exchange.address), at: exchange.began) {
+            metrics.throttled()
+            throw Refusal.throttled(wait)
+        }
+        let query = TextCoding.pairs(rest)
+        // Before anything is refused: whether the page may read why.
+        if exchange.origin != nil, let text = query["ckAPIToken"] { exchange.apiToken = try admission.access.apiToken(text) }
+        if request.method == .options { return Origins.preflight(origin: exchange.origin, apiToken: exchange.apiToken) }
+        guard case .operation(let index, let parameters) = match else {
+            switch match {
+            case .otherMethods(let methods): throw Refusal.otherMethods(methods)
+            case .refused(let reason): throw Refusal.badRequest(reason)
+            default: throw Refusal.noHandler
+            }
+        }
+        let operation = operations[index]
+        if let scope = parameters.scope, let scopes = operation.scopes, !scopes.contains(scope) {
+            throw Refusal.badRequest("endpoint not applicable in the database type '\(scope.name)db'")
+        }
+        exchange.baseURL = baseURL(request)
+        let credentials = try admit(operation, parameters, query, request.headers, &exchange)
+        let body = try await body(of: operation, request, &exchange, writer)
+        if case .key(let key, let date, let signature) = credentials?.kind {
+            try admission.check(
+                SignedRequest(
+                    date: date, body: body, path: String(path), query: rest.isEmpty ? nil : String(rest), signature: signature),
+                by: key, of: operation)
+        }
+        if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: ServerTime.now()) {
+            exchange.newToken = try await admission.access.renewed(session).text
+        }
+        let call = Call(
+            operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: Self.network(exchange.address),
+            container: parameters.container, environment: parameters.environment, scope: parameters.scope,
+            parameters: parameters.others, query: query, body: body, stream: operation.body == .stream ? request.body : nil,
+            headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL)
+        if operation.body == .stream, case .unread = exchange.reading { exchange.reading = .handedOn }
+        return try await operation.answer(call)
+    }
+
+    /// Lets the caller in. Where the path names no container, it or the body says enough, and nobody is asked.
+    private func admit(
+        _ operation: Operation, _ parameters: Routes.Parameters, _ query: [String: String], _ headers: HTTPFields,
+        _ exchange: inout Exchange
+    ) throws -> Admission.Credentials? {
+        guard !parameters.container.isEmpty, !operation.isOpen else { return nil }
+        let baseURL = exchange.baseURL
+        let place = Admission.Place(
+            operation: operation, container: parameters.container, environment: parameters.environment, scope: parameters.scope)
+        let credentials = try admission.credentials(for: place, query: query, headers: headers) {
+            signIn.address(for: $0, baseURL: baseURL)
+        }
+        exchange.caller.account = credentials.account
+        switch credentials.kind {
+        case .program: exchange.name = "api:\(credentials.apiToken?.id ?? "")"
+        case .user(let session):
+            exchange.caller.session = session.id
+            exchange.name = session.account
+        case .key(let key, _, _):
+            exchange.caller.isKey = true
+            exchange.name = "key:\(key.id)"
+        }
+        if let apiToken = credentials.apiToken {
+            // What refuses it later says where to sign in.
+            if credentials.account == nil { exchange.caller.signInURL = signIn.address(for: apiToken, baseURL: baseURL) }
+        }
+        if let account = credentials.account, let wait = requests.wait(for: account, at: exchange.began) {
+            metrics.throttled()
+            throw Refusal.throttled(wait)
+        }
+        if case .user(let session) = credentials.kind, logger.logLevel <= .info {
+            exchange.name = EmbeddedCloud.userRecordName(session.account, in: parameters.container)
+        }
+        return credentials
+    }
+
+    private static func parts(_ address: String) -> (path: Substring, query: Substring) {
+        guard let mark = address.utf8.firstIndex(of: UInt8(ascii: "?")) else { return (address[...], "") }
+        return (address[..<mark], address[address.utf8.index(after: mark)...])
+    }
+
+    // Where it comes from, and where to
+
+    private func address(_ headers: HTTPFields, _ channel: any Channel) -> String {
+        if trustsProxy, let forwarded = headers[Self.forwardedFor],
+            let last = forwarded.split(separator: ",").last?.trimmingCharacters(in: .whitespaces), (1...64).contains(last.utf8.count)
+        {
+            return last
+        }
+        return channel.remoteAddress?.ipAddress ?? "unknown"
+    }
+
+    /// By which limits know an address: of IPv6, a network's first half, since whoever has one has all of the other.
+    private static func network(_ address: String) -> String {
+        guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
+        let parts = address.split(separator: ":", omittingEmptySubsequences: false)
+        guard !address.hasPrefix("::"), let gap = parts.firstIndex(of: "") else { return parts.prefix(4).joined(separator: ":") }
+        return parts[..<min(gap, 4)].joined(separator: ":") + "::"
+    }
+
+    private func baseURL(_ request: Request) -> String {
+        if let publicURL { return publicURL }
+        let isSecure = trustsProxy && request.headers[Self.forwardedProto] == "https" || hasTLS
+        var host = request.head.authority ?? ""
+        let isHost =
+            (1...255).contains(host.utf8.count)
+            && host.utf8.allSatisfy { byte in
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: ":")).contains(byte)
+                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
+            }
+        if !isHost { host = "localhost" }
+        return "\(isSecure ? "https" : "http")://\(host)"
+    }
+
+    private static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
+    private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
+
+    // What is told of it
+
+    private func log(_ error: any Error, _ exchange: Exchange) {
+        logger.error(
+            "a request failed", metadata: [
+                "uuid": .string(exchange.uuid), "error": .string("\(error)"),
+                "operation": .string(exchange.operation.map { operations[$0].id } ?? "none"),
+            ])
+    }
+
+    private func finish(_ exchange: Exchange, status: Int, sent: Int) {
+        let seconds = ServerTime.seconds() - exchange.began
+        metrics.ended(exchange.operation, status: status, seconds: seconds)
+        let operation = exchange.operation.map { operations[$0].id } ?? "none"
+        let level: Logger.Level = ["health", "ready", "metrics"].contains(operation) ? .debug : .info
+        guard logger.logLevel <= level else { return }
+        var metadata: Logger.Metadata = [
+            "uuid": .string(exchange.uuid), "operation": .string(operation), "status": .stringConvertible(status),
+            "ms": .string(Self.milliseconds(seconds)), "in": .stringConvertible(exchange.bodySize),
+            "out": .stringConvertible(sent), "address": .string(exchange.address),
+        ]
+        if let name = exchange.name { metadata["who"] = .string(name) }
+        logger.log(level: level, "request", metadata: metadata)
+    }
+
+    private static func milliseconds(_ seconds: Double) -> String {
+        let tenths = Int((seconds * 10_000).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+}
+
+extension CloudResponder {
+    // The answer's head
+
+    static let requestID = HTTPField.Name("X-Apple-Request-UUID")!
+    static let version = HTTPField.Name("X-Apple-CloudKit-Version")!
+    static let respondingInstance = HTTPField.Name("X-Responding-Instance")!
+    static let webAuthToken = HTTPField.Name("X-Apple-CloudKit-Web-Auth-Token")!
+
+    /// Completes what an operation has put into the head.
+    func complete(_ headers: inout HTTPFields, _ exchange: Exchange) {
+        headers[.date] = ServerTime.header()
+        headers[Self.requestID] = exchange.uuid
+        headers[Self.version] = "1.0"
+        headers[Self.respondingInstance] = instance
+        if let token = exchange.newToken { headers[Self.webAuthToken] = token }
+        if headers[.vary] == nil { Origins.add(to: &headers, origin: exchange.origin, apiToken: exchange.apiToken) }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import ServiceLifecycle
+import TidemarkAccess
+import TidemarkEmbeddedCloud
+
+/// Serves an embedded cloud over HTTP.
+///
+/// ```swift
+/// let server = try CloudServer(ServerConfiguration(directory: directory), logger: logger)
+/// try await server.runUntilSignalled()
+/// ```
+public final class CloudServer: Service {
+    private let configuration: ServerConfiguration
+    private let logger: Logger
+    private let builder: HTTPServerBuilder
+    private let responder: CloudResponder
+    private let onListening: @Sendable (Int) -> Void
+
+    var operations: [Operation] { responder.operations }
+    var metrics: ServerMetrics { responder.metrics }
+    var bodies: BodyBudget { responder.bodies }
+
+    /// Opens the cloud.
+    ///
+    /// - Parameter onListening: Is told the port as soon as the server can be reached.
+    /// - Throws: ``ServerError``.
+    public convenience init(
+        _ configuration: ServerConfiguration, logger: Logger, onListening: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws(ServerError) {
+        guard AccessBook.exists(at: configuration.directory) else {
+            throw ServerError(
+                .noData,
+                "\(configuration.directory.path) has no cloud that can be served. Make one by "
+                    + "'tidemark admin container add NAME --data \(configuration.directory.path)'")
+        }
+        do {
+            let access = try AccessBook(at: configuration.directory)
+            let served = try ServedCloud(at: configuration.directory, access: access)
+            try self.init(
+                configuration, cloud: served.cloud, access: access, operations: served.operations, logger: logger,
+                onListening: onListening)
+        } catch let error as ServerError {
+            throw error
+        } catch {
+            throw ServerError(.io, "the cloud in \(configuration.directory.path) can't be opened: \(error)")
+        }
+    }
+
+    /// - Parameter operations: What can be asked for, besides signing in and what is told of the server itself.
+    init(
+        _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation], logger: Logger,
+        onListening: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws(ServerError) {
+        let limits = configuration.limits
+        let metrics = ServerMetrics()
+        let bodies = BodyBudget(limit: limits.bodiesSize)
+        let signIn = SignIn(
+            cloud: cloud, access: access, metrics: metrics,
+            attempts: RequestRate(perSecond: Double(limits.signInAttempts) / 60, burst: Double(limits.signInAttempts)))
+        let pages = ServerPages(metrics: metrics, bodies: bodies) {
+            _ = try access.containers()
+            _ = try await cloud.account("nobody@localhost")
+        }
+        responder = CloudResponder(
+            operations: operations + signIn.operations + SignInPage(signIn: signIn).operations + pages.operations, signIn: signIn,
+            bodies: bodies, configuration: configuration, logger: logger)
+        builder = try Self.builder(configuration, metrics)
+        self.configuration = configuration
+        self.logger = logger
+        self.onListening = onListening
+    }
+
+    private static func builder(
+        _ configuration: ServerConfiguration, _ metrics: ServerMetrics
+    ) throws(ServerError) -> HTTPServerBuilder {
+        let (limits, hasTLS) = (configuration.limits, configuration.tls != nil)
+        let plain = HTTPServerBuilder { responder in
+            ServedChannel(responder: responder, limits: limits, hasTLS: hasTLS, metrics: metrics)
+        }
+        guard let tls = configuration.tls else { return plain }
+        do {
+            return try .tls(plain, tlsConfiguration: try tls.checked())
+        } catch let error as ServerError {
+            throw error
+        } catch {
+            throw ServerError(.certificate, "TLS can't be set up with \(tls.certificateChain) and \(tls.privateKey): \(error)")
+        }
+    }
+
+    /// Serves until it is told to end, then finishes the requests that run.
+    ///
+    /// - Throws: ``ServerError`` `address`, when it can't listen.
+    public func run() async throws {
+        let limits = configuration.limits
+        let connections = OpenFiles.raise(for: limits.connections)
+        if connections < limits.connections {
+            logger.notice("fewer connections than wished for: the system allows fewer open files (see 'ulimit -n')", metadata: [
+                "connections": .stringConvertible(connections)
+            ])
+        }
+        // What the framework tells of each connection is of use only to whoever looks for a fault.
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .warning)
+        let responder = responder
+        let server = try builder.buildServer(
+            configuration: HummingbirdCore.ServerConfiguration(
+                address: .hostname(configuration.host, port: configuration.port), backlog: 1_024,
+                availableConnectionsDelegate: ConnectionLimit(connections)),
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
+            responder: { request, writer, channel in try await responder.respond(to: request, writer, channel) },
+            onServerRunning: { [self] channel in listening(channel.localAddress?.port ?? configuration.port) })
+        do {
+            try await server.run()
+        } catch let error as IOError {
+            throw ServerError(.address, Self.reason(error, configuration))
+        } catch let error as SocketAddressError {
+            throw ServerError(.address, "there is no address '\(configuration.host)' to listen on: \(error)")
+        }
+    }
+
+    /// Serves until SIGTERM or SIGINT comes; requests that run then have ``ServerLimits/shutdownTime`` to end.
+    ///
+    /// - Throws: ``ServerError`` `address`, when it can't listen.
+    public func runUntilSignalled() async throws {
+        var group = ServiceGroupConfiguration(
+            services: [.init(service: self)], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = configuration.limits.shutdownTime
+        try await ServiceGroup(configuration: group).run()
+        logger.notice("ended")
+    }
+
+    private func listening(_ port: Int) {
+        if let file = configuration.portFile {
+            do {
+                try Data("\(port)\n".utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+            } catch {
+                logger.error("the port can't be written to \(file): \(error)")
+            }
+        }
+        onListening(port)
+    }
+
+    private static func reason(_ error: IOError, _ configuration: ServerConfiguration) -> String {
+        let place = "\(configuration.host):\(configuration.port)"
+        switch error.errnoCode {
+        case EADDRINUSE: return "\(place) is in use: end what listens there, or take another --port"
+        case EADDRNOTAVAIL: return "\(configuration.host) is no address of this machine: take another --host"
+        case EACCES: return "this user may not listen on \(place): take a --port from 1024 on"
+        default: return "cannot listen on \(place): \(error)"
+        }
+    }
+}
+
+extension ServerConfiguration.TLS {
+    /// The files' contents, if they can be used.
+    fileprivate func checked() throws(ServerError) -> TLSConfiguration {
+        for file in [certificateChain, privateKey] where !FileManager.default.isReadableFile(atPath: file) {
+            throw ServerError(.certificate, "\(file) can't be read")
+        }
+        let certificates: [NIOSSLCertificate]
+        do {
+            certificates = try NIOSSLCertificate.fromPEMFile(certificateChain)
+        } catch {
+            throw ServerError(.certificate, "\(certificateChain) has no certificate in PEM")
+        }
+        let key: NIOSSLPrivateKey
+        do {
+            key = try NIOSSLPrivateKey(file: privateKey, format: .pem)
+        } catch {
+            throw ServerError(.certificate, "\(privateKey) has no private key in PEM, or one with a password")
+        }
+        return .makeServerConfiguration(certificateChain: certificates.map { .certificate($0) }, privateKey: .privateKey(key))
+    }
+}

@@ -1,0 +1,86 @@
+import NIOCore
+
+/// How long a connection may keep the server waiting: says until when, and when it is enough.
+///
+/// Waiting that is the server's own doing doesn't count: while nothing is read, a body can't go on.
+struct ConnectionPatience {
+    private enum Phase {
+        /// Nothing has come since the last request, or at all.
+        case quiet
+        /// TLS is agreed on, or a head has begun to come.
+        case head(until: NIODeadline)
+        /// A body comes: so many bytes in the time that ends then.
+        case body(until: NIODeadline, bytes: Int)
+    }
+
+    let limits: ServerLimits
+    private var phase = Phase.quiet
+    /// Since when the server reads nothing.
+    private var pausedSince: NIODeadline?
+    private var unansweredSince: NIODeadline?
+
+    init(limits: ServerLimits) { self.limits = limits }
+
+    /// When to ``expire(at:)``; `nil` as long as nothing is waited for.
+    var deadline: NIODeadline? {
+        let answer = unansweredSince.map { $0 + TimeAmount(limits.answerTime) }
+        switch phase {
+        case .quiet: return answer
+        case .head(let until), .body(let until, _): return answer.map { min($0, until) } ?? until
+        }
+    }
+
+    /// TLS has begun.
+    mutating func begin(at now: NIODeadline) { phase = .head(until: now + TimeAmount(limits.headTime)) }
+
+    /// TLS is agreed on, or was never wanted.
+    mutating func rest() { phase = .quiet }
+
+    /// Bytes have come. Those that end a head are counted with the body, which does no harm.
+    mutating func receive(_ count: Int, at now: NIODeadline) {
+        switch phase {
+        case .quiet: begin(at: now)
+        case .head: break
+        case .body(let until, let bytes): phase = .body(until: until, bytes: bytes + count)
+        }
+    }
+
+    /// A head is complete.
+    mutating func receiveHead(at now: NIODeadline) {
+        phase = .body(until: now + TimeAmount(limits.bodyTime), bytes: 0)
+    }
+
+    /// A request is complete.
+    mutating func receiveEnd() { phase = .quiet }
+
+    /// Whether the server reads, or has had enough for now.
+    mutating func setReading(_ isReading: Bool, at now: NIODeadline) {
+        if !isReading {
+            pausedSince = pausedSince ?? now
+        } else if let pausedSince {
+            if case .body(let until, let bytes) = phase { phase = .body(until: until + (now - pausedSince), bytes: bytes) }
+            self.pausedSince = nil
+        }
+    }
+
+    /// Whether the client takes what it is sent.
+    mutating func setTaking(_ isTaking: Bool, at now: NIODeadline) {
+        unansweredSince = isTaking ? nil : unansweredSince ?? now
+    }
+
+    /// Whether it is enough.
+    mutating func expire(at now: NIODeadline) -> Bool {
+        if let unansweredSince, unansweredSince + TimeAmount(limits.answerTime) <= now { return true }
+        switch phase {
+        case .quiet: return false
+        case .head(let until): return until <= now
+        case .body(let until, let bytes):
+            guard until <= now else { return false }
+            let least = Double(limits.bodyRate) * (limits.bodyTime / .seconds(1))
+            guard pausedSince != nil || Double(bytes) >= least else { return true }
+            if pausedSince != nil { pausedSince = now }
+            phase = .body(until: now + TimeAmount(limits.bodyTime), bytes: 0)
+            return false
+        }
+    }
+}

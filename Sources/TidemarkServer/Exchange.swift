@@ -1,0 +1,67 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import TidemarkAccess
+import TidemarkEmbeddedCloud
+
+/// What is known of a request while it is answered.
+struct Exchange {
+    /// What has been read of a request's body.
+    enum Reading {
+        /// There is none, or all of it was read.
+        case done
+        /// The client waits for a sign that it is wanted.
+        case awaited
+        case unread
+        case begun(RequestBody.AsyncIterator)
+        /// An operation reads it.
+        case handedOn
+    }
+
+    let began = ServerTime.seconds()
+    let uuid = UUID().uuidString.lowercased()
+    let address: String
+    let isHead: Bool
+    let isExtended: Bool
+    let acceptsGzip: Bool
+    let origin: String?
+    var baseURL = ""
+    /// The place of the operation among all.
+    var operation: Int?
+    var caller = Caller()
+    var apiToken: APIToken?
+    /// Who asks, for the log.
+    var name: String?
+    /// A new token of the caller's session.
+    var newToken: String?
+    var reading: Reading
+    var bodySize = 0
+    /// Of the budget for all bodies.
+    var held = 0
+
+    private static let extensions = HTTPField.Name("X-Tidemark-Extensions")!
+
+    init(_ head: HTTPRequest, address: String) {
+        self.address = address
+        isHead = head.method == .head
+        let headers = head.headerFields
+        isExtended = headers[Self.extensions] == "1"
+        acceptsGzip = headers[.acceptEncoding].map(Self.acceptsGzip) ?? false
+        origin = headers[.origin]
+        let hasBody = headers[.transferEncoding] != nil || headers[.contentLength].map { $0 != "0" } ?? false
+        if !hasBody {
+            reading = .done
+        } else {
+            reading = headers[.expect]?.lowercased() == "100-continue" ? .awaited : .unread
+        }
+    }
+
+    private static func acceptsGzip(_ value: String) -> Bool {
+        value.split(separator: ",").contains { part in
+            let words = part.split(separator: ";").map { $0.trimmingPrefix(while: \.isWhitespace) }
+            guard let coding = words.first, coding.lowercased().hasPrefix("gzip") else { return false }
+            return !words.dropFirst().contains { $0.hasPrefix("q=0") && !$0.contains(where: { ("1"..."9").contains($0) }) }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import TidemarkCloud
+
+/// The content of a form's one part, as the form comes; RFC 7578.
+struct MultipartBody {
+    private enum State { case header, content, end }
+
+    /// What ends the content: a new line and the boundary.
+    private let mark: [UInt8]
+    private var state = State.header
+    private var rest: [UInt8]
+    /// Bytes that the lines before the content have at the most.
+    private static let headerMost = 16_384
+
+    /// - Parameter contentType: The request's; `nil` is what it is when that is no form.
+    /// - Throws: `CloudError` `invalidArguments` for a form without a boundary.
+    init?(contentType: String?) throws(CloudError) {
+        guard let contentType, contentType.lowercased().hasPrefix("multipart/form-data") else { return nil }
+        let boundary = contentType.split(separator: ";").map { $0.drop { $0 == " " } }
+            .first { $0.lowercased().hasPrefix("boundary=") }?.dropFirst(9)
+        let text = boundary.map { $0.filter { $0 != "\"" } } ?? ""
+        guard (1...70).contains(text.utf8.count) else {
+            throw CloudError(.invalidArguments, "the form's Content-Type has no boundary of 1 to 70 characters")
+        }
+        mark = Array("\r\n--\(text)".utf8)
+        // The first boundary has no line before it.
+        rest = [0x0d, 0x0a]
+    }
+
+    /// Takes in more of the form.
+    ///
+    /// - Returns: What of the content is sure by now.
+    mutating func read(_ bytes: [UInt8]) throws(CloudError) -> [UInt8] {
+        if state == .end { return [] }
+        rest += bytes
+        if state == .header {
+            guard let blank = Self.find(Array("\r\n\r\n".utf8), in: rest) else {
+                guard rest.count <= Self.headerMost else { throw Self.malformed }
+                return []
+            }
+            guard rest.starts(with: mark) else { throw Self.malformed }
+            rest.removeSubrange(..<(blank + 4))
+            state = .content
+            // A content of no bytes ends at once.
+            if rest.starts(with: mark.dropFirst(2)) { rest.insert(contentsOf: [0x0d, 0x0a], at: 0) }
+        }
+        if let end = Self.find(mark, in: rest) {
+            state = .end
+            return Array(rest[..<end])
+        }
+        // What may be the beginning of the mark waits.
+        let sure = max(0, rest.count - mark.count)
+        defer { rest.removeSubrange(..<sure) }
+        return Array(rest[..<sure])
+    }
+
+    /// - Throws: `CloudError` `invalidArguments` when the form is not complete.
+    func finish() throws(CloudError) -> [UInt8] {
+        guard state == .end else { throw Self.malformed }
+        return []
+    }
+
+    private static let malformed = CloudError(
+        .invalidArguments, "the form is not complete: one part between two boundaries was expected")
+
+    private static func find(_ wanted: [UInt8], in bytes: [UInt8]) -> Int? {
+        guard bytes.count >= wanted.count else { return nil }
+        return bytes.withUnsafeBufferPointer { bytes in
+            wanted.withUnsafeBufferPointer { wanted in
+                var place = 0
+                while place <= bytes.count - wanted.count {
+                    if bytes[place] == wanted[0], memcmp(bytes.baseAddress! + place, wanted.baseAddress!, wanted.count) == 0 {
+                        return place
+                    }
+                    place += 1
+                }
+                return nil
+            }
+        }
+    }
+}

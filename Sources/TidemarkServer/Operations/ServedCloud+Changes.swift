@@ -1,0 +1,223 @@
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkWire
+
+/// What has changed since a token.
+extension ServedCloud {
+    /// What is wanted of a zone.
+    private struct Wanted {
+        let zone: CloudZoneID
+        let token: String?
+        let limit: Int
+        let keys: Set<String>?
+        let types: Set<String>?
+        let numbersAsStrings: Bool
+
+        /// - Parameter defaults: The object whose members stand for those that are not given.
+        init(_ node: JSONNode, defaults: JSONNode) throws(CloudError) {
+            zone = try CloudZoneID(ofRequest: node)
+            token = try node.string("syncToken")
+            limit = try ServedCloud.limit(node["resultsLimit"] == nil ? defaults : node)
+            keys = try (node["desiredKeys"] == nil ? defaults : node).keys("desiredKeys")
+            types = try (node["desiredRecordTypes"] == nil ? defaults : node).keys("desiredRecordTypes")
+            let (own, usual) = (try node.numbersAsStrings, try defaults.numbersAsStrings)
+            numbersAsStrings = own || usual
+        }
+    }
+
+    func zoneChanges(_ call: Call) async throws -> Reply {
+        let wanted = try call.read { node throws(CloudError) in
+            var wanted: [Wanted] = []
+            for zone in try node.required("zones").asArray(most: Self.limits.operationsPerRequest) {
+                wanted.append(try Wanted(zone, defaults: node))
+            }
+            return wanted
+        }
+        let database = try database(call)
+        let user = database.user ?? CloudZoneID.defaultOwner
+        var json = JSONWriter(reserving: 65_536)
+        json.beginObject()
+        json.name("zones")
+        json.beginArray()
+        for wanted in wanted {
+            let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
+            do throws(CloudError) {
+                let changes = try await changes(wanted, database)
+                let zone = wanted.zone.ownerName == CloudZoneID.defaultOwner ? CloudZoneID(wanted.zone.zoneName, owner: user) : wanted.zone
+                json.object {
+                    $0.member("zoneID") { zone.writeMembers(&$0) }
+                    changes.writeMembers(&$0, types: wanted.types, dialect)
+                }
+            } catch {
+                if error.code == .notAuthenticated { throw error }
+                json.object {
+                    $0.member("zoneID") { wanted.zone.writeMembers(&$0) }
+                    error.writeMembers(&$0, dialect)
+                }
+            }
+        }
+        json.endArray()
+        json.endObject()
+        return .json(json.bytes)
+    }
+
+    private func changes(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> ZoneChanges {
+        // An empty token stands for now.
+        guard wanted.token != "" else {
+            return ZoneChanges(changes: [], token: try await database.currentToken(of: wanted.zone), moreComing: false)
+        }
+        return try await database.zoneChanges(
+            wanted.zone, since: wanted.token.map { CloudToken(rawValue: $0) }, limit: wanted.limit, desiredKeys: wanted.keys)
+    }
+
+    /// The older form, of one zone.
+    func recordChanges(_ call: Call) async throws -> Reply {
+        let wanted = try call.read { node throws(CloudError) in try Wanted(node, defaults: node) }
+        let changes = try await changes(wanted, try database(call))
+        let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
+        return .object(reserving: 16_384) {
+            changes.writeMembers(&$0, types: wanted.types, dialect)
+            $0.member("reverse", false)
+        }
+    }
+
+    func databaseChanges(_ call: Call) async throws -> Reply {
+        let (token, limit) = try call.read { node throws(CloudError) in (try node.string("syncToken"), try Self.limit(node)) }
+        let changes = try await databaseChanges(since: token, limit: limit, database(call))
+        var json = JSONWriter()
+        changes.write(&json, dialect(call))
+        return .json(json.bytes)
+    }
+
+    private func databaseChanges(
+        since token: String?, limit: Int, _ database: EmbeddedDatabase
+    ) async throws(CloudError) -> DatabaseChanges {
+        try await database.databaseChanges(since: token.flatMap { $0.isEmpty ? nil : CloudToken(rawValue: $0) }, limit: limit)
+    }
+
+    // Zones
+
+    func listZones(_ call: Call) async throws -> Reply {
+        let database = try database(call)
+        let zones = try await database.zones()
+        var token: CloudToken?
+        if call.scope != .public { token = try await lastToken(database) }
+        return .object {
+            $0.list("zones") { json in for zone in zones { json.object { $0.member("zoneID") { zone.writeMembers(&$0) } } } }
+            $0.member("syncToken", token?.rawValue)
+            $0.member("moreComing", false)
+        }
+    }
+
+    /// The database's token of now.
+    func lastToken(_ database: EmbeddedDatabase) async throws(CloudError) -> CloudToken {
+        var token: CloudToken?
+        while true {
+            let changes = try await database.databaseChanges(since: token, limit: nil)
+            token = changes.token
+            if !changes.moreComing { return changes.token }
+        }
+    }
+
+    func lookupZones(_ call: Call) async throws -> Reply {
+        let wanted = try call.read { node throws(CloudError) in
+            var zones: [CloudZoneID] = []
+            // Named as they are, or each within an object.
+            for node in try node.required("zones").asArray(most: Self.limits.operationsPerRequest) {
+                zones.append(try CloudZoneID(node["zoneID"] ?? node))
+            }
+            return zones
+        }
+        let database = try database(call)
+        let there = try await database.zones()
+        let user = database.user
+        let dialect = dialect(call)
+        return .object {
+            $0.list("zones") { json in
+                for zone in wanted {
+                    let owner = zone.ownerName == CloudZoneID.defaultOwner ? user : zone.ownerName
+                    json.object {
+                        if let found = there.first(where: { $0.zoneName == zone.zoneName && ($0.ownerName == owner || owner == nil) }) {
+                            $0.member("zoneID") { found.writeMembers(&$0) }
+                        } else {
+                            $0.member("zoneID") { zone.writeMembers(&$0) }
+                            CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist").writeMembers(&$0, dialect)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    func modifyZones(_ call: Call) async throws -> Reply {
+        struct Wanted {
+            var operations: [(zone: CloudZoneID, isDeletion: Bool)] = []
+            let isAtomic: Bool
+        }
+        let wanted = try call.read { node throws(CloudError) in
+            var wanted = Wanted(isAtomic: try node["tidemark"]?.bool("atomic") ?? false)
+            for node in try node.required("operations").asArray(most: Self.limits.operationsPerRequest) {
+                let kind = try node.required("operationType")
+                guard kind.isString("create") || kind.isString("delete") else { throw kind.refusal("is neither create nor delete") }
+                let zone = try node.required("zone")
+                wanted.operations.append((try CloudZoneID(zone["zoneID"] ?? zone), kind.isString("delete")))
+            }
+            return wanted
+        }
+        let database = try database(call)
+        var failures: [CloudError?] = wanted.operations.map { _ in nil }
+        if wanted.isAtomic {
+            try await database.modifyZones(
+                saving: wanted.operations.filter { !$0.isDeletion }.map(\.zone),
+                deleting: wanted.operations.filter(\.isDeletion).map(\.zone))
+        } else {
+            for (place, operation) in wanted.operations.enumerated() {
+                do throws(CloudError) {
+                    try await database.modifyZones(
+                        saving: operation.isDeletion ? [] : [operation.zone], deleting: operation.isDeletion ? [operation.zone] : [])
+                } catch {
+                    if error.code == .notAuthenticated { throw error }
+                    failures[place] = error
+                }
+            }
+        }
+        let user = database.user ?? CloudZoneID.defaultOwner
+        let dialect = dialect(call)
+        return .object {
+            $0.list("zones") { json in
+                for (operation, failure) in zip(wanted.operations, failures) {
+                    let zone =
+                        operation.zone.ownerName == CloudZoneID.defaultOwner
+                        ? CloudZoneID(operation.zone.zoneName, owner: user) : operation.zone
+                    json.object {
+                        $0.member("zoneID") { zone.writeMembers(&$0) }
+                        if let failure {
+                            failure.writeMembers(&$0, dialect)
+                        } else if operation.isDeletion {
+                            $0.member("deleted", true)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The older form of the database's changes.
+    func zonesChanged(_ call: Call) async throws -> Reply {
+        let token = try call.read { node throws(CloudError) in try node.string("metaSyncToken") }
+        let changes = try await databaseChanges(since: token, limit: Self.limits.recordsPerAnswer, database(call))
+        return .object {
+            $0.list("zones") { json in
+                for zone in changes.changed { json.object { $0.member("zoneID") { zone.writeMembers(&$0) } } }
+                for zone in changes.deleted + changes.purged {
+                    json.object {
+                        $0.member("zoneID") { zone.writeMembers(&$0) }
+                        $0.member("deleted", true)
+                    }
+                }
+            }
+            $0.member("metaSyncToken", changes.token.rawValue)
+            $0.member("moreComing", changes.moreComing)
+        }
+    }
+}

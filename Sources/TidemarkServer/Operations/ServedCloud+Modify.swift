@@ -1,0 +1,146 @@
+import Foundation
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
+
+/// Changes of records.
+extension ServedCloud {
+    func modify(_ call: Call) async throws -> Reply {
+        let database = try database(call)
+        var request = try await read(call) { node, schema throws(CloudError) in
+            try WireModify(
+                node, operations: Self.limits.operationsPerRequest, schema: schema,
+                asset: { claim, type, field, node throws(CloudError) in try asset(claim, type, field, node, call) },
+                newName: { UUID().uuidString.lowercased() })
+        }
+        try await resolveChecksums(&request, database)
+        let isAtomic = request.isAtomic ?? !request.zone.isDefault
+        let outcomes = try await outcomes(request, isAtomic: isAtomic, database)
+        await tell(call, request, outcomes, database)
+        var token: CloudToken?
+        if call.wantsSyncToken, !request.zone.isDefault { token = try await database.currentToken(of: request.zone) }
+        let dialect = dialect(call, numbersAsStrings: request.numbersAsStrings)
+        return .object(reserving: 256 + outcomes.count * 512) { json in
+            json.list("records") { json in
+                for (item, outcome) in zip(request.items, outcomes) {
+                    let id = item.operation.record.id
+                    guard case .saved(var record) = outcome, let keys = item.desiredKeys else {
+                        outcome.write(&json, of: id, dialect)
+                        continue
+                    }
+                    record.fields = record.fields.filter { keys.contains($0.key) }
+                    RecordOutcome.saved(record).write(&json, of: id, dialect)
+                }
+            }
+            json.member("syncToken", token?.rawValue)
+        }
+    }
+
+    /// What becomes of each item, in their order.
+    private func outcomes(
+        _ request: WireModify, isAtomic: Bool, _ database: EmbeddedDatabase
+    ) async throws(CloudError) -> [RecordOutcome] {
+        let items = request.items
+        var outcomes: [RecordOutcome?] = items.map { $0.failure.map { .failed($0) } }
+        func failTheRest() -> [RecordOutcome] {
+            outcomes.map { $0 ?? .failed(CloudError(.batchRequestFailed, "another operation of the atomic request failed")) }
+        }
+        if isAtomic, outcomes.contains(where: { $0 != nil }) { return failTheRest() }
+
+        let records = items.indices.filter { outcomes[$0] == nil && !items[$0].isOfShare }
+        // One that is empty is done, too: it says whether the zone is there.
+        if !records.isEmpty || items.isEmpty {
+            let answers = try await database.modify(
+                ModifyRecordsRequest(
+                    zone: request.zone, operations: records.map { items[$0].operation }, isAtomic: isAtomic,
+                    clientToken: request.clientToken,
+                    desiredKeys: items.contains(where: \.hasDesiredKeys) ? nil : request.desiredKeys))
+            for (place, answer) in zip(records, answers) { outcomes[place] = answer }
+            let hasFailed = answers.contains { if case .failed = $0 { true } else { false } }
+            if isAtomic, hasFailed { return failTheRest() }
+        }
+        // Shares come behind the records that they are for; each by itself.
+        for place in items.indices where outcomes[place] == nil {
+            do throws(CloudError) {
+                outcomes[place] = try await changeShare(items[place], database)
+            } catch {
+                outcomes[place] = .failed(error)
+            }
+        }
+        return failTheRest()
+    }
+
+    // Assets
+
+    /// The asset that a field is to name; `nil` where only the record that is there can tell.
+    private func asset(
+        _ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode, _ call: Call
+    ) throws(CloudError) -> CloudAsset? {
+        if let receipt = claim.receipt {
+            guard let pass = access.open(receipt, for: AssetPass.receipt).flatMap(AssetPass.init), let asset = pass.asset,
+                pass.container == call.container, pass.environment == call.environment, pass.account == call.caller.account,
+                pass.fieldName == field, pass.recordType.isEmpty || pass.recordType == type
+            else { throw node.refusal("has a bad upload receipt: it is altered, expired, or for another field. Upload the asset again") }
+            guard claim.size == nil || claim.size == asset.size,
+                claim.fileChecksum == nil || claim.fileChecksum == asset.fileChecksum
+            else { throw node.refusal("has a bad upload receipt: it is for another content than size and fileChecksum say") }
+            return asset
+        }
+        guard let digest = claim.digest else { return nil }
+        guard let size = claim.size else { throw node.refusal("lacks the member 'size'") }
+        return CloudAsset(digest: digest, size: size)
+    }
+
+    /// Looks what the records have whose assets came back as they were read, without a receipt.
+    private func resolveChecksums(_ request: inout WireModify, _ database: EmbeddedDatabase) async throws(CloudError) {
+        let places = request.items.indices.filter { !request.items[$0].checksums.isEmpty && request.items[$0].failure == nil }
+        guard !places.isEmpty else { return }
+        let names = places.map { request.items[$0].operation.record.id.recordName }
+        let found = try await database.lookup(names, in: request.zone, desiredKeys: nil)
+        for (place, found) in zip(places, found) {
+            let item = request.items[place]
+            var record = item.operation.record
+            for field in item.checksums.keys {
+                var known: [String: CloudAsset] = [:]
+                if case .success(let stored) = found {
+                    for case .asset(let asset) in stored.fields[field]?.scalars ?? [] { known[asset.fileChecksum] = asset }
+                }
+                guard let value = record.fields[field]?.replacing(known) else {
+                    request.items[place].failure = CloudError(
+                        .invalidArguments,
+                        "fields.\(field) names an asset without a receipt that the record does not have (bad upload receipt). Upload it with assets/upload"
+                    )
+                    break
+                }
+                record.fields[field] = value
+            }
+            request.items[place].operation = RecordOperation(item.operation.kind, record, clearing: item.operation.cleared)
+        }
+    }
+}
+
+extension WireModify.Item {
+    /// Whether it is about a share rather than a record.
+    var isOfShare: Bool {
+        let name = operation.record.id.recordName
+        return share != nil || operation.isDeletion && (name == CloudShare.zoneWideName || name.hasPrefix("Share-"))
+    }
+}
+
+extension CloudValue {
+    /// With the assets that checksums stand for; `nil` where one is not known.
+    fileprivate func replacing(_ known: [String: CloudAsset]) -> CloudValue? {
+        switch self {
+        case .asset(let asset):
+            // One with a digest was found already.
+            if asset.digest.utf8.count == 64 { return self }
+            return known[asset.digest].map { .asset($0) }
+        case .list(let elements, let scalar):
+            let replaced = elements.compactMap { $0.replacing(known) }
+            return replaced.count == elements.count ? .list(replaced, of: scalar) : nil
+        default: return self
+        }
+    }
+}

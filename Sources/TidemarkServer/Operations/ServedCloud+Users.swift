@@ -1,0 +1,70 @@
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
+
+/// Who asks, and others, in the protocol's older ways.
+extension ServedCloud {
+    /// The identity of who asks.
+    private func caller(_ call: Call) async throws(CloudError) -> UserIdentity {
+        let database = try database(call, .private)
+        let account = try await database.account()
+        guard let user = account.userRecordName else { throw CloudError(.notAuthenticated, "nobody is signed in") }
+        return try await database.users(matching: [.userRecordName(user)]).first ?? UserIdentity(userRecordName: user)
+    }
+
+    func currentCaller(_ call: Call) async throws -> Reply {
+        let user = try await caller(call)
+        return .object {
+            $0.member("userRecordName", user.userRecordName)
+            if let name = user.name { $0.member("nameComponents") { name.writeMembers(&$0) } }
+        }
+    }
+
+    func currentUser(_ call: Call) async throws -> Reply {
+        let user = try await caller(call)
+        return .object { Self.write(user, &$0) }
+    }
+
+    private static func write(_ user: UserIdentity, _ json: inout JSONWriter) {
+        json.member("userRecordName", user.userRecordName)
+        json.member("firstName", user.name?.givenName)
+        json.member("lastName", user.name?.familyName)
+        if case .emailAddress(let address) = user.lookUp { json.member("emailAddress", address) }
+    }
+
+    /// There is no address book here.
+    func contacts(_ call: Call) async throws -> Reply { .object { $0.list("users") { _ in } } }
+
+    func lookupUsers(_ call: Call) async throws -> Reply {
+        let wanted = try call.read { node throws(CloudError) in
+            var wanted: [UserLookUp] = []
+            for node in try node.required("users").asArray(most: Self.limits.operationsPerRequest) {
+                wanted.append(try UserLookUp(node))
+            }
+            return wanted
+        }
+        let database = try database(call, .private)
+        var found: [UserIdentity?] = []
+        for lookUp in wanted { found.append(try await database.users(matching: [lookUp]).first) }
+        let dialect = dialect(call)
+        return .object {
+            $0.list("users") { json in
+                for (lookUp, user) in zip(wanted, found) {
+                    json.object {
+                        if let user {
+                            Self.write(user, &$0)
+                            return
+                        }
+                        switch lookUp {
+                        case .emailAddress(let address): $0.member("emailAddress", address)
+                        case .phoneNumber(let number): $0.member("phoneNumber", number)
+                        case .userRecordName(let name): $0.member("userRecordName", name)
+                        }
+                        CloudError(.unknownItem, "there is nobody of that name who can be found").writeMembers(&$0, dialect)
+                    }
+                }
+            }
+        }
+    }
+}

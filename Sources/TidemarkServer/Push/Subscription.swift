@@ -1,0 +1,96 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+import TidemarkWire
+
+/// What somebody wants to be told of. As `CKSubscription`.
+struct Subscription: Sendable, Codable, Hashable {
+    enum Kind: String, Codable, Sendable { case query, zone }
+    enum Event: String, Codable, CaseIterable, Sendable {
+        case create, update, delete
+
+        /// As frames of the courier have it.
+        var number: Int64 { self == .create ? 1 : self == .update ? 2 : 3 }
+    }
+
+    let id: String
+    let kind: Kind
+    /// Of ``Kind/query``.
+    var recordType: String?
+    /// The query as it was given, a JSON text.
+    var query: String?
+    var hasFilters = false
+    var zoneName: String?
+    var ownerName: String?
+    var isZoneWide = false
+    var events: [Event]
+    var firesOnce = false
+    /// As it was given, a JSON text.
+    var notification: String?
+    /// What the notification says.
+    var alert: String?
+
+    var zone: CloudZoneID? { zoneName.map { CloudZoneID($0, owner: ownerName ?? CloudZoneID.defaultOwner) } }
+}
+
+extension Subscription {
+    /// - Throws: `CloudError` `invalidArguments`.
+    init(_ node: JSONNode) throws(CloudError) {
+        id = try node.string("subscriptionID") ?? UUID().uuidString.lowercased()
+        guard (1...255).contains(id.utf8.count) else { throw node.refusal("has a subscriptionID that is not 1 to 255 bytes long") }
+        let type = try node.required("subscriptionType")
+        guard let kind = Kind(rawValue: try type.asString()) else { throw type.refusal("is neither query nor zone") }
+        self.kind = kind
+        if let given = node["zoneID"] {
+            let zone = try CloudZoneID(given)
+            (zoneName, ownerName) = (zone.zoneName, zone.ownerName)
+        }
+        isZoneWide = try node.bool("zoneWide") ?? false
+        firesOnce = try node.bool("firesOnce") ?? false
+        events = []
+        for event in try node["firesOn"]?.asArray(most: 3) ?? [] {
+            guard let event = Event(rawValue: try event.asString()) else {
+                throw event.refusal("is none of create, update, delete")
+            }
+            events.append(event)
+        }
+        switch kind {
+        case .query:
+            let query = try node.required("query")
+            recordType = try query.required("recordType").asString()
+            // It is read, so that what can't be one is refused now.
+            let read = try CloudQuery(node, zone: zone ?? .default) { _ in [:] }
+            hasFilters = !read.filters.isEmpty
+            self.query = query.text
+            guard !events.isEmpty else { throw node.refusal("lacks the member 'firesOn': some of create, update, delete") }
+        case .zone:
+            guard zone != nil else { throw node.refusal("lacks the member 'zoneID', which a subscription to a zone needs") }
+            events = Event.allCases
+        }
+        if let info = node["notificationInfo"] {
+            notification = info.text
+            alert = try info.string("alertBody")
+        }
+    }
+
+    func write(_ json: inout JSONWriter) {
+        json.object { json in
+            json.member("subscriptionID", id)
+            json.member("subscriptionType", kind.rawValue)
+            if let zone { json.member("zoneID") { zone.writeMembers(&$0) } }
+            if kind == .query {
+                json.member("zoneWide", isZoneWide)
+                if let query {
+                    json.name("query")
+                    json.raw(query)
+                }
+                json.list("firesOn") { for event in events { $0.string(event.rawValue) } }
+                json.member("firesOnce", firesOnce)
+            }
+            if let notification {
+                json.name("notificationInfo")
+                json.raw(notification)
+            }
+        }
+    }
+}

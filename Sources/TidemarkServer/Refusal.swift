@@ -1,0 +1,79 @@
+import HTTPTypes
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkWire
+
+/// Why a request as a whole isn't done.
+struct Refusal: Error {
+    var status: HTTPResponse.Status
+    /// The protocol's code.
+    var name: String
+    /// What is behind it, as our clients know it.
+    var error: CloudError
+    /// Where somebody can sign in.
+    var redirectURL: String?
+    var headers: HTTPFields = [:]
+
+    /// What an operation has thrown.
+    init(_ error: CloudError, redirectURL: String? = nil) {
+        name = error.code.wire.name
+        status = HTTPResponse.Status(code: error.code.wire.status)
+        self.error = error
+        self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
+    }
+
+    /// What the book of who may come in has thrown.
+    init(_ error: AccessError) {
+        self = error.code == .busy ? .busy(error.message) : .internalError
+    }
+
+    private init(_ status: HTTPResponse.Status, _ name: String, _ error: CloudError) {
+        (self.status, self.name, self.error) = (status, name, error)
+    }
+
+    static func badRequest(_ reason: String) -> Refusal { Refusal(CloudError(.invalidArguments, reason)) }
+
+    /// Credentials that can't be, or of something else: whoever has none learns no more from it.
+    static func authenticationFailed(_ reason: String = "bad credentials: the API token, the session or the signature") -> Refusal {
+        Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
+    }
+
+    static func authenticationRequired(redirectURL: String?) -> Refusal {
+        Refusal(CloudError(.notAuthenticated, "request needs authorization"), redirectURL: redirectURL)
+    }
+
+    static func tooLarge(_ limit: Int) -> Refusal {
+        Refusal(.contentTooLarge, "BAD_REQUEST", CloudError(.limitExceeded, "a request's body has at most \(limit) bytes"))
+    }
+
+    static let noHandler = Refusal(.notFound, "NOT_FOUND", CloudError(.unknownItem, "could not find handler for endpoint"))
+
+    static func otherMethods(_ methods: [HTTPRequest.Method]) -> Refusal {
+        let names = methods.map(\.rawValue).joined(separator: ", ")
+        var refusal = Refusal(
+            .methodNotAllowed, "BAD_REQUEST", CloudError(.invalidArguments, "this endpoint is reached with \(names)"))
+        refusal.headers[.allow] = names
+        return refusal
+    }
+
+    /// - Parameter wait: Seconds.
+    static func throttled(_ wait: Double, _ reason: String = "too many requests") -> Refusal {
+        Refusal(CloudError(.requestRateLimited, reason, retryAfter: .seconds(max(1, Int64(wait.rounded(.up))))))
+    }
+
+    static func busy(_ reason: String) -> Refusal {
+        Refusal(CloudError(.serviceUnavailable, reason, retryAfter: .seconds(2)))
+    }
+
+    static let internalError = Refusal(
+        CloudError(.internalError, "the server could not do it; its log has more under this request's uuid"))
+
+    /// What is answered.
+    func reply(uuid: String, isExtended: Bool) -> Reply {
+        var reply = Reply.json(
+            error.answer(uuid: uuid, name: name, redirectURL: redirectURL, WireDialect(isExtended: isExtended)))
+        reply.status = status
+        reply.headers = headers
+        return reply
+    }
+}

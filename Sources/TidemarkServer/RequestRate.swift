@@ -1,0 +1,62 @@
+import Synchronization
+
+/// Says of each of many names whether it may go on: so many at once, then so many a second.
+///
+/// What has rested is forgotten, so that it holds only as many names as have been busy of late.
+final class RequestRate: Sendable {
+    private struct Bucket {
+        var left: Double
+        var at: Double
+    }
+
+    private let perSecond, burst: Double
+    private let buckets = Mutex<(names: [String: Bucket], sweepAt: Int)>(([:], 10_000))
+
+    /// - Parameter perSecond: 0 lets everything pass.
+    init(perSecond: Double, burst: Double) {
+        self.perSecond = perSecond
+        self.burst = max(burst, 1)
+    }
+
+    /// Counts one more of a name.
+    ///
+    /// - Parameter now: Seconds since whenever.
+    /// - Returns: Seconds to wait before the next try, or `nil` where it may go on.
+    func wait(for name: String, at now: Double) -> Double? {
+        guard perSecond > 0 else { return nil }
+        return buckets.withLock { buckets in
+            var bucket = buckets.names[name] ?? Bucket(left: burst, at: now)
+            bucket.left = min(burst, bucket.left + max(now - bucket.at, 0) * perSecond)
+            bucket.at = now
+            defer { buckets.names[name] = bucket }
+            guard bucket.left >= 1 else { return (1 - bucket.left) / perSecond }
+            bucket.left -= 1
+            if buckets.names.count >= buckets.sweepAt {
+                let (perSecond, burst) = (perSecond, burst)
+                buckets.names = buckets.names.filter { min(burst, $1.left + (now - $1.at) * perSecond) < burst }
+                buckets.sweepAt = max(10_000, buckets.names.count * 2)
+            }
+            return nil
+        }
+    }
+}
+
+/// The bytes of bodies that are held at once.
+final class BodyBudget: Sendable {
+    private let limit: Int
+    private let taken = Atomic<Int>(0)
+
+    init(limit: Int) { self.limit = limit }
+
+    var bytes: Int { taken.load(ordering: .relaxed) }
+
+    /// Whether there is room for so many more, which are then taken.
+    func take(_ count: Int) -> Bool {
+        let (_, new) = taken.add(count, ordering: .relaxed)
+        guard new > limit else { return true }
+        taken.subtract(count, ordering: .relaxed)
+        return false
+    }
+
+    func giveBack(_ count: Int) { taken.subtract(count, ordering: .relaxed) }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Logging
+
+/// What a server of a cloud is told when it starts.
+public struct ServerConfiguration: Sendable {
+    /// Files of a certificate and its key, in PEM.
+    public struct TLS: Sendable {
+        /// The server's certificate, then those that vouch for it.
+        public var certificateChain: String
+        public var privateKey: String
+
+        public init(certificateChain: String, privateKey: String) {
+            self.certificateChain = certificateChain
+            self.privateKey = privateKey
+        }
+    }
+
+    /// The directory of the embedded cloud that is served.
+    public var directory: URL
+    public var host: String
+    /// 0 takes any that is free.
+    public var port: Int
+    public var tls: TLS?
+    /// A file that the port is written to, once the server listens.
+    public var portFile: String?
+    /// What clients reach the server by, as `https://cloud.example.org`; `nil` goes by what each request says.
+    public var publicURL: String?
+    /// Whether a proxy in front says who asks: the last entry of `X-Forwarded-For`, and `X-Forwarded-Proto`.
+    public var trustsProxy: Bool
+    public var limits: ServerLimits
+    public var logLevel: Logger.Level
+
+    public init(
+        directory: URL, host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, portFile: String? = nil,
+        publicURL: String? = nil, trustsProxy: Bool = false, limits: ServerLimits = ServerLimits(),
+        logLevel: Logger.Level = .info
+    ) {
+        self.directory = directory
+        (self.host, self.port, self.tls, self.portFile) = (host, port, tls, portFile)
+        (self.publicURL, self.trustsProxy, self.limits, self.logLevel) = (publicURL, trustsProxy, limits, logLevel)
+    }
+}
+
+/// How much a server takes, and for how long it waits.
+public struct ServerLimits: Sendable {
+    /// Bytes of a request's JSON, unpacked.
+    public var bodySize = 8 << 20
+    /// Bytes of bodies that are held at once, of all requests.
+    public var bodiesSize = 64 << 20
+    /// Connections at once; others wait.
+    public var connections = 10_000
+    /// Requests a second that an account or an address may go on with; 0 is no limit.
+    public var requestsPerSecond = 500
+    /// Requests that may come at once before that rate counts.
+    public var burst = 5_000
+    /// Attempts to sign in a minute, of an address and to an account; 0 is no limit.
+    public var signInAttempts = 10
+    /// How long a connection may stay without a request.
+    public var idleTime = Duration.seconds(600)
+    /// How long a request's head may take from its first byte on, and TLS until it is agreed on.
+    public var headTime = Duration.seconds(10)
+    /// A body of which less than ``bodyRate`` came in such a time is given up.
+    public var bodyTime = Duration.seconds(20)
+    /// Bytes a second.
+    public var bodyRate = 1_024
+    /// How long a client may take none of what it asked for.
+    public var answerTime = Duration.seconds(60)
+    /// Bytes of a request's head.
+    public var headSize = 32 << 10
+    /// How long requests that run may go on when the server is told to end.
+    public var shutdownTime = Duration.seconds(30)
+
+    public init() {}
+}

@@ -1,0 +1,27 @@
+/// Why a server can't start.
+public struct ServerError: Error, Sendable, CustomStringConvertible {
+    /// The kind of error.
+    public enum Code: Sendable, Hashable {
+        /// The directory holds no cloud that can be served.
+        case noData
+        /// Something else uses the port, or the address isn't this machine's.
+        case address
+        /// The certificate or the key can't be used.
+        case certificate
+        /// What was asked for can't be.
+        case options
+        /// A file can't be read or written.
+        case io
+    }
+
+    public let code: Code
+    /// What is wrong and what helps, for people.
+    public let message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+}

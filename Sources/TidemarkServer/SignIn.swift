@@ -1,0 +1,109 @@
+import Foundation
+import HTTPTypes
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
+
+/// Signs people in, in a browser or on a device.
+struct SignIn: Sendable {
+    /// What a sign-in page is for; its address carries it sealed.
+    struct Purpose {
+        let container: String
+        let environment: StoreEnvironment
+        /// By its identifier.
+        let apiToken: String
+
+        init(_ apiToken: APIToken) {
+            (container, environment, self.apiToken) = (apiToken.container, apiToken.environment, apiToken.id)
+        }
+
+        init?(_ payload: Data?) {
+            guard let payload, let text = String(validating: payload, as: UTF8.self) else { return nil }
+            let parts = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            guard parts.count == 3, let environment = StoreEnvironment(rawValue: parts[1]) else { return nil }
+            (container, self.environment, apiToken) = (parts[0], environment, parts[2])
+        }
+
+        var payload: Data { Data("\(container)\n\(environment.rawValue)\n\(apiToken)".utf8) }
+    }
+
+    let cloud: EmbeddedCloud
+    let access: AccessBook
+    let metrics: ServerMetrics
+    /// Attempts, by address and by account.
+    let attempts: RequestRate
+
+    private static let minute: Int64 = 60_000_000
+
+    /// The address of the page where somebody can sign in for a program; good for a day.
+    func address(for apiToken: APIToken, baseURL: String) -> String {
+        let sealed = access.seal(
+            Purpose(apiToken).payload, for: "signin", until: ServerTime.now() + 24 * 60 * Self.minute)
+        return "\(baseURL)/signin?for=\(sealed)"
+    }
+
+    /// Signs in with an e-mail address and a password.
+    ///
+    /// - Returns: `nil` when they don't go together, or there is no such account: which of them nobody learns.
+    func token(
+        email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, address: String
+    ) async throws -> SessionToken? {
+        let now = ServerTime.seconds()
+        // Counted whoever the account may be, or may not be.
+        let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
+        if let wait = attempts.wait(for: "at \(address)", at: now) ?? attempts.wait(for: "to \(name)", at: now) {
+            metrics.signInRefused()
+            throw Refusal.throttled(wait, "too many attempts to sign in")
+        }
+        let account = try await cloud.account(email)
+        let token = try await access.signIn(
+            password, account: account?.id, container: container, environment: environment, kind: kind)
+        token == nil ? metrics.signInRefused() : metrics.signedIn()
+        return token
+    }
+
+    // Devices
+
+    /// Begins and ends the sessions of devices.
+    var operations: [Operation] {
+        [
+            Operation(
+                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .json, isOpen: true, isChanging: true
+            ) { try await begin($0) },
+            Operation(
+                "session.end", .post, "/tidemark/1/{container}/{environment}/session/end", body: .json, needsUser: true,
+                isChanging: true
+            ) { call in
+                if let session = call.caller.session {
+                    do throws(AccessError) {
+                        try await access.endSession(id: session)
+                    } catch {
+                        // Somebody may have ended it meanwhile.
+                        guard error.code == .notFound else { throw error }
+                    }
+                }
+                return .json(Array("{}".utf8))
+            },
+        ]
+    }
+
+    private func begin(_ call: Call) async throws -> Reply {
+        guard try access.hasContainer(call.container) else { throw Refusal.authenticationFailed() }
+        let (email, password) = try call.read { node throws(CloudError) in
+            (try node.required("email").asString(), try node.required("password").asString())
+        }
+        guard
+            let token = try await token(
+                email: email, password: password, container: call.container, environment: call.environment,
+                kind: .device, address: call.address)
+        else { throw Refusal.authenticationFailed("the e-mail address or the password is wrong") }
+        let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
+        return .object {
+            $0.member("token", token.text)
+            $0.member("expires", token.expires / 1_000)
+            $0.member("userRecordName", name)
+        }
+    }
+}

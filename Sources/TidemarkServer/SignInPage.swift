@@ -1,0 +1,171 @@
+import Foundation
+import HTTPTypes
+import TidemarkAccess
+import TidemarkWire
+import TidemarkModel
+
+/// The page where people sign in for a program, in a browser.
+struct SignInPage: Sendable {
+    let signIn: SignIn
+
+    var operations: [Operation] {
+        [
+            Operation("signin.page", .get, "/signin", body: .none) { call in
+                guard let (purpose, token) = try purpose(call.query["for"], "signin") else { return Self.gone }
+                return form(purpose, token)
+            },
+            Operation("signin", .post, "/signin", body: .bytes(most: 64 << 10), isChanging: true) { try await send($0) },
+        ]
+    }
+
+    /// How long a form may lie open.
+    private static let patience: Int64 = 15 * 60_000_000
+    private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
+
+    private func purpose(_ sealed: String?, _ kind: String) throws -> (SignIn.Purpose, APIToken)? {
+        guard let sealed, let purpose = SignIn.Purpose(signIn.access.open(sealed, for: kind)),
+            try signIn.access.hasContainer(purpose.container),
+            let token = try signIn.access.apiTokens().first(where: { $0.id == purpose.apiToken }),
+            token.isOf(purpose.container, purpose.environment)
+        else { return nil }
+        return (purpose, token)
+    }
+
+    private func send(_ call: Call) async throws -> Reply {
+        // A form of another page can't sign anybody in.
+        guard ["same-origin", nil].contains(call.headers[Self.fetchSite]) else { return Self.gone }
+        let fields = TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)))
+        guard let (purpose, apiToken) = try purpose(fields["form"], "signin-form") else { return Self.gone }
+        let email = (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        do {
+            guard
+                let token = try await signIn.token(
+                    email: email, password: fields["password"] ?? "", container: purpose.container,
+                    environment: purpose.environment, kind: .web(staysSignedIn: fields["stay"] == "1"), address: call.address)
+            else {
+                return form(
+                    purpose, apiToken, email: email, error: "The e-mail address or the password is wrong.", status: .forbidden)
+            }
+            return finish(apiToken, token)
+        } catch let refusal as Refusal where refusal.status == .tooManyRequests {
+            return form(
+                purpose, apiToken, email: email, error: "Too many attempts. Wait a minute, then try again.", status: refusal.status)
+        }
+    }
+
+    private func finish(_ apiToken: APIToken, _ token: SessionToken) -> Reply {
+        switch apiToken.callback {
+        case .redirect:
+            var reply = Self.page("Signed in", "<p>You are signed in.</p>")
+            reply.status = .seeOther
+            reply.headers[.location] = apiToken.callback.address(with: token)
+            return reply
+        case .popup(let origin):
+            let text = JSONWriter.quoted(token.text)
+            return Self.page(
+                "Signed in",
+                """
+                <p role="status">You are signed in. You can close this window.</p>
+                """,
+                script: """
+                    if (window.opener) {
+                      window.opener.postMessage({ckWebAuthToken: \(text), ckSession: \(text)}, \(JSONWriter.quoted(origin)));
+                      window.close();
+                    }
+                    """)
+        }
+    }
+
+    private func form(
+        _ purpose: SignIn.Purpose, _ apiToken: APIToken, email: String = "", error: String? = nil,
+        status: HTTPResponse.Status = .ok
+    ) -> Reply {
+        let sealed = signIn.access.seal(purpose.payload, for: "signin-form", until: ServerTime.now() + Self.patience)
+        let alert = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\(TextCoding.html($0))</p>" } ?? ""
+        let described = error == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"error\""
+        var reply = Self.page(
+            "Sign in",
+            """
+            <p>to go on in <strong>\(TextCoding.html(apiToken.name.isEmpty ? purpose.container : apiToken.name))</strong>, \
+            which uses <code>\(TextCoding.html(purpose.container))</code>.</p>
+            \(alert)
+            <form method="post" action="/signin">
+            <input type="hidden" name="form" value="\(sealed)">
+            <label for="email">E-mail address</label>
+            <input id="email" name="email" type="email" autocomplete="username" maxlength="255" required \
+            value="\(TextCoding.html(email))"\(email.isEmpty ? " autofocus" : "")\(described)>
+            <label for="password">Password</label>
+            <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required\
+            \(email.isEmpty ? "" : " autofocus")\(described)>
+            <div class="choice"><input id="stay" name="stay" type="checkbox" value="1">
+            <label for="stay">Stay signed in on this computer for two weeks</label></div>
+            <button type="submit">Sign in</button>
+            </form>
+            """, goesTo: apiToken.callback)
+        reply.status = status
+        return reply
+    }
+
+    private static var gone: Reply {
+        var reply = page(
+            "Sign in", "<p role=\"alert\">This page has expired. Go back to the program, and sign in from there again.</p>")
+        reply.status = .badRequest
+        return reply
+    }
+
+    private static func page(
+        _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
+    ) -> Reply {
+        var generator = SystemRandomNumberGenerator()
+        let nonce = String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
+            + String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
+        let html = """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <title>\(title)</title>
+            <style nonce="\(nonce)">
+            body { font: 1rem/1.5 system-ui, sans-serif; max-width: 24rem; margin: 10vh auto; padding: 0 1rem; color: #222; background: #fff }
+            label { display: block; margin-top: 1rem }
+            .choice label { display: inline }
+            .choice { margin: 1rem 0 }
+            input[type=email], input[type=password] { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; border: 1px solid #666; border-radius: .25rem }
+            button { font: inherit; padding: .5rem 1.5rem; border: 0; border-radius: .25rem; background: #0b57d0; color: #fff }
+            :focus-visible { outline: 3px solid #0b57d0; outline-offset: 2px }
+            .error { color: #a00000 }
+            code { overflow-wrap: anywhere }
+            </style>
+            </head>
+            <body>
+            <main>
+            <h1>\(title)</h1>
+            \(content)
+            </main>
+            \(script.map { "<script nonce=\"\(nonce)\">\n\($0)\n</script>" } ?? "")
+            </body>
+            </html>
+
+            """
+        var reply = Reply(body: .text(html, type: "text/html; charset=UTF-8"))
+        let scripts = script == nil ? "" : " script-src 'nonce-\(nonce)';"
+        reply.headers[.contentSecurityPolicy] =
+            "default-src 'none'; style-src 'nonce-\(nonce)';\(scripts) form-action 'self'\(source(callback)); "
+            + "frame-ancestors 'none'; base-uri 'none'"
+        reply.headers[HTTPField.Name("X-Frame-Options")!] = "DENY"
+        reply.headers[HTTPField.Name("Referrer-Policy")!] = "no-referrer"
+        reply.headers[HTTPField.Name("X-Content-Type-Options")!] = "nosniff"
+        reply.headers[.cacheControl] = "no-store"
+        return reply
+    }
+
+    /// Where a form may lead besides this server, for the browser.
+    private static func source(_ callback: SignInCallback?) -> String {
+        guard case .redirect(let address) = callback, let parts = URLComponents(string: address), let scheme = parts.scheme else {
+            return ""
+        }
+        guard let host = parts.host, !host.isEmpty, scheme == "http" || scheme == "https" else { return " \(scheme):" }
+        return " \(scheme)://\(host)\(parts.port.map { ":\($0)" } ?? "")"
+    }
+}

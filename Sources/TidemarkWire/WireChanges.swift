@@ -1,0 +1,74 @@
+import TidemarkCloud
+
+extension ZoneChanges {
+    /// The members of a zone's part of an answer, beside `zoneID`.
+    package func writeMembers(_ json: inout JSONWriter, types: Set<String>? = nil, _ dialect: WireDialect) {
+        json.member("syncToken", token.rawValue)
+        json.member("moreComing", moreComing)
+        json.list("records") {
+            for change in changes {
+                switch change {
+                case .saved(let record):
+                    guard types?.contains(record.type) != false else { continue }
+                    record.write(&$0, dialect)
+                case .deleted(let deletion): CloudRecord.writeDeleted(deletion.id, type: deletion.type, &$0, dialect)
+                }
+            }
+        }
+    }
+
+    package init(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
+        let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
+        self.init(
+            changes: [], token: CloudToken(rawValue: try node.required("syncToken").asString()),
+            moreComing: try node.bool("moreComing") ?? false)
+        let records = try node.required("records")
+        guard records.isArray else { throw records.refusal("is not an array") }
+        changes.reserveCapacity(records.elementCount)
+        for node in records.elements {
+            if try node.bool("deleted") == true {
+                let id = CloudRecordID(try node.required("recordName").asString(), in: zone)
+                changes.append(.deleted(.init(id: id, type: try node.string("recordType") ?? "")))
+            } else {
+                changes.append(.saved(try CloudRecord(answered: node, in: zone)))
+            }
+        }
+    }
+}
+
+extension DatabaseChanges {
+    package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
+        json.object {
+            $0.list("zones") { json in
+                for zone in changed { json.object { $0.member("zoneID") { zone.writeMembers(&$0) } } }
+                for (zones, isPurged) in [(deleted, false), (purged, true)] {
+                    for zone in zones {
+                        json.object {
+                            $0.member("zoneID") { zone.writeMembers(&$0) }
+                            $0.member("deleted", true)
+                            if isPurged, dialect.isExtended { $0.member("tidemark") { $0.member("purged", true) } }
+                        }
+                    }
+                }
+            }
+            $0.member("syncToken", token.rawValue)
+            $0.member("moreComing", moreComing)
+        }
+    }
+
+    package init(answered node: JSONNode) throws(CloudError) {
+        self.init(
+            changed: [], deleted: [], purged: [], token: CloudToken(rawValue: try node.required("syncToken").asString()),
+            moreComing: try node.bool("moreComing") ?? false)
+        for node in try node.required("zones").asArray() {
+            let zone = try CloudZoneID(node.required("zoneID"))
+            if try node.bool("deleted") != true {
+                changed.append(zone)
+            } else if try node["tidemark"]?.bool("purged") == true {
+                purged.append(zone)
+            } else {
+                deleted.append(zone)
+            }
+        }
+    }
+}

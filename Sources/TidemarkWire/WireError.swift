@@ -1,0 +1,120 @@
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudError.Code {
+    /// As the protocol calls it, and the status of a request that it is the answer to.
+    package var wire: (name: String, status: Int) {
+        switch self {
+        case .serverRecordChanged: ("CONFLICT", 409)
+        case .batchRequestFailed: ("ATOMIC_ERROR", 400)
+        case .zoneNotFound, .userDeletedZone: ("ZONE_NOT_FOUND", 404)
+        case .unknownItem: ("NOT_FOUND", 404)
+        case .referenceViolation: ("VALIDATING_REFERENCE_ERROR", 412)
+        case .quotaExceeded: ("QUOTA_EXCEEDED", 413)
+        case .notAuthenticated: ("AUTHENTICATION_REQUIRED", 421)
+        case .permissionFailure: ("ACCESS_DENIED", 403)
+        case .alreadyShared: ("EXISTS", 409)
+        case .limitExceeded, .invalidArguments, .changeTokenExpired, .assetNotAvailable: ("BAD_REQUEST", 400)
+        case .requestRateLimited: ("THROTTLED", 429)
+        case .serviceUnavailable, .zoneBusy, .accountTemporarilyUnavailable, .networkUnavailable, .networkFailure:
+            ("TRY_AGAIN_LATER", 503)
+        default: ("INTERNAL_ERROR", 500)
+        }
+    }
+
+    /// What a code of the protocol stands for, where nothing closer is said. One that nobody knows is the server's error.
+    package init(wire name: String) {
+        self =
+            switch name {
+            case "CONFLICT": .serverRecordChanged
+            case "ATOMIC_ERROR": .batchRequestFailed
+            case "ZONE_NOT_FOUND": .zoneNotFound
+            case "NOT_FOUND": .unknownItem
+            case "VALIDATING_REFERENCE_ERROR": .referenceViolation
+            case "QUOTA_EXCEEDED": .quotaExceeded
+            case "AUTHENTICATION_REQUIRED", "AUTHENTICATION_FAILED": .notAuthenticated
+            case "ACCESS_DENIED": .permissionFailure
+            case "EXISTS": .alreadyShared
+            case "BAD_REQUEST": .invalidArguments
+            case "THROTTLED": .requestRateLimited
+            case "TRY_AGAIN_LATER": .serviceUnavailable
+            case "ZONE_BUSY": .zoneBusy
+            case "CHANGE_TOKEN_EXPIRED", "SYNC_TOKEN_EXPIRED": .changeTokenExpired
+            default: .internalError
+            }
+    }
+
+    /// All that an answer can name.
+    private static let known: Set<CloudError.Code> = [
+        .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable,
+        .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone, .changeTokenExpired,
+        .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure, .alreadyShared,
+        .unknownItem, .invalidArguments, .internalError,
+    ]
+
+    fileprivate init?(named name: String) {
+        self.init(rawValue: name)
+        guard Self.known.contains(self) else { return nil }
+    }
+}
+
+extension CloudError {
+    /// What an answer says of an error, within an object that says what it is about.
+    ///
+    /// - Parameter name: The protocol's code, where it is another than that of ``code``.
+    package func writeMembers(_ json: inout JSONWriter, name: String? = nil, _ dialect: WireDialect) {
+        json.member("serverErrorCode", name ?? code.wire.name)
+        json.member("reason", reason)
+        if let retryAfter { json.member("retryAfter", max(0, retryAfter.components.seconds)) }
+        guard dialect.isExtended else { return }
+        json.member("tidemark") {
+            $0.member("code", code.rawValue)
+            if let serverRecord {
+                $0.name("serverRecord")
+                serverRecord.write(&$0, dialect)
+            }
+            if let denial {
+                $0.member("denial") {
+                    $0.member("operation", denial.operation.rawValue)
+                    $0.member("rule", denial.rule.rawValue)
+                }
+            }
+        }
+    }
+
+    /// An answer to a whole request.
+    ///
+    /// - Parameters:
+    ///   - uuid: Names the request.
+    ///   - name: The protocol's code, where it is another than that of ``code``.
+    ///   - redirectURL: Where somebody can sign in, when that is what is missing.
+    package func answer(uuid: String, name: String? = nil, redirectURL: String? = nil, _ dialect: WireDialect) -> [UInt8] {
+        var json = JSONWriter()
+        json.object {
+            $0.member("uuid", uuid)
+            writeMembers(&$0, name: name, dialect)
+            $0.member("redirectURL", redirectURL)
+        }
+        return json.bytes
+    }
+
+    /// The error that an item, or an answer, is; `nil` when it is none.
+    ///
+    /// - Parameter zone: That of the records that are spoken of.
+    package init?(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
+        guard let name = try node.string("serverErrorCode") else { return nil }
+        let extra = node["tidemark"]
+        let code = try extra?.string("code").flatMap { Code(named: $0) } ?? Code(wire: name)
+        self.init(
+            code, try node.string("reason") ?? name,
+            // A server that wants a client to wait for longer than a day is not believed.
+            retryAfter: try node.integer("retryAfter").map { .seconds(min(max(0, $0), 86_400)) },
+            serverRecord: try extra?["serverRecord"].map { node throws(CloudError) in try CloudRecord(answered: node, in: zone) })
+        if let denial = extra?["denial"],
+            let operation = try SharePolicy.Operation(rawValue: denial.required("operation").asString()),
+            let rule = try SharePolicy.Rule(rawValue: denial.required("rule").asString())
+        {
+            self.denial = ShareDecision(operation: operation, rule: rule)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudQuery {
+    /// - Parameter schema: The types of the record type's fields that are known.
+    package init(
+        _ node: JSONNode, zone: CloudZoneID, schema: (String) -> [String: FieldType]
+    ) throws(CloudError) {
+        let query = try node.required("query")
+        let type = try query.required("recordType").asString()
+        self.init(recordType: type)
+        for node in try query.oneOrMore("filterBy") { filters.append(try Filter(node, zone) { schema(type) }) }
+        for node in try query.oneOrMore("sortBy") { sorts.append(try Sort(node)) }
+    }
+
+    package func write(_ json: inout JSONWriter, zone: CloudZoneID) {
+        let dialect = WireDialect(isExtended: true)
+        json.object {
+            $0.member("recordType", recordType)
+            $0.list("filterBy") { json in
+                for filter in filters {
+                    json.object {
+                        filter.key.write(&$0)
+                        $0.member("comparator", filter.comparator.rawValue)
+                        $0.name("fieldValue")
+                        filter.value.write(&$0, zone: zone, dialect) { _ in nil }
+                        $0.member("distance", number: filter.distance)
+                    }
+                }
+            }
+            $0.list("sortBy") { json in
+                for sort in sorts {
+                    json.object {
+                        sort.key.write(&$0)
+                        $0.member("ascending", sort.isAscending)
+                        if let place = sort.relativeLocation {
+                            $0.name("relativeLocation")
+                            place.write(&$0)
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension JSONNode {
+    /// An array; or one object, which clients send as well.
+    fileprivate func oneOrMore(_ name: StaticString) throws(CloudError) -> [JSONNode] {
+        guard let member = self[name] else { return [] }
+        return member.isObject ? [member] : try member.asArray(most: 100)
+    }
+}
+
+extension CloudQuery.Key {
+    /// By its plain name and by the one with underscores.
+    private static let system: [(plain: String, underscored: String, key: CloudQuery.Key)] = [
+        ("recordName", "___recordID", .recordName), ("createdTimestamp", "___createTime", .created),
+        ("createdUserRecordName", "___createdBy", .createdBy), ("modifiedTimestamp", "___modTime", .modified),
+        ("modifiedUserRecordName", "___modifiedBy", .modifiedBy), ("parent", "___parent", .parent),
+    ]
+
+    fileprivate init(_ node: JSONNode) throws(CloudError) {
+        if let name = try node.string("systemFieldName") {
+            guard let known = Self.system.first(where: { $0.plain == name || $0.underscored == name }) else {
+                throw node.refusal("has a systemFieldName that no record has: '\(name.prefix(40))'")
+            }
+            self = known.key
+            return
+        }
+        guard let name = try node.string("fieldName") else { throw node.refusal("lacks the member 'fieldName'") }
+        self = Self.system.first { $0.underscored == name }?.key ?? .field(name)
+    }
+
+    fileprivate func write(_ json: inout JSONWriter) {
+        if case .field(let name) = self {
+            json.member("fieldName", name)
+        } else {
+            json.member("systemFieldName", Self.system.first { $0.key == self }?.plain)
+        }
+    }
+
+    /// The type of what every record has; and whether it is compared as a name.
+    fileprivate func type(_ known: () -> [String: FieldType]) -> FieldType? {
+        switch self {
+        case .field(let name): known()[name]
+        case .created, .modified: .timestamp
+        case .recordName, .createdBy, .modifiedBy, .parent: .string
+        }
+    }
+
+    fileprivate var isName: Bool {
+        switch self {
+        case .recordName, .createdBy, .modifiedBy, .parent: true
+        default: false
+        }
+    }
+}
+
+extension CloudQuery.Filter {
+    fileprivate init(_ node: JSONNode, _ zone: CloudZoneID, _ known: () -> [String: FieldType]) throws(CloudError) {
+        let named = try node.required("comparator")
+        guard let comparator = CloudQuery.Comparator(rawValue: try named.asString()) else {
+            throw named.refusal("is no comparator that is known")
+        }
+        let key = try CloudQuery.Key(node)
+        let given = try node.required("fieldValue")
+        guard given.isObject, let value = given["value"] else { throw given.refusal("lacks the member 'value'") }
+        let reader = WireValueReader(zone: zone) { _, node throws(CloudError) in
+            throw node.refusal("is an asset, which can't be compared")
+        }
+        let wantsList = comparator.comparesWithList
+        if let type = try given.string("type"), wantsList, !type.hasSuffix("_LIST") {
+            throw given.refusal(
+                "BadRequestException: Unexpected input: \(comparator.rawValue) compares with a list, not with a \(type.prefix(40))"
+            )
+        }
+        let read: CloudValue
+        if key.isName {
+            // A reference, or its name alone; a list of them.
+            func name(_ node: JSONNode) throws(CloudError) -> CloudValue {
+                .string(try (node["recordName"] ?? node).asString())
+            }
+            if value.isArray {
+                var names: [CloudValue] = []
+                for element in value.elements { names.append(try name(element)) }
+                read = .list(names, of: .string)
+            } else {
+                read = try name(value)
+            }
+        } else {
+            // A value that nobody has said the type of is of the field's: of its elements, or in a list, as the comparator has it.
+            switch try reader.field(
+                given,
+                known: { key.type(known).map { wantsList ? .list(of: $0.scalar) : FieldType($0.scalar) } })
+            {
+            case .value(let value): read = value
+            case .cleared: throw given.refusal("lacks the member 'value'")
+            case .emptyList: read = .list([], of: .string)
+            }
+        }
+        self.init(key, comparator, read, distance: try node.number("distance"))
+    }
+}
+
+extension CloudQuery.Comparator {
+    fileprivate var comparesWithList: Bool {
+        switch self {
+        case .isIn, .isNotIn, .listContainsAny, .listContainsNone, .listContainsAll, .listDoesNotContainAll: true
+        default: false
+        }
+    }
+}
+
+extension CloudQuery.Sort {
+    fileprivate init(_ node: JSONNode) throws(CloudError) {
+        var place: Location?
+        if let given = node["relativeLocation"] {
+            // Written as a place, or as the value of a field.
+            place = try Location(given["value"] ?? given)
+        }
+        self.init(try CloudQuery.Key(node), isAscending: try node.bool("ascending") ?? true, relativeLocation: place)
+    }
+}

@@ -1,0 +1,201 @@
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudShare {
+    /// The members that the record of a share has beside those of all records.
+    package func writeMembers(_ json: inout JSONWriter, _ dialect: WireDialect) {
+        json.member("publicPermission", publicPermission.wireName)
+        json.list("participants") { for participant in participants { participant.write(&$0) } }
+        if let owner {
+            json.name("owner")
+            owner.write(&json)
+        }
+        if let currentUser {
+            json.name("currentUserParticipant")
+            currentUser.write(&json)
+        }
+        json.member("shortGUID", shortGUID)
+        if dialect.isExtended {
+            json.member("tidemark") {
+                if case .hierarchy(let root) = coverage { $0.member("root", root) }
+                $0.member("title", title)
+            }
+        }
+    }
+
+    /// The whole of it, where it is no record among others.
+    package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
+        json.beginObject()
+        json.member("recordName", id.recordName)
+        json.member("recordType", Self.recordType)
+        json.member("recordChangeTag", changeTag)
+        json.member("zoneID") { id.zone.writeMembers(&$0) }
+        json.member("fields") {
+            guard let title else { return }
+            $0.name(Self.titleField)
+            CloudValue.string(title).write(&$0, zone: id.zone, dialect) { _ in nil }
+        }
+        json.member("pluginFields") { _ in }
+        json.member("deleted", false)
+        writeMembers(&json, dialect)
+        json.endObject()
+    }
+
+    package init(_ node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
+        let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
+        let extra = node["tidemark"]
+        self.init(
+            CloudRecordID(try node.required("recordName").asString(), in: zone),
+            coverage: try extra?.string("root").map { .hierarchy(root: $0) } ?? .zone, title: try extra?.string("title"),
+            publicPermission: try .init(wire: node.required("publicPermission")),
+            currentUser: try node["currentUserParticipant"].map { node throws(CloudError) in try ShareParticipant(node) },
+            changeTag: try node.string("recordChangeTag"))
+        for participant in try node.required("participants").asArray() { participants.append(try ShareParticipant(participant)) }
+        shortGUID = try node.string("shortGUID")
+    }
+}
+
+extension ShareParticipant {
+    package func write(_ json: inout JSONWriter) {
+        json.beginObject()
+        json.member("participantId", id)
+        json.name("userIdentity")
+        identity.write(&json)
+        json.member("type", role.wireName)
+        json.member("permission", permission.wireName)
+        json.member("acceptanceStatus", acceptanceStatus.wireName)
+        json.endObject()
+    }
+
+    package init(_ node: JSONNode) throws(CloudError) {
+        self.init(
+            id: try node.required("participantId").asString(), identity: try UserIdentity(node.required("userIdentity")),
+            role: try Role(wire: node.required("type")), permission: try Permission(wire: node.required("permission")),
+            acceptanceStatus: try AcceptanceStatus(wire: node.required("acceptanceStatus")))
+    }
+}
+
+extension ShareParticipant.Role {
+    package var wireName: String {
+        switch self {
+        case .owner: "OWNER"
+        case .administrator: "ADMINISTRATOR"
+        case .privateUser: "USER"
+        case .publicUser: "PUBLIC_USER"
+        case .unknown: "UNKNOWN"
+        }
+    }
+
+    package init(wire node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        guard let role = Self.allCases.first(where: { $0.wireName == name }) else {
+            throw node.refusal("is none of OWNER, ADMINISTRATOR, USER, PUBLIC_USER")
+        }
+        self = role
+    }
+}
+
+extension ShareParticipant.Permission {
+    package var wireName: String {
+        switch self {
+        case .none: "NONE"
+        case .readOnly: "READ_ONLY"
+        case .readWrite: "READ_WRITE"
+        case .unknown: "UNKNOWN"
+        }
+    }
+
+    package init(wire node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        guard let permission = Self.allCases.first(where: { $0.wireName == name }) else {
+            throw node.refusal("is none of NONE, READ_ONLY, READ_WRITE")
+        }
+        self = permission
+    }
+}
+
+extension ShareParticipant.AcceptanceStatus {
+    package var wireName: String {
+        switch self {
+        case .pending: "INVITED"
+        case .accepted: "ACCEPTED"
+        case .removed: "REMOVED"
+        case .unknown: "UNKNOWN"
+        }
+    }
+
+    package init(wire node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        guard let status = Self.allCases.first(where: { $0.wireName == name }) else {
+            throw node.refusal("is none of INVITED, ACCEPTED, REMOVED")
+        }
+        self = status
+    }
+}
+
+extension UserIdentity {
+    package func write(_ json: inout JSONWriter) {
+        json.beginObject()
+        writeMembers(&json)
+        json.endObject()
+    }
+
+    package func writeMembers(_ json: inout JSONWriter) {
+        json.member("userRecordName", userRecordName)
+        if let name { json.member("nameComponents") { name.writeMembers(&$0) } }
+        if let lookUp {
+            json.name("lookupInfo")
+            lookUp.write(&json)
+        }
+    }
+
+    package init(_ node: JSONNode) throws(CloudError) {
+        self.init(
+            userRecordName: try node.string("userRecordName"),
+            name: try node["nameComponents"].map { node throws(CloudError) in try PersonName(node) },
+            lookUp: try node["lookupInfo"].map { node throws(CloudError) in try UserLookUp(node) })
+    }
+}
+
+extension UserLookUp {
+    package func write(_ json: inout JSONWriter) {
+        json.object {
+            switch self {
+            case .emailAddress(let address): $0.member("emailAddress", address)
+            case .phoneNumber(let number): $0.member("phoneNumber", number)
+            case .userRecordName(let name): $0.member("userRecordName", name)
+            }
+        }
+    }
+
+    package init(_ node: JSONNode) throws(CloudError) {
+        if let address = try node.string("emailAddress") {
+            self = .emailAddress(address)
+        } else if let number = try node.string("phoneNumber") {
+            self = .phoneNumber(number)
+        } else if let name = try node.string("userRecordName") {
+            self = .userRecordName(name)
+        } else {
+            throw node.refusal("names nobody: one of emailAddress, phoneNumber, userRecordName was expected")
+        }
+    }
+}
+
+extension PersonName {
+    package func writeMembers(_ json: inout JSONWriter) {
+        json.member("namePrefix", namePrefix)
+        json.member("givenName", givenName)
+        json.member("middleName", middleName)
+        json.member("familyName", familyName)
+        json.member("nameSuffix", nameSuffix)
+        json.member("nickname", nickname)
+    }
+
+    package init(_ node: JSONNode) throws(CloudError) {
+        self.init(givenName: try node.string("givenName"), familyName: try node.string("familyName"))
+        namePrefix = try node.string("namePrefix")
+        middleName = try node.string("middleName")
+        nameSuffix = try node.string("nameSuffix")
+        nickname = try node.string("nickname")
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import Synchronization
+import TestSupport
+import TidemarkAccess
+
+/// A clock that is set by hand: microseconds since 1970 UTC.
+final class HandClock: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ seconds: Int64 = 1_800_000_000) { time = Mutex(seconds * 1_000_000) }
+
+    var now: Int64 { time.withLock { $0 } }
+    func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
+    func advance(microseconds: Int64) { time.withLock { $0 += microseconds } }
+}
+
+/// A book in a folder of its own, which serves one container.
+struct Served {
+    let scratch: Scratch
+    let clock = HandClock()
+    let book: AccessBook
+    let container = "iCloud.org.example.journal"
+
+    init() async throws {
+        scratch = try Scratch()
+        book = try AccessBook(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
+        try await book.addContainer(container)
+    }
+
+    /// Another opening of it, as another process has it.
+    func opening() throws -> AccessBook { try AccessBook(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4) }
+
+    func session(_ account: String = "anna", _ kind: Session.Kind = .device) async throws -> SessionToken {
+        try await book.makeSession(account: account, container: container, environment: .development, kind: kind)
+    }
+
+    func failure(_ text: String, in other: AccessBook? = nil) throws -> SessionFailure? {
+        switch try (other ?? book).session(text) {
+        case .success: nil
+        case .failure(let failure): failure
+        }
+    }
+}
+
+/// What an action throws, told apart by code, if it throws.
+func refusal(_ body: () async throws -> Void) async -> AccessError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? AccessError
+    }
+}

@@ -1,0 +1,246 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: whoever runs a cloud lets people, programs and servers in with few lines, and a mistake makes nothing. Method: the tool in an empty
+/// folder, what it prints and exits with, and what is in the folder afterwards.
+@Suite struct AdminCommandTests {
+    private let scratch: Scratch
+    private let tool: Tool
+
+    init() throws {
+        scratch = try Scratch()
+        tool = try Tool()
+    }
+
+    @discardableResult
+    private func admin(
+        _ arguments: String..., input: String? = nil, in cloud: String = "cloud", expecting status: Int32 = 0
+    ) async throws -> Tool.Result {
+        let file = try input.map { try scratch.write($0, to: "input-\(UUID().uuidString)") }
+        let result = try await tool.run(["admin"] + arguments + ["--data", scratch[cloud].path], input: file)
+        if let file { try FileManager.default.removeItem(at: file) }
+        #expect(result.status == status, "\(arguments): \(result.output)\(result.errors)")
+        return result
+    }
+
+    private func lines(_ result: Tool.Result) throws -> [[String: Any]] {
+        try result.output.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+    }
+
+    private func files() throws -> [String] { try FileManager.default.subpathsOfDirectory(atPath: scratch.url.path).sorted() }
+
+    @Test func `a cloud is begun with its first container or account, which is told, and with nothing else`() async throws {
+        for arguments in [["container", "list"], ["account", "list"], ["session", "list"], ["account", "password", "a@b.c"]] {
+            let result = try await tool.run(["admin"] + arguments + ["--data", scratch["cloud"].path])
+            #expect(result.status == 66, "\(arguments)")
+            #expect(result.errors.contains("there is no cloud at \(scratch["cloud"].path)"))
+        }
+        #expect(try files() == [])
+        let made = try await admin("container", "add", "journal")
+        #expect(made.errors == "note: made a cloud at \(scratch["cloud"].path)\n")
+        #expect(made.output == "journal is served\n")
+        #expect(try await admin("container", "add", "journal").errors == "")
+        let account = try await admin(
+            "account", "add", "anna@example.org", "--password-stdin", input: "correct horse\n", in: "other")
+        #expect(account.errors.contains("made a cloud"))
+        try scratch.write("mine", to: "full/file")
+        #expect(try await admin("container", "add", "journal", in: "full", expecting: 73).errors.contains("holds other files"))
+        #expect(
+            try await admin("container", "add", "journal", in: "full/file", expecting: 73).errors.contains("cannot make a cloud"))
+    }
+
+    @Test func `names and passwords that can't be make nothing`() async throws {
+        try await admin("container", "add", "../up", expecting: 64)
+        try await admin("account", "add", "anna", "--no-password", expecting: 64)
+        for password in ["short\n", "\n", "", String(repeating: "a", count: 2000) + "\n", String(repeating: "a", count: 9000)] {
+            try await admin("account", "add", "anna@example.org", "--password-stdin", input: password, expecting: 64)
+        }
+        let refused = try await admin("account", "add", "anna@example.org", expecting: 64)
+        #expect(refused.errors.contains("--password-stdin"))
+        try await admin("account", "add", "anna@example.org", "--no-password", "--quota", "much", expecting: 64)
+        #expect(try files() == [])
+    }
+
+    @Test func `containers are added, listed and removed`() async throws {
+        try await admin("container", "add", "b")
+        try await admin("container", "add", "a")
+        #expect(try await admin("container", "list").output == "a\nb\n")
+        #expect(try await admin("container", "list", "--json").output == "{\"name\":\"a\"}\n{\"name\":\"b\"}\n")
+        try await admin("container", "remove", "b")
+        try await admin("container", "remove", "b", expecting: 66)
+        #expect(try await admin("container", "list").output == "a\n")
+    }
+
+    @Test func `accounts are added, shown, changed and removed`() async throws {
+        try await admin(
+            "account", "add", "Anna@example.org", "--name", "Anna Berg", "--phone", "+49 123 45678", "--quota", "5GB",
+            "--password-stdin",
+            input: "correct horse\r\nmore")
+        try await admin("account", "add", "ben@example.org", "--no-password")
+        let again = try await admin("account", "add", "anna@example.org", "--no-password", expecting: 73)
+        #expect(again.errors.contains("there is an account anna@example.org already"))
+        var found = try lines(await admin("account", "list", "--json"))
+        #expect(found.map { $0["email"] as? String } == ["anna@example.org", "ben@example.org"])
+        #expect(found[0]["name"] as? String == "Anna Berg" && found[0]["phone"] as? String == "+4912345678")
+        #expect(found[0]["quota"] as? Int == 5_000_000_000 && found[1]["quota"] == nil)
+        #expect(found.map { $0["hasPassword"] as? Bool } == [true, false])
+        #expect(try await admin("account", "list").output.contains("Anna Berg"))
+
+        try await admin(
+            "account", "set", "anna@example.org", "--quota", "none", "--status", "restricted", "--phone", "", "--name", "Anna")
+        try await admin("account", "set", "anna@example.org", expecting: 64)
+        try await admin("account", "set", "cleo@example.org", "--name", "x", expecting: 66)
+        try await admin("account", "password", "ben@example.org", "--password-stdin", input: "battery staple")
+        try await admin("account", "password", "anna@example.org", "--remove")
+        found = try lines(await admin("account", "list", "--json"))
+        #expect(found[0]["quota"] == nil && found[0]["phone"] == nil && found[0]["name"] as? String == "Anna")
+        #expect(found[0]["status"] as? String == "restricted")
+        #expect(found.map { $0["hasPassword"] as? Bool } == [false, true])
+
+        try await admin("account", "remove", "ben@example.org")
+        try await admin("account", "remove", "ben@example.org", expecting: 66)
+        #expect(try lines(await admin("account", "list", "--json")).count == 1)
+    }
+
+    @Test func `an account that has records stays`() async throws {
+        let cloud = scratch["cloud"].path
+        let source = try scratch.writeLines([#"{"id": "a"}"#], to: "journal.jsonl")
+        let journal = scratch["Journal.tidemark"].path
+        for arguments in [
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id"],
+            [
+                "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
+                "--create",
+            ],
+            ["sync", journal],
+        ] {
+            let result = try await tool.run(arguments)
+            #expect(result.status == 0, "\(result.errors)")
+        }
+        let refused = try await admin("account", "remove", "anna@example.org", expecting: 77)
+        #expect(refused.errors.contains("has records, and stays"))
+        #expect(try lines(await admin("account", "list", "--json")).count == 1)
+    }
+
+    @Test func `a token is told once, listed by its identifier, and revoked by the beginning of that`() async throws {
+        try await admin("container", "add", "journal")
+        let made = try await admin(
+            "token", "add", "--container", "journal", "--name", "Web", "--callback", "https://example.org/in")
+        let text = made.output.trimmingCharacters(in: .newlines)
+        #expect(text.wholeMatch(of: /[0-9a-f]{64}/) != nil)
+        let popup = try await admin(
+            "token", "add", "--container", "journal", "--popup", "https://example.org", "--origin", "https://example.org",
+            "--environment",
+            "production", "--json"
+        ).json()
+        #expect((popup["token"] as? String)?.count == 64 && popup["popup"] as? String == "https://example.org")
+        let listed = try await admin("token", "list", "--json")
+        #expect(!listed.output.contains(text))
+        let found = try lines(listed)
+        #expect(Set(found.map { $0["environment"] as? String }) == ["development", "production"])
+        for (arguments, status) in [
+            (["--container", "other", "--callback", "https://example.org/"], 66 as Int32),
+            (["--container", "journal", "--callback", "javascript:x"], 64), (["--container", "journal"], 64),
+            (["--container", "journal", "--callback", "https://a.b/", "--popup", "https://a.b"], 64),
+        ] {
+            let result = try await tool.run(["admin", "token", "add", "--data", scratch["cloud"].path] + arguments)
+            #expect(result.status == status, "\(arguments)")
+        }
+        for line in found {
+            let id = try #require(line["id"] as? String)
+            try await admin("token", "revoke", String(id.prefix(12)))
+            try await admin("token", "revoke", id, expecting: 66)
+        }
+        #expect(try await admin("token", "list").output.contains("there is no token"))
+    }
+
+    @Test func `a server's key is added from its file, once, and revoked`() async throws {
+        try await admin("container", "add", "journal")
+        let key = try scratch.write(
+            """
+            -----BEGIN PUBLIC KEY-----
+            MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt
+            6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==
+            -----END PUBLIC KEY-----
+            """, to: "public.pem")
+        let id = try await admin("key", "add", "--container", "journal", "--name", "Importer", "--public-key", key.path).output
+            .trimmingCharacters(in: .newlines)
+        #expect(id.wholeMatch(of: /[0-9a-f]{64}/) != nil)
+        try await admin("key", "add", "--container", "journal", "--public-key", key.path, expecting: 73)
+        try await admin("key", "add", "--container", "other", "--public-key", key.path, expecting: 66)
+        try await admin("key", "add", "--container", "journal", "--public-key", scratch["none"].path, expecting: 66)
+        let other = try scratch.write("no key", to: "other.pem")
+        #expect(
+            try await admin("key", "add", "--container", "journal", "--public-key", other.path, expecting: 65).errors.contains(
+                "other.pem"))
+        let found = try lines(await admin("key", "list", "--json"))
+        #expect(found.count == 1 && found[0]["id"] as? String == id && found[0]["name"] as? String == "Importer")
+        // It acts as an account of its own, which has no password.
+        let accounts = try lines(await admin("account", "list", "--json"))
+        #expect(accounts.count == 1 && accounts[0]["id"] as? String == found[0]["account"] as? String)
+        #expect(accounts[0]["hasPassword"] as? Bool == false)
+        try await admin("key", "revoke", String(id.prefix(8)))
+        #expect(try lines(await admin("key", "list", "--json")).isEmpty)
+    }
+
+    @Test func `sessions are ended by identifier, by account, or all`() async throws {
+        try await admin("container", "add", "journal")
+        try await admin("account", "add", "anna@example.org", "--no-password")
+        #expect(try await admin("session", "list").output == "nobody is signed in\n")
+        #expect(try await admin("session", "list", "--json").output == "")
+        try await admin("session", "end", expecting: 64)
+        try await admin("session", "end", "abc", "--all", expecting: 64)
+        try await admin("session", "end", "abc", expecting: 66)
+        try await admin("session", "end", "--account", "ben@example.org", expecting: 66)
+        #expect(try await admin("session", "end", "--account", "anna@example.org").output == "ended 0 sessions\n")
+        #expect(try await admin("session", "end", "--all").output == "ended 0 sessions\n")
+    }
+
+    @Test func `a schema is shown, given indexes and deployed, of containers that are served`() async throws {
+        let cloud = scratch["cloud"].path
+        let source = try scratch.writeLines([#"{"id": "a", "title": "Senja"}"#], to: "journal.jsonl")
+        let journal = scratch["Journal.tidemark"].path
+        for arguments in [
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id"],
+            [
+                "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
+                "--create",
+            ],
+            ["sync", journal],
+        ] {
+            let result = try await tool.run(arguments)
+            #expect(result.status == 0, "\(result.errors)")
+        }
+        let before = try files()
+        try await admin("schema", "show", "--container", "jurnal", expecting: 66)
+        #expect(try files().filter { $0.contains("jurnal") }.isEmpty, "\(before)")
+        try await admin("container", "add", "journal")
+        try await admin(
+            "schema", "index", "--container", "journal", "--type", "Destination", "--field", "title", "--queryable", "--sortable")
+        try await admin(
+            "schema", "index", "--container", "journal", "--type", "Destination", "--field", "recordName", "--queryable")
+        try await admin("schema", "index", "--container", "journal", "--type", "Destination", "--field", "title", expecting: 64)
+        try await admin(
+            "schema", "index", "--container", "journal", "--type", "Destination", "--field", "x", "--none", expecting: 64)
+        try await admin("schema", "index", "--container", "journal", "--type", "X", "--field", "title", "--none", expecting: 66)
+        let deployed = try await admin("schema", "deploy", "--container", "journal")
+        #expect(deployed.output.hasPrefix("production has 1 type (1 new) and"))
+        for environment in ["development", "production"] {
+            let types = try lines(await admin("schema", "show", "--container", "journal", "--environment", environment, "--json"))
+            #expect(types.count == 1 && types[0]["type"] as? String == "Destination" && types[0]["isQueryable"] as? Bool == true)
+            let fields = try #require(types[0]["fields"] as? [[String: Any]])
+            let title = try #require(fields.first { $0["name"] as? String == "title" })
+            #expect(title["indexes"] as? [String] == ["queryable", "sortable"] && title["type"] as? String == "string")
+        }
+    }
+
+    @Test func `each command says how it is used, with examples`() async throws {
+        for noun in ["container", "account", "token", "key", "session", "schema"] {
+            let result = try await tool.run(["admin", noun, "--help"])
+            #expect(result.status == 0 && result.output.contains("Examples:"), "\(noun)")
+        }
+    }
+}

@@ -1,0 +1,381 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkHTTP
+import TidemarkModel
+
+/// Goal: whatever a server or the way to it does, the client says so in the contract's words, sends nothing twice that may not be, and tells
+/// nobody the token. Method: servers that answer with bytes of the test's.
+@Suite(.timeLimit(.minutes(2))) struct ClientTests {
+    static let secret = "c2VjcmV0LXRva2VuLTEyMw"
+    private static let zone = CloudZoneID("Journal")
+
+    private static var patience: HTTPPatience {
+        var patience = HTTPPatience()
+        patience.pause = .milliseconds(1)
+        patience.pauseMax = .milliseconds(5)
+        return patience
+    }
+
+    private func cloud(
+        _ address: ServerAddress, patience: HTTPPatience = Self.patience, store: SessionMemory = SessionMemory(), signedIn: Bool = true
+    ) throws -> HTTPCloud {
+        let cloud = HTTPCloud(
+            address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
+        if signedIn { store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: Self.secret)) }
+        return cloud
+    }
+
+    private func failure<Value>(_ body: () async throws -> Value) async throws -> CloudError {
+        do {
+            let value = try await body()
+            Issue.record("it did not fail: \(value)")
+            return CloudError(.internalError, "")
+        } catch {
+            let failure = try #require(error as? CloudError)
+            #expect(!failure.description.contains(Self.secret))
+            return failure
+        }
+    }
+
+    private static let request = ModifyRecordsRequest(
+        zone: zone,
+        operations: [RecordOperation(.create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination"))], clientToken: "t")
+
+    // Connections
+
+    @Test func `nobody at the address is networkUnavailable, at once`() async throws {
+        let port = try StubServer { _, _ in .broken }.port
+        let server = try cloud(ServerAddress("http://127.0.0.1:\(port)"))
+        let error = try await failure { try await server.database(.private).modify(Self.request) }
+        #expect(error.code == .networkUnavailable)
+        #expect(error.reason.contains("Does the server run"))
+    }
+
+    @Test func `what only looks is sent three times at most when the connection breaks`() async throws {
+        let stub = try StubServer { _, _ in .broken }
+        let database = try cloud(stub.address).database(.private)
+        #expect(try await failure { try await database.zones() }.code == .networkFailure)
+        #expect(stub.requests.count == 3)
+    }
+
+    @Test func `what only looks fares well when the second try does`() async throws {
+        let stub = try StubServer { _, number in number == 0 ? .broken : .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"}}]}"#) }
+        #expect(try await cloud(stub.address).database(.private).zones() == [Self.zone])
+    }
+
+    @Test func `what changes something is sent once, whatever becomes of it`() async throws {
+        let stub = try StubServer { _, number in number % 2 == 0 ? .broken : .page("503 Service Unavailable") }
+        let database = try cloud(stub.address).database(.private)
+        #expect(try await failure { try await database.modify(Self.request) }.code == .networkFailure)
+        #expect(stub.requests.count == 1)
+        #expect(try await failure { try await database.acceptLink("x") }.code == .serviceUnavailable)
+        #expect(stub.requests.count == 2)
+        let share = CloudRecordID("s", in: Self.zone)
+        #expect(try await failure { try await database.changeShare(share, [.setTitle("A")]) }.code == .networkFailure)
+        #expect(stub.requests.count == 3)
+    }
+
+    @Test func `a server that says nothing is given up`() async throws {
+        let stub = try StubServer { _, _ in .silence }
+        var patience = Self.patience
+        (patience.looking, patience.changing) = (.milliseconds(50), .milliseconds(50))
+        let database = try cloud(stub.address, patience: patience).database(.private)
+        #expect(try await failure { try await database.zones() }.code == .networkFailure)
+        #expect(try await failure { try await database.modify(Self.request) }.code == .networkFailure)
+        // Another try would take as long.
+        #expect(stub.requests.count == 2)
+    }
+
+    @Test func `an answer that trickles is given up`() async throws {
+        let start = Array("HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n".utf8)
+        let stub = try StubServer { _, _ in .endless(start: start, [0x20]) }
+        var patience = Self.patience
+        patience.looking = .milliseconds(50)
+        let database = try cloud(stub.address, patience: patience).database(.private)
+        #expect(try await failure { try await database.zones() }.code == .networkFailure)
+    }
+
+    @Test func `a request that is cancelled fails`() async throws {
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        let stub = try StubServer { _, _ in
+            arrival.yield()
+            return .silence
+        }
+        let database = try cloud(stub.address).database(.private)
+        let asking = Task { try await database.zones() }
+        for await _ in arrivals { break }
+        asking.cancel()
+        #expect(try await failure { try await asking.value }.code == .networkFailure)
+    }
+
+    // Answers
+
+    @Test(arguments: [
+        "", "no JSON", "[]", "{}", #"{"zones":3}"#, #"{"zones":[{}]}"#, #"{"zones":[],"zones":[]}"#, "\u{0}",
+        String(repeating: "[", count: 100_000),
+    ])
+    func `an answer that is none of the protocol is told with its place`(text: String) async throws {
+        let stub = try StubServer { _, _ in .json(text) }
+        let error = try await failure { try await cloud(stub.address).database(.private).zones() }
+        #expect(error.code == .internalError)
+        #expect(error.reason.contains("/database/1/iCloud.org.example.journal/development/private/zones/list"))
+    }
+
+    @Test func `bytes that are no HTTP are told`() async throws {
+        let stub = try StubServer { _, _ in .last(Array("SSH-2.0-OpenSSH_9.9\r\n\r\n".utf8)) }
+        let error = try await failure { try await cloud(stub.address).database(.private).modify(Self.request) }
+        #expect(error.code == .internalError || error.code == .networkFailure)
+    }
+
+    @Test func `an answer with fewer outcomes than operations is none`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"records":[]}"#) }
+        let error = try await failure { try await cloud(stub.address).database(.private).modify(Self.request) }
+        #expect(error.code == .internalError)
+    }
+
+    @Test func `an answer without end is given up, announced, in pieces or packed`() async throws {
+        var patience = Self.patience
+        patience.bytesPerAnswer = 1 << 20
+        let piece = Array(("10000\r\n" + String(repeating: " ", count: 1 << 16) + "\r\n").utf8)
+        let replies: [StubServer.Reply] = [
+            .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{".utf8)),
+            .endless(start: Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8), piece),
+            .endless(start: Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8) + Self.bombHead, Self.bombPiece),
+        ]
+        let stub = try StubServer { _, number in replies[number] }
+        let database = try cloud(stub.address, patience: patience).database(.private)
+        for number in replies.indices {
+            let error = try await failure { try await database.zones() }
+            #expect(error.code == .internalError, "\(number): \(error)")
+        }
+        #expect(stub.requests.count == replies.count)
+    }
+
+    /// The beginning of a stream of gzip, and stored blocks of it.
+    private static let bombHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
+    private static let bombPiece: [UInt8] = [0, 0xff, 0x7f, 0, 0x80] + [UInt8](repeating: 0x20, count: 0x7fff)
+
+    @Test(arguments: [
+        ("502 Bad Gateway", CloudError.Code.serviceUnavailable), ("504 Gateway Timeout", .serviceUnavailable),
+        ("413 Content Too Large", .limitExceeded), ("429 Too Many Requests", .requestRateLimited), ("404 Not Found", .internalError),
+        ("403 Forbidden", .permissionFailure), ("401 Unauthorized", .notAuthenticated), ("500 Internal Server Error", .internalError),
+        ("302 Found", .internalError), ("418 I'm a teapot", .internalError),
+    ])
+    func `a page of a proxy is understood by its status`(status: String, code: CloudError.Code) async throws {
+        let stub = try StubServer { _, _ in .page(status, headers: ["Location: http://127.0.0.1:1/", "Retry-After: 7"]) }
+        let error = try await failure { try await cloud(stub.address).database(.private).zones() }
+        #expect(error.code == code)
+        if code == .serviceUnavailable || code == .requestRateLimited { #expect(error.retryAfter == .seconds(7)) }
+        #expect(stub.requests.count == 1)
+    }
+
+    @Test func `a proxy whose server is away for a moment is asked again`() async throws {
+        let stub = try StubServer { _, number in number < 2 ? .page("502 Bad Gateway") : .json(#"{"zones":[]}"#) }
+        #expect(try await cloud(stub.address).database(.private).zones() == [])
+        #expect(stub.requests.count == 3)
+    }
+
+    @Test func `a redirection is not followed, and the token goes nowhere else`() async throws {
+        let other = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
+        let place = "http://127.0.0.1:\(other.port)/"
+        let stub = try StubServer { _, _ in .page("307 Temporary Redirect", headers: ["Location: \(place)"]) }
+        #expect(try await failure { try await cloud(stub.address).database(.private).zones() }.code == .internalError)
+        #expect(other.requests.isEmpty)
+    }
+
+    @Test func `an error of the server comes as it was told, without what a terminal would act on`() async throws {
+        let stub = try StubServer { _, _ in
+            .json(
+                ##"{"uuid":"1","serverErrorCode":"TRY_AGAIN_LATER","reason":"busy\u001b[2J","retryAfter":3,"tidemark":{"code":"zoneBusy"}}"##,
+                status: "503 Service Unavailable")
+        }
+        let error = try await failure { try await cloud(stub.address).database(.private).zones() }
+        #expect(error.code == .zoneBusy)
+        #expect(error.retryAfter == .seconds(3))
+        #expect(error.reason == "busy [2J")
+        #expect(stub.requests.count == 1)
+    }
+
+    @Test func `connections are used again, and answers may come packed`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
+        let database = try cloud(stub.address).database(.shared)
+        for _ in 0..<3 { _ = try await database.zones() }
+        #expect(stub.requests.map(\.line) == Array(repeating: "POST /database/1/iCloud.org.example.journal/development/shared/zones/list", count: 3))
+        #expect(stub.requests.allSatisfy { $0.header("Accept-Encoding") == "gzip" && $0.header("X-Tidemark-Extensions") == "1" })
+        #expect(stub.requests.allSatisfy { $0.header("Authorization") == "Bearer \(Self.secret)" })
+    }
+
+    // Assets
+
+    @Test func `a piece that is not the one asked for is not taken`() async throws {
+        let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: 100)
+        let replies: [String] = [
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 10-13/100\r\nContent-Length: 4\r\n\r\nabcd",
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 11-14/100\r\nContent-Length: 4\r\n\r\nabcd",
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 10-19/100\r\nContent-Length: 10\r\n\r\nabcdefghij",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd",
+            "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 2\r\n\r\n{}",
+        ]
+        let stub = try StubServer { _, number in .bytes(Array(replies[number].utf8)) }
+        let database = try cloud(stub.address).database(.private)
+        func piece() async throws -> Data { try await database.download(asset, in: Self.zone, from: 10, count: 4) }
+        #expect(try await piece() == Data("abcd".utf8))
+        for _ in 0..<3 { #expect(try await failure(piece).code == .internalError) }
+        #expect(try await piece() == Data())
+        #expect(stub.requests[0].header("Range") == "bytes=10-13")
+        #expect(
+            stub.requests[0].line.hasSuffix(
+                "/private/assets/\(asset.digest)-100?zone=Journal&owner=__defaultOwner__"))
+    }
+
+    @Test func `a digest that is none makes no path`() async throws {
+        let stub = try StubServer { _, _ in .json("{}") }
+        let database = try cloud(stub.address).database(.private)
+        let asset = CloudAsset(digest: "../../etc/passwd", size: 1)
+        #expect(try await failure { try await database.upload(Data([1]), of: asset, at: 0, in: Self.zone) }.code == .invalidArguments)
+        #expect(
+            try await failure { try await database.download(asset, in: Self.zone, from: 0, count: 1) }.code == .assetNotAvailable)
+        #expect(stub.requests.isEmpty)
+    }
+
+    // Sessions
+
+    @Test func `signing in keeps a session, and signing out ends it here and there`() async throws {
+        let stub = try StubServer { _, number in
+            number == 0 ? .json(#"{"token":"abc","expires":1,"userRecordName":"_anna"}"#) : .json("{}")
+        }
+        let store = SessionMemory()
+        let cloud = try cloud(stub.address, store: store, signedIn: false)
+        #expect(try await cloud.signIn(email: "anna@example.org", password: "pass word") == "_anna")
+        #expect(stub.requests[0].body == #"{"email":"anna@example.org","password":"pass word"}"#)
+        #expect(stub.requests[0].header("Authorization") == nil)
+        #expect(store.session()?.token == "abc")
+        try await cloud.signOut()
+        #expect(stub.requests[1].line == "POST /tidemark/1/iCloud.org.example.journal/development/session/end")
+        #expect(stub.requests[1].header("Authorization") == "Bearer abc")
+        #expect(store.session() == nil)
+        #expect(try cloud.userRecordName == nil)
+    }
+
+    @Test func `a session is gone here though the server can't be told`() async throws {
+        let stub = try StubServer { _, _ in .broken }
+        let store = SessionMemory()
+        let cloud = try cloud(stub.address, store: store)
+        #expect(try await failure { try await cloud.signOut() }.code == .networkFailure)
+        #expect(store.session() == nil)
+    }
+
+    @Test func `a token that the server renews is used and kept`() async throws {
+        let stub = try StubServer { _, number in
+            .json(#"{"zones":[]}"#, headers: number == 0 ? ["X-Apple-CloudKit-Web-Auth-Token: next"] : [])
+        }
+        let store = SessionMemory()
+        let database = try cloud(stub.address, store: store).database(.private)
+        for _ in 0..<2 { _ = try await database.zones() }
+        #expect(stub.requests.map { $0.header("Authorization") } == ["Bearer \(Self.secret)", "Bearer next"])
+        #expect(store.session()?.token == "next")
+    }
+
+    @Test func `a renewed token does not bring back who has signed out meanwhile`() async throws {
+        let store = SessionMemory()
+        let stub = try StubServer { _, _ in
+            store.remove()
+            return .json(#"{"zones":[]}"#, headers: ["X-Apple-CloudKit-Web-Auth-Token: next"])
+        }
+        _ = try await cloud(stub.address, store: store).database(.private).zones()
+        #expect(store.session() == nil)
+    }
+
+    @Test func `a session that another process has renewed is found when the old one is refused`() async throws {
+        let store = SessionMemory()
+        let stub = try StubServer { request, _ in
+            if request.header("Authorization") == "Bearer other" { return .json(#"{"records":[{"recordName":"a","deleted":true}]}"#) }
+            return .json(#"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"ended"}"#, status: "401 Unauthorized")
+        }
+        let cloud = try cloud(stub.address, store: store)
+        #expect(try cloud.userRecordName == "_anna")
+        store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: "other"))
+        // It was not let in, so nothing was done: even a change goes again.
+        #expect(try await cloud.database(.private).modify(Self.request).count == 1)
+        #expect(stub.requests.count == 2)
+    }
+
+    @Test func `the session of somebody else is not taken for one's own`() async throws {
+        let store = SessionMemory()
+        let stub = try StubServer { _, _ in
+            .json(#"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"ended"}"#, status: "401 Unauthorized")
+        }
+        let cloud = try cloud(stub.address, store: store)
+        #expect(try cloud.userRecordName == "_anna")
+        store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_ben", token: "other"))
+        #expect(try await failure { try await cloud.database(.private).modify(Self.request) }.code == .notAuthenticated)
+        #expect(stub.requests.count == 1)
+        #expect(try await cloud.database(.private).account().status == .noAccount)
+    }
+
+    @Test func `a session is not told to another server, nor for another container`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
+        let store = SessionMemory(
+            try CloudSession(cloud: "https://sync.example.org iCloud.org.example.journal development", userRecordName: "_anna", token: Self.secret))
+        _ = try await cloud(stub.address, store: store, signedIn: false).database(.private).zones()
+        #expect(stub.requests.count == 1)
+        #expect(stub.requests[0].header("Authorization") == nil)
+    }
+
+    @Test func `what a session shows of itself has no token`() throws {
+        let session = try CloudSession(cloud: "https://sync.example.org a development", userRecordName: "_anna", token: Self.secret)
+        var dumped = ""
+        dump(session, to: &dumped)
+        for text in ["\(session)", String(reflecting: session), dumped] { #expect(!text.contains(Self.secret)) }
+        for token in ["", "a b", "a\r\nHost: x", "ä", String(repeating: "a", count: 5000)] {
+            #expect(throws: CloudError.self) { try CloudSession(cloud: "", userRecordName: "", token: token) }
+        }
+    }
+
+    // News
+
+    @Test func `news come once each, and once after the connection was lost`() async throws {
+        let stub = try StubServer { request, number in
+            switch number {
+            case 0: .json(#"{"cursor":"a&b","changed":false}"#)
+            case 1: .json(#"{"cursor":"c","changed":false}"#)
+            case 2: .json(#"{"cursor":"d","changed":true}"#)
+            case 3: .broken
+            case 4: .page("502 Bad Gateway")
+            case 5: .json(#"{"cursor":"d","changed":false}"#)
+            default: .silence
+            }
+        }
+        var news = try await cloud(stub.address).database(.private).notifications().makeAsyncIterator()
+        await news.next()
+        #expect(stub.requests.count >= 3)
+        await news.next()
+        #expect(stub.requests.count >= 6)
+        let path = "GET /tidemark/1/iCloud.org.example.journal/development/private/notifications"
+        #expect(stub.requests.prefix(6).map(\.line) == [path] + ["a%26b", "c", "d", "d", "d"].map { "\(path)?cursor=\($0)" })
+    }
+
+    @Test func `who may not listen is told at once`() async throws {
+        let stub = try StubServer { _, _ in
+            .json(#"{"serverErrorCode":"AUTHENTICATION_REQUIRED","reason":"no"}"#, status: "421 Misdirected Request")
+        }
+        let database = try cloud(stub.address).database(.private)
+        #expect(try await failure { try await database.notifications() }.code == .notAuthenticated)
+    }
+
+    @Test func `numbers that are none fail for their record alone, or for all of an atomic request`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"records":[{"recordName":"a","deleted":true}]}"#) }
+        let database = try cloud(stub.address).database(.private)
+        var request = Self.request
+        let odd = CloudRecord(CloudRecordID("b", in: Self.zone), type: "Destination", fields: ["height": .double(.nan)])
+        request.operations.insert(RecordOperation(.create, odd), at: 0)
+        let invalid = RecordOutcome.failed(CloudError(.invalidArguments, ""))
+        #expect(try await database.modify(request) == [invalid, .deleted(CloudRecordID("a", in: Self.zone))])
+        request.isAtomic = true
+        #expect(try await database.modify(request) == [invalid, .failed(CloudError(.batchRequestFailed, ""))])
+        #expect(stub.requests.count == 1)
+    }
+}

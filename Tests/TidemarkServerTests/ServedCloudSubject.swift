@@ -1,0 +1,92 @@
+import Foundation
+import Logging
+import TestSupport
+import Testing
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkHTTP
+import TidemarkModel
+import TidemarkTesting
+
+@testable import TidemarkServer
+
+/// A cloud behind HTTP: the real server, on any port that is free, and our client.
+final class ServedCloudSubject: CloudContract.Subject {
+    let tended: TendedCloud
+    let access: AccessBook
+    let address: ServerAddress
+    private let running: Task<Void, Never>
+    private let apiToken: String
+
+    private init(_ tended: TendedCloud, _ access: AccessBook, _ address: ServerAddress, _ apiToken: String, _ running: Task<Void, Never>) {
+        (self.tended, self.access, self.address, self.apiToken, self.running) = (tended, access, address, apiToken, running)
+    }
+
+    static func started(limits: ServerLimits? = nil) async throws -> ServedCloudSubject {
+        let tended = try TendedCloud()
+        let access = try AccessBook(at: tended.directory)
+        try await access.addContainer(TendedCloud.container)
+        let token = try await access.addAPIToken(
+            container: TendedCloud.container, environment: .development, name: "tests", callback: .postMessage)
+        var configuration = ServerConfiguration(directory: tended.directory, port: 0)
+        if let limits { configuration.limits = limits }
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let server = try CloudServer(configuration, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }) {
+            port.yield($0)
+        }
+        let running = Task {
+            do { try await server.run() } catch { Issue.record("the server has ended: \(error)") }
+            port.finish()
+        }
+        var listening: Int?
+        for await port in ports {
+            listening = port
+            break
+        }
+        let address = try ServerAddress("http://127.0.0.1:\(try #require(listening))")
+        return ServedCloudSubject(tended, access, address, token.text, running)
+    }
+
+    deinit { running.cancel() }
+
+    /// The cloud as an account sees it that has signed in.
+    func cloud(_ account: String?, environment: StoreEnvironment = .development) async throws -> HTTPCloud {
+        let store = SessionMemory()
+        let cloud = HTTPCloud(
+            address, container: TendedCloud.container, environment: environment, session: store, apiToken: apiToken)
+        if let id = try await tended.id(account) {
+            let token = try await access.makeSession(
+                account: id, container: TendedCloud.container, environment: environment, kind: .device)
+            store.keep(try CloudSession(cloud: cloud.name, userRecordName: id, token: token.text))
+        }
+        return cloud
+    }
+
+    func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
+        try await cloud(account).database(scope)
+    }
+
+    func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase {
+        try await tended.deploy()
+        return try await cloud(account, environment: .production).database(scope)
+    }
+
+    func index(_ field: String, of type: String) async throws { try await tended.index(field, of: type) }
+    func setQuota(_ bytes: Int64, of account: String) async throws { try await tended.setQuota(bytes, of: account) }
+    func setStatus(_ status: CloudAccount.Status, of account: String) async throws {
+        try await tended.setStatus(status, of: account)
+    }
+    func describe(_ account: String, name: PersonName, phone: String) async throws {
+        try await tended.describe(account, name: name, phone: phone)
+    }
+    func purge(_ zone: CloudZoneID, of account: String) async throws { try await tended.purge(zone, of: account) }
+}
+
+/// Goal: a cloud behind HTTP does what every cloud does. Method: the checks of `TidemarkTesting`, each on a server of its own.
+@Suite struct ServedContractTests {
+    @Test(.timeLimit(.minutes(10)), arguments: CloudContract.checks)
+    func `a cloud behind HTTP fulfils the contract`(check: CloudContract.Check) async throws {
+        try await check.run(ServedCloudSubject.started())
+    }
+}

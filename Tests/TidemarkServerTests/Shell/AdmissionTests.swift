@@ -1,0 +1,184 @@
+import Foundation
+import NIOHTTP1
+import TestSupport
+import Testing
+import TidemarkAccess
+
+@testable import TidemarkServer
+
+/// Who is let in, by what they show: each way with each kind of database, and all that is forged, mixed or another container's.
+@Suite struct AdmissionTests {
+    @Test func `an API token alone reads what is public, and is sent to sign in for the rest`() async throws {
+        try await ShellServer.with { server in
+            let open = try await server.send(.POST, server.path("records/query", query: server.api))
+            #expect(open.status == 200)
+            #expect(open.text.contains("\"user\":false"))
+            for path in [
+                server.path("changes/database", database: "private", query: server.api),
+                server.path("records/query", database: "shared", query: server.api),
+            ] {
+                let closed = try await server.send(.POST, path)
+                #expect(closed.status == 421)
+                #expect(closed.code == "AUTHENTICATION_REQUIRED")
+                #expect((closed.json["redirectURL"] as? String)?.hasPrefix("http://127.0.0.1:\(server.port)/signin?for=") == true)
+            }
+            #expect(try await server.send(.GET, server.path("users/current", query: server.api)).status == 421)
+        }
+    }
+
+    @Test func `a session of the web is a user with each database, and gets a new token with each answer`() async throws {
+        try await ShellServer.with { server in
+            for database in ["public", "private", "shared"] {
+                let answer = try await server.send(.POST, server.path("records/query", database: database, query: server.web))
+                #expect(answer.status == 200)
+                #expect(answer.text.contains("\"user\":true"))
+                let token = try #require(answer.headers.first(name: "X-Apple-CloudKit-Web-Auth-Token"))
+                #expect(try server.access.session(token).get().kind == .web(staysSignedIn: false))
+            }
+            // It counts only along with the program's token.
+            let alone = try await server.send(.POST, server.path("records/query", query: "ckWebAuthToken=\(server.webToken)"))
+            #expect(alone.status == 401)
+        }
+    }
+
+    @Test func `a session of a device needs no API token`() async throws {
+        try await ShellServer.with { server in
+            for path in [
+                server.path("records/query", database: "private"), server.path("records/query", database: "private", query: server.api),
+            ] {
+                let answer = try await server.send(.POST, path, headers: server.bearer)
+                #expect(answer.status == 200)
+                #expect(answer.text.contains("\"user\":true"))
+                #expect(answer.headers["X-Apple-CloudKit-Web-Auth-Token"].isEmpty)
+            }
+        }
+    }
+
+    @Test func `a key signs for records of the public database`() async throws {
+        try await ShellServer.with { server in
+            let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/query"))
+            let answer = try await server.send(.POST, path, headers: server.signed(path, body: body), body: body)
+            #expect(answer.status == 200)
+            #expect(answer.text.contains("\"key\":true"))
+            // Without a body its digest is signed, or nothing in its place.
+            let list = server.path("zones/list")
+            for hash in [nil, ""] {
+                #expect(try await server.send(.GET, list, headers: server.signed(list, body: [], hash: hash)).status == 200)
+            }
+        }
+    }
+
+    @Test func `a key is for nothing else`() async throws {
+        try await ShellServer.with { server in
+            for (method, path) in [
+                (HTTPMethod.POST, server.path("records/query", database: "private")),
+                (.POST, server.path("changes/database", database: "shared")), (.GET, server.path("users/current")),
+                (.POST, server.path("echo")), (.POST, server.path("records/query", environment: "production")),
+                (.POST, server.path("records/query", container: "iCloud.org.example.other")),
+            ] {
+                let body = method == .GET ? [] : Array("{}".utf8)
+                let answer = try await server.send(
+                    method, path, headers: server.signed(path, body: body), body: method == .GET ? nil : body)
+                #expect(answer.status == 401, "\(path)")
+                #expect(answer.code == "AUTHENTICATION_FAILED")
+            }
+        }
+    }
+
+    @Test func `a signature that is altered, old, another key's or used twice lets nobody in`() async throws {
+        try await ShellServer.with { server in
+            let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/modify"))
+            let wrong: [(HTTPHeaders, [UInt8])] = [
+                (server.signed(path, body: body), Array("{\"a\":2}".utf8)),
+                (server.signed(server.path("records/query"), body: body), body),
+                (server.signed(path, body: body, at: Date(timeIntervalSinceNow: -700)), body),
+                (server.signed(path, body: body, at: Date(timeIntervalSinceNow: 700)), body),
+                (server.signed(path, body: body, key: SigningKey()), body),
+            ]
+            for (headers, body) in wrong {
+                #expect(try await server.send(.POST, path, headers: headers, body: body).status == 401)
+            }
+            let headers = server.signed(path, body: body)
+            #expect(try await server.send(.POST, path, headers: headers, body: body).status == 200)
+            #expect(try await server.send(.POST, path, headers: headers, body: body).status == 401)
+        }
+    }
+
+    @Test func `credentials of two kinds exclude each other`() async throws {
+        try await ShellServer.with { server in
+            let (body, path) = (Array("{}".utf8), server.path("records/query"))
+            var signed = server.signed(path, body: body)
+            #expect(try await server.send(.POST, "\(path)?\(server.api)", headers: signed, body: body).status == 401)
+            signed.add(contentsOf: server.bearer)
+            #expect(try await server.send(.POST, path, headers: signed, body: body).status == 401)
+            #expect(try await server.send(.POST, "\(path)?\(server.web)", headers: server.bearer).status == 401)
+        }
+    }
+
+    @Test func `what is forged, of another place or missing is refused alike`() async throws {
+        try await ShellServer.with { server in
+            let altered = String(server.webToken.dropLast()) + (server.webToken.hasSuffix("A") ? "B" : "A")
+            let unknown = String(repeating: "0", count: 64)
+            for path in [
+                server.path("records/query"), server.path("records/query", query: "ckAPIToken=\(unknown)"),
+                server.path("records/query", query: "ckAPIToken=x"),
+                server.path("records/query", query: "\(server.api)&ckWebAuthToken=\(altered)x"),
+                server.path("records/query", query: "\(server.api)&ckWebAuthToken=%00"),
+                server.path("records/query", environment: "production", query: server.api),
+                server.path("records/query", environment: "production", query: server.web),
+                server.path("records/query", container: "iCloud.org.example.other", query: server.web),
+                server.path("records/query", container: "iCloud.org.example.unknown", query: server.web),
+                server.path("records/query", container: "%2e%2e%2fetc", query: server.web),
+            ] where !path.contains("%2f") {
+                let answer = try await server.send(.POST, path)
+                #expect(answer.status == 401, "\(path)")
+                #expect(answer.code == "AUTHENTICATION_FAILED")
+                #expect(answer.json["redirectURL"] == nil)
+            }
+            for value in ["Bearer x", "Bearer", "Basic YTpi", "Bearer \(altered)"] {
+                let answer = try await server.send(.POST, server.path("records/query"), headers: ["Authorization": value])
+                #expect(answer.status == 401)
+            }
+            // Others' containers are told apart from those that are none by nobody.
+            let one = try await server.send(.POST, server.path("records/query", container: "iCloud.org.example.other", query: server.api))
+            let none = try await server.send(.POST, server.path("records/query", container: "iCloud.org.example.none", query: server.api))
+            #expect(one.json["reason"] as? String == none.json["reason"] as? String)
+        }
+    }
+
+    @Test func `who was signed out signs in again`() async throws {
+        try await ShellServer.with { server in
+            let session = try server.access.session(server.webToken).get()
+            try await server.access.endSession(id: session.id)
+            let answer = try await server.send(.POST, server.path("records/query", query: server.web))
+            #expect(answer.status == 421)
+            #expect(answer.json["redirectURL"] != nil)
+        }
+    }
+
+    @Test func `a device signs in and out`() async throws {
+        try await ShellServer.with { server in
+            let path = "/tidemark/1/\(ShellServer.container)/development/session"
+            let answer = try await server.send(
+                .POST, path, body: Array("{\"email\":\"anna@example.org\",\"password\":\"correct horse\"}".utf8))
+            #expect(answer.status == 200)
+            let token = try #require(answer.json["token"] as? String)
+            let session = try server.access.session(token).get()
+            #expect(session.kind == .device)
+            #expect(answer.json["expires"] as? Int == Int(session.expires / 1_000))
+            #expect((answer.json["userRecordName"] as? String)?.count == 33)
+
+            let headers: HTTPHeaders = ["Authorization": "Bearer \(token)"]
+            #expect(try await server.send(.POST, "\(path)/end", headers: headers).status == 200)
+            #expect(try await server.send(.POST, server.path("records/query"), headers: headers).status == 401)
+
+            for (body, status) in [
+                ("{\"email\":\"anna@example.org\",\"password\":\"wrong horse\"}", 401),
+                ("{\"email\":\"nobody@example.org\",\"password\":\"wrong horse\"}", 401),
+                ("{\"email\":\"anna@example.org\"}", 400), ("[", 400), ("", 400),
+            ] {
+                #expect(try await server.send(.POST, path, body: Array(body.utf8)).status == status)
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import TestSupport
+import Testing
+
+@testable import TidemarkServer
+
+/// What is too much: of bytes, packed or not, of requests, of time.
+@Suite struct LimitTests {
+    @Test func `a body that is too large is refused before it is read, or as soon as it is`() async throws {
+        var limits = ServerLimits()
+        limits.bodySize = 10_000
+        try await ShellServer.with(limits: limits) { server in
+            let path = server.path("echo", query: server.api)
+            #expect(try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 10_000)).status == 200)
+            let large = try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 10_001))
+            #expect(large.status == 413)
+            #expect(large.code == "BAD_REQUEST")
+            // In chunks, of which nobody knows how many come; the connection goes on.
+            let connection = try await RawConnection(port: server.port)
+            let chunk = "1000\r\n\(String(repeating: " ", count: 0x1000))\r\n"
+            try await connection.write(
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)\(chunk)\(chunk)0\r\n\r\n")
+            try await connection.receive("HTTP/1.1 413 ")
+            try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            try await connection.receive("ok\n")
+            try await connection.close()
+            // Who asks first need not send it.
+            let asking = try await RawConnection(port: server.port)
+            try await asking.write(
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\nExpect: 100-continue\r\n\r\n")
+            let answer = try await asking.closed()
+            #expect(answer.hasPrefix("HTTP/1.1 413 "))
+            #expect(answer.contains("Connection: close"))
+        }
+    }
+
+    @Test func `who asks whether to go on is told`() async throws {
+        try await ShellServer.with { server in
+            for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
+                let connection = try await RawConnection(port: server.port)
+                try await connection.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+                try await connection.receive("HTTP/1.1 100 Continue\r\n\r\n")
+                try await connection.write("{}")
+                try await connection.receive("HTTP/1.1 200 OK")
+                try await connection.close()
+            }
+        }
+    }
+
+    @Test func `bodies of all requests share what may be held`() async throws {
+        var limits = ServerLimits()
+        limits.bodiesSize = 50_000
+        try await ShellServer.with(limits: limits) { server in
+            let path = server.path("echo", query: server.api)
+            let holding = try await RawConnection(port: server.port)
+            try await holding.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 40001\r\n\r\n")
+            try await holding.write([UInt8](repeating: 0x20, count: 40_000))
+            #expect(try await eventually { server.server.bodies.bytes == 40_000 })
+            let refused = try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 20_000))
+            #expect(refused.status == 503)
+            #expect(refused.code == "TRY_AGAIN_LATER")
+            #expect(refused.json["retryAfter"] as? Int == 2)
+            try await holding.write(" ")
+            try await holding.receive("HTTP/1.1 200 OK")
+            try await holding.close()
+            #expect(try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 20_000)).status == 200)
+            #expect(server.server.bodies.bytes == 0)
+            // Who breaks off gives back what was held for them.
+            let leaving = try await RawConnection(port: server.port)
+            try await leaving.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 40001\r\n\r\n")
+            try await leaving.write([UInt8](repeating: 0x20, count: 40_000))
+            #expect(try await eventually { server.server.bodies.bytes == 40_000 })
+            try await leaving.close()
+            #expect(try await eventually { server.server.bodies.bytes == 0 })
+        }
+    }
+
+    @Test func `a body that breaks off reaches no operation`() async throws {
+        try await ShellServer.with { server in
+            let connection = try await RawConnection(port: server.port)
+            try await connection.write(
+                "POST \(server.path("echo", query: server.api)) HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{}")
+            try await connection.close()
+            #expect(try await eventually { server.logged.contains("status=499") })
+            #expect(!server.logged.contains("status=200"))
+        }
+    }
+
+    @Test func `packed bodies are unpacked, as far as the limit`() async throws {
+        var limits = ServerLimits()
+        limits.bodySize = 100_000
+        try await ShellServer.with(limits: limits) { server in
+            let (path, gzip): (String, HTTPHeaders) = (server.path("echo", query: server.api), ["Content-Encoding": "gzip"])
+            let text = [UInt8](repeating: 0x20, count: 100_000)
+            let packed = try #require(Gzip.packed(text))
+            let answer = try await server.send(.POST, path, headers: gzip, body: packed)
+            #expect(answer.status == 200)
+            #expect(answer.body == text)
+            // 200 MB of nothing, in 200 KB; unpacking ends at the limit.
+            let bomb = try #require(Gzip.packed([UInt8](repeating: 0, count: 20_000_000)))
+            #expect(bomb.count <= limits.bodySize)
+            #expect(try await server.send(.POST, path, headers: gzip, body: bomb).status == 413)
+            for broken in [Array(packed.dropLast(9)), packed + [0], Array("{}".utf8), []] {
+                let answer = try await server.send(.POST, path, headers: gzip, body: broken)
+                #expect(answer.status == (broken.isEmpty ? 200 : 400))
+            }
+            let other = try await server.send(.POST, path, headers: ["Content-Encoding": "br"], body: packed)
+            #expect(other.status == 415)
+            #expect(server.server.bodies.bytes == 0)
+        }
+    }
+
+    @Test func `long answers are packed for who accepts it`() async throws {
+        try await ShellServer.with { server in
+            let path = server.path("echo", query: server.api)
+            let text = Array(String(repeating: "Södermalm ", count: 500).utf8)
+            for (accepts, isPacked) in [
+                ("gzip", true), ("deflate, gzip;q=0.5", true), ("gzip;q=0", false), ("br", false), ("identity", false),
+            ] {
+                let answer = try await server.send(.POST, path, headers: ["Accept-Encoding": accepts], body: text)
+                #expect((answer.headers.first(name: "Content-Encoding") == "gzip") == isPacked)
+                #expect(answer.headers.first(name: "Vary") == "Accept-Encoding")
+                let bytes = isPacked ? try Gzip.unpacked(answer.body, limit: 100_000) { _ in } : answer.body
+                #expect(bytes == text)
+            }
+            let short = try await server.send(.POST, path, headers: ["Accept-Encoding": "gzip"], body: Array(text.prefix(1_000)))
+            #expect(short.headers["Content-Encoding"].isEmpty)
+            let file = try await server.send(.GET, "/assets/download/x/y", headers: ["Accept-Encoding": "gzip"])
+            #expect(file.text == "bytes")
+            #expect(file.headers["Content-Encoding"].isEmpty)
+        }
+    }
+
+    @Test func `too many requests of an address are put off`() async throws {
+        var limits = ServerLimits()
+        (limits.requestsPerSecond, limits.burst) = (1, 3)
+        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+            let path = server.path("records/query", query: server.api)
+            var statuses: [Int] = []
+            for _ in 0..<5 {
+                let answer = try await server.send(.POST, path, headers: ["X-Forwarded-For": "10.0.0.1, 2001:db8::1:2"])
+                statuses.append(answer.status)
+                if answer.status == 429 { #expect(answer.json["retryAfter"] as? Int == 1) }
+            }
+            #expect(statuses.prefix(3) == [200, 200, 200])
+            #expect(statuses.contains(429))
+            // Another one of the same network is the same, one of elsewhere isn't.
+            let near = try await server.send(.POST, path, headers: ["X-Forwarded-For": "2001:db8::99"])
+            let far = try await server.send(.POST, path, headers: ["X-Forwarded-For": "2001:db9::99"])
+            #expect((near.status, far.status) == (429, 200))
+            #expect(server.server.metrics.text(bodies: 0).contains("tidemark_throttled_total "))
+        }
+    }
+
+    @Test func `a rate lets pass what has rested, and forgets it`() {
+        let rate = RequestRate(perSecond: 2, burst: 4)
+        for _ in 0..<4 { #expect(rate.wait(for: "a", at: 100) == nil) }
+        #expect(rate.wait(for: "a", at: 100) == 0.5)
+        #expect(rate.wait(for: "b", at: 100) == nil)
+        #expect(rate.wait(for: "a", at: 100.5) == nil)
+        #expect(rate.wait(for: "a", at: 100.5) == 0.5)
+        // A clock that goes back gives nothing.
+        #expect(rate.wait(for: "a", at: 50) != nil)
+        #expect(RequestRate(perSecond: 0, burst: 0).wait(for: "a", at: 0) == nil)
+    }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import ServiceLifecycle
+import TestSupport
+import Testing
+import TidemarkCloud
+
+@testable import TidemarkServer
+
+/// How a server runs, tells of itself, and ends.
+@Suite struct RunningTests {
+    /// Something that a test opens when it is time.
+    private final class Gate: Sendable {
+        private let stream: AsyncStream<Void>
+        private let continuation: AsyncStream<Void>.Continuation
+
+        init() { (stream, continuation) = AsyncStream<Void>.makeStream() }
+
+        func open() { continuation.finish() }
+        func pass() async { for await _ in stream {} }
+    }
+
+    @Test func `a request that runs is finished, and one that waits ends at once`() async throws {
+        let (entered, told) = AsyncStream<Void>.makeStream()
+        let gate = Gate()
+        let operations = [
+            Operation("runs", .post, "/assets/upload/{capability}", body: .none) { _ in
+                told.yield()
+                await gate.pass()
+                return .json(Array("{\"done\":true}".utf8))
+            },
+            Operation("waits", .post, "/courier/{capability}", body: .none) { _ in
+                told.yield()
+                do {
+                    return try await cancelWhenGracefulShutdown {
+                        try await Task.sleep(for: .seconds(600))
+                        return .json(Array("{\"never\":true}".utf8))
+                    }
+                } catch is CancellationError {
+                    return .json(Array("{\"waited\":true}".utf8))
+                }
+            },
+        ]
+        try await ShellServer.with(operations: operations) { server in
+            var iterator = entered.makeAsyncIterator()
+            async let running = server.send(.POST, "/assets/upload/x")
+            await iterator.next()
+            async let waiting = server.send(.POST, "/courier/x")
+            await iterator.next()
+            let idle = try await RawConnection(port: server.port)
+            try await idle.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            try await idle.receive("ok\n")
+
+            await server.shutDown()
+            #expect(try await idle.closed().hasSuffix("ok\n"))
+            #expect(try await waiting.text == "{\"waited\":true}")
+            await #expect(throws: (any Error).self) { _ = try await RawConnection(port: server.port) }
+            gate.open()
+            let answer = try await running
+            #expect(answer.status == 200)
+            #expect(answer.text == "{\"done\":true}")
+        }
+    }
+
+    @Test func `figures count what was asked for`() async throws {
+        try await ShellServer.with { server in
+            for _ in 0..<3 { _ = try await server.send(.POST, server.path("records/query", query: server.api)) }
+            _ = try await server.send(.POST, server.path("records/query"))
+            _ = try await server.send(.POST, "/nowhere")
+            #expect(try await eventually { server.server.metrics.requestsInFlight == 0 })
+            let answer = try await server.send(.GET, "/metrics")
+            #expect(answer.headers.first(name: "Content-Type")?.hasPrefix("text/plain; version=0.0.4") == true)
+            for line in [
+                "tidemark_requests_total{operation=\"records.query\",status=\"200\"} 3",
+                "tidemark_requests_total{operation=\"records.query\",status=\"401\"} 1",
+                "tidemark_requests_total{operation=\"none\",status=\"404\"} 1",
+                "tidemark_request_duration_seconds_count{operation=\"records.query\"} 4",
+                "tidemark_request_duration_seconds_bucket{operation=\"records.query\",le=\"+Inf\"} 4",
+                "tidemark_requests_in_flight 1", "tidemark_bodies_bytes 0",
+            ] {
+                #expect(answer.text.contains("\n\(line)\n"), "\(line)")
+            }
+        }
+    }
+
+    @Test func `health, readiness and the description of the protocol are there for everybody`() async throws {
+        try await ShellServer.with { server in
+            #expect(try await server.send(.GET, "/health").text == "ok\n")
+            #expect(try await server.send(.GET, "/ready").text == "ready\n")
+            let description = try await server.send(.GET, "/openapi.json")
+            #expect((description.json["openapi"] as? String)?.hasPrefix("3.1") == true)
+            #expect(try await server.send(.POST, "/health").status == 405)
+        }
+    }
+
+    @Test func `a log has one line for a request, and no secrets`() async throws {
+        try await ShellServer.with { server in
+            let path = server.path("records/query", query: server.web + "&secret=inquery")
+            _ = try await server.send(.POST, path, body: Array("{\"secret\":\"inbody\"}".utf8))
+            _ = try await server.send(.POST, server.path("records/query"), headers: server.bearer)
+            let body = Array("{}".utf8)
+            let signed = server.signed(server.path("records/query"), body: body)
+            _ = try await server.send(.POST, server.path("records/query"), headers: signed, body: body)
+            _ = try await server.send(
+                .POST, "/tidemark/1/\(ShellServer.container)/development/session",
+                body: Array("{\"email\":\"anna@example.org\",\"password\":\"correct horse\"}".utf8))
+            _ = try await server.send(.POST, server.path("fails", query: server.web))
+            _ = try await server.send(.POST, server.path("records/query", query: "ckAPIToken=wrongtoken"))
+            #expect(try await eventually { server.server.metrics.requestsInFlight == 0 })
+            let lines = server.logged.split(separator: "\n")
+            #expect(lines.filter { $0.contains("message=request ") }.count == 6)
+            let first = try #require(lines.first { $0.contains("operation=records.query") })
+            #expect(first.contains("status=200") && first.contains(" who=_") && first.contains("address=127.0.0.1"))
+            #expect(lines.contains { $0.contains("who=key:\(server.keyID)") })
+            let secrets = [
+                server.apiToken, server.webToken, server.deviceToken, "inquery", "inbody", "anna@", "horse", "wrongtoken",
+                signed.first(name: "X-Apple-CloudKit-Request-SignatureV1")!, "ckAPIToken",
+            ]
+            for secret in secrets { #expect(!server.logged.contains(secret), "\(secret)") }
+        }
+    }
+
+    @Test func `a line of a log stays a line`() {
+        let lines = ShellServer.Log()
+        var handler = LogfmtHandler(level: .info) { line in lines.lines.withLock { $0.append(line) } }
+        handler.metadata = ["b": "x y", "a": "plain"]
+        handler.log(
+            event: .init(
+                level: .info, message: "two\nlines \"quoted\"", metadata: ["c": "\u{1b}[31m", "b": ""], source: "s", file: "f",
+                function: "f", line: 1))
+        let line = lines.lines.withLock { $0.joined() }
+        #expect(line.hasSuffix(" level=info message=\"two\\nlines \\\"quoted\\\"\" a=plain b=\"\" c=\"?[31m\"\n"))
+    }
+
+    @Test func `dates are as HTTP and logs have them`() {
+        #expect(ServerTime.header(second: 784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(ServerTime.text(microseconds: 1_763_712_000_123_456) == "2025-11-21T08:00:00.123Z")
+    }
+
+    @Test func `a stream that ends too early does not look whole`() async throws {
+        let operations = [
+            Operation("short", .get, "/assets/download/{capability}/{name}", body: .none) { _ in
+                Reply(body: .stream(type: "text/plain", count: 10) { try await $0.write(ByteBuffer(string: "bytes")) })
+            }
+        ]
+        try await ShellServer.with(operations: operations) { server in
+            let connection = try await RawConnection(port: server.port)
+            try await connection.write("GET /assets/download/x/y HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(try await connection.closed().hasSuffix("\r\n\r\nbytes"))
+        }
+    }
+
+    @Test func `a place where nothing can be served is told with what helps`() async throws {
+        let scratch = try Scratch()
+        #expect {
+            _ = try CloudServer(ServerConfiguration(directory: scratch.url), logger: .init(label: "test"))
+        } throws: { error in
+            (error as? ServerError)?.code == .noData && "\(error)".contains("tidemark admin container add")
+        }
+        try await ShellServer.with { server in
+            let second = try CloudServer(
+                ServerConfiguration(directory: server.access.directory, port: server.port), logger: .init(label: "test"))
+            await #expect {
+                try await second.run()
+            } throws: { error in
+                (error as? ServerError)?.code == .address && "\(error)".contains("in use")
+            }
+            for tls in [
+                ServerConfiguration.TLS(certificateChain: "/nowhere.pem", privateKey: "/nowhere.pem"),
+                .init(certificateChain: #filePath, privateKey: #filePath),
+            ] {
+                #expect {
+                    _ = try CloudServer(
+                        ServerConfiguration(directory: server.access.directory, port: 0, tls: tls), logger: .init(label: "test"))
+                } throws: { ($0 as? ServerError)?.code == .certificate }
+            }
+        }
+    }
+}

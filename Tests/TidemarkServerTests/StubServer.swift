@@ -1,0 +1,156 @@
+import Foundation
+import Synchronization
+import TidemarkHTTP
+
+/// A server that answers with whatever bytes a test wants, on threads of its own.
+final class StubServer: Sendable {
+    struct Request: Sendable {
+        let head: String
+        let body: String
+
+        /// `POST /path`.
+        var line: String { head.split(separator: "\r\n").first.map { $0.split(separator: " ").prefix(2).joined(separator: " ") } ?? "" }
+
+        func header(_ name: String) -> String? {
+            for line in head.split(separator: "\r\n").dropFirst() where line.lowercased().hasPrefix(name.lowercased() + ":") {
+                return line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
+            }
+            return nil
+        }
+    }
+
+    enum Reply: Sendable {
+        case bytes([UInt8])
+        /// Then the connection is closed.
+        case last([UInt8])
+        /// The connection breaks.
+        case broken
+        /// These again and again, until the client has enough.
+        case endless(start: [UInt8], [UInt8])
+        /// Nothing comes.
+        case silence
+
+        static func json(_ text: String, status: String = "200 OK", headers: [String] = []) -> Reply {
+            let lines = ["HTTP/1.1 \(status)", "Content-Type: application/json", "Content-Length: \(text.utf8.count)"] + headers
+            return .bytes(Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + text).utf8))
+        }
+
+        static func page(_ status: String, headers: [String] = []) -> Reply {
+            .json("<html><body>\(status)</body></html>", status: status, headers: headers)
+        }
+    }
+
+    let port: Int
+    private let listening: Int32
+    private let answer: @Sendable (Request, Int) -> Reply
+    private let seen = Mutex<[Request]>([])
+
+    /// - Parameter answer: Gets a request, and how many came before.
+    init(_ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
+        self.answer = answer
+        #if canImport(Glibc)
+            listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            listening = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { [listening] in
+                bind(listening, $0, length) == 0 && listen(listening, 64) == 0 && getsockname(listening, $0, &length) == 0
+            }
+        }
+        guard bound else { throw POSIXError(.EADDRNOTAVAIL) }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        Thread.detachNewThread { [weak self, listening] in
+            while true {
+                let connection = accept(listening, nil, nil)
+                guard connection >= 0 else { return }
+                guard let self else {
+                    close(connection)
+                    return
+                }
+                Thread.detachNewThread { self.serve(connection) }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listening, Int32(SHUT_RDWR))
+        close(listening)
+    }
+
+    var address: ServerAddress {
+        get throws { try ServerAddress("http://127.0.0.1:\(port)") }
+    }
+
+    var requests: [Request] { seen.withLock { $0 } }
+
+    private func serve(_ connection: Int32) {
+        defer { close(connection) }
+        var pending: [UInt8] = []
+        while let request = read(connection, &pending) {
+            let number = seen.withLock { seen in
+                seen.append(request)
+                return seen.count - 1
+            }
+            switch answer(request, number) {
+            case .bytes(let bytes):
+                guard write(bytes, connection) else { return }
+            case .last(let bytes):
+                _ = write(bytes, connection)
+                return
+            case .broken:
+                var linger = linger(l_onoff: 1, l_linger: 0)
+                setsockopt(connection, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+                return
+            case .endless(let start, let more):
+                guard write(start, connection) else { return }
+                while write(more, connection) {}
+                return
+            case .silence:
+                // Until the client goes.
+                var byte: UInt8 = 0
+                while recv(connection, &byte, 1, 0) > 0 {}
+                return
+            }
+        }
+    }
+
+    private func read(_ connection: Int32, _ pending: inout [UInt8]) -> Request? {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let text = String(decoding: pending, as: UTF8.self)
+            if let end = text.range(of: "\r\n\r\n") {
+                let head = String(text[..<end.lowerBound])
+                let length = Request(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
+                let start = text[..<end.upperBound].utf8.count
+                if pending.count >= start + length {
+                    let body = String(decoding: pending[start..<start + length], as: UTF8.self)
+                    pending.removeFirst(start + length)
+                    return Request(head: head, body: body)
+                }
+            }
+            let count = recv(connection, &buffer, buffer.count, 0)
+            guard count > 0 else { return nil }
+            pending += buffer[..<count]
+        }
+    }
+
+    private func write(_ bytes: [UInt8], _ connection: Int32) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            #if canImport(Glibc)
+                let flags = Int32(MSG_NOSIGNAL.rawValue)
+            #else
+                let flags: Int32 = 0
+            #endif
+            let count = bytes.withUnsafeBytes { send(connection, $0.baseAddress! + done, bytes.count - done, flags) }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}
