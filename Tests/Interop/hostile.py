@@ -113,13 +113,12 @@ class Watched:
         return self.step.__enter__()
 
     def __exit__(self, kind, error, trace):
+        now = memory(self.hostile.given["pid"])
+        # What a step before has made of it, that one has been told.
+        before, self.hostile.last, self.hostile.most = self.hostile.last, now, max(self.hostile.most, now)
         if kind is None:
             try:
                 healthy(self.hostile.client)
-                now = memory(self.hostile.given["pid"])
-                self.hostile.most = max(self.hostile.most, now)
-                # What a step before has made of it, that one has been told.
-                before, self.hostile.last = self.hostile.last, now
                 check(now <= max(MEMORY_MAX, before + 10), f"the server has {now:.0f} MB")
             except Exception as found:
                 kind, error = type(found), found
@@ -395,7 +394,7 @@ def answers(it):
             sizes, threads = [], []
 
             def once():
-                answer = it.client.session.post(it.base + operation, json=body, headers={"Authorization": f"Bearer {it.anna}", "Accept-Encoding": "identity"}, stream=True, timeout=120)
+                answer = it.client.session.post(it.base + operation, json=body, headers={"Authorization": f"Bearer {it.anna}", "Accept-Encoding": "identity"}, stream=True, timeout=300)
                 size = sum(len(part) for part in answer.iter_content(1 << 20))
                 sizes.append((answer.status_code, size))
 
