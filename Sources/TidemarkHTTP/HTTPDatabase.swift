@@ -132,7 +132,9 @@ public struct HTTPDatabase: SharingDatabase {
         return try await look("changes/database") {
             $0.member("syncToken", token?.rawValue)
             $0.member("resultsLimit", limit.map { Int64($0) })
-        } reading: { node throws(CloudError) in try DatabaseChanges(answered: node) }
+        } reading: { node throws(CloudError) in
+            try DatabaseChanges(answered: node)
+        }
     }
 
     public func zoneChanges(
@@ -160,7 +162,9 @@ public struct HTTPDatabase: SharingDatabase {
 extension HTTPDatabase {
     /// Makes sure that a token is one: what is empty stands for something else in the protocol.
     private static func check(_ token: CloudToken?) throws(CloudError) {
-        guard token?.rawValue != "" else { throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out") }
+        guard token?.rawValue != "" else {
+            throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out")
+        }
     }
 }
 
