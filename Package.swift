@@ -223,12 +223,15 @@ let package = Package(
             name: "TidemarkWireTests", dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkWire"], swiftSettings: strict),
         .testTarget(
             name: "TidemarkAccessTests",
-            dependencies: ["COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"],
+            dependencies: [
+                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "TidemarkModel",
                 "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),

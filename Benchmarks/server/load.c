@@ -620,12 +620,10 @@ static void run_slow(void) {
         uint64_t closed;
         double longest;
     } closed[3] = {{0}};
-    char *head;
-    if (asprintf(&head, "POST %s/records/lookup HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Filler: ", options.base, options.host, options.token) < 0) fail("no memory");
-    char *whole;
-    if (asprintf(&whole, "POST %s/records/lookup HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 100000\r\n\r\n{\"records\":[", options.base, options.host,
-                 options.token) < 0)
-        fail("no memory");
+    text head = {0}, whole = {0};
+    append(&head, "POST %s/records/lookup HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Filler: ", options.base, options.host, options.token);
+    append(&whole, "POST %s/records/lookup HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 100000\r\n\r\n{\"records\":[",
+           options.base, options.host, options.token);
     for (uint64_t index = 0; index < options.connections; index++) open_connection(&connections[index]);
     printf("{\"mode\": \"slow\", \"opened\": true}\n");
     fflush(stdout);
@@ -638,8 +636,8 @@ static void run_slow(void) {
             if (it->is_connecting && events[index].events & EPOLLOUT) {
                 it->is_connecting = false;
                 it->opened = now();
-                const char *text = kind == 1 ? head : whole;
-                if (kind > 0 && send(it->fd, text, strlen(text), MSG_NOSIGNAL) < 0) events[index].events |= EPOLLHUP;
+                const text *opening = kind == 1 ? &head : &whole;
+                if (kind > 0 && send(it->fd, opening->bytes, opening->length, MSG_NOSIGNAL) < 0) events[index].events |= EPOLLHUP;
                 watch(it, EPOLLIN | EPOLLRDHUP, EPOLL_CTL_MOD);
             }
             if (events[index].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
@@ -672,6 +670,8 @@ static void run_slow(void) {
         printf(", \"%s\": {\"closed\": %" PRIu64 ", \"longest\": %.2f, \"oldest open\": %.2f}", kinds[kind], closed[kind].closed, closed[kind].longest, oldest);
     }
     puts("}");
+    free(head.bytes);
+    free(whole.bytes);
 }
 
 static uint64_t parse_number(const char *text, const char *option) {

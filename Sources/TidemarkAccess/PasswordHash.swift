@@ -48,11 +48,12 @@ struct PasswordHash: Hashable, Sendable {
 
     /// A password's bytes, in the normal form C of Unicode, so that it is the same whatever keyboard it is typed on.
     ///
-    /// - Returns: `nil` when there are fewer than 8 or more than 1,024.
+    /// - Returns: `nil` when there are fewer than 8 or more than 1,024, or one is zero.
     static func bytes(of password: String) -> [UInt8]? {
         // What is far too long is not even normalised; no normal form is less than a third of it.
         guard password.utf8.count <= 4096 else { return nil }
         let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
-        return (8...1024).contains(bytes.count) ? bytes : nil
+        // HMAC, in scrypt, fills up with zeros: with and without them at its end a password would be the same.
+        return (8...1024).contains(bytes.count) && !bytes.contains(0) ? bytes : nil
     }
 }

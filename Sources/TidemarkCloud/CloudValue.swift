@@ -78,6 +78,14 @@ extension CloudValue {
         return isFinite
     }
 
+    /// Whether its places are some that there are; all that is no place is.
+    package var isOnEarth: Bool {
+        scalars.allSatisfy {
+            guard case .location(let place) = $0 else { return true }
+            return abs(place.latitude) <= 90 && abs(place.longitude) <= 180
+        }
+    }
+
     /// Whether its numbers are numbers; of no list.
     package var isFinite: Bool {
         switch self {

@@ -18,7 +18,8 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         guard let program = Self.program() else {
-            throw ending("the program tidemark-server is neither beside this one nor on the PATH; build it by 'make server'", .unavailable)
+            throw ending(
+                "the program tidemark-server is neither beside this one nor on the PATH; build it by 'make server'", .unavailable)
         }
         var arguments = ([program] + options).map { strdup($0) } + [nil]
         execv(program, &arguments)

@@ -35,7 +35,16 @@ actor AssetShelf {
     func received(_ asset: CloudAsset, owner: String, by user: String? = nil) throws(CloudError) -> Int64 {
         var status = stat()
         let part = try place(asset, owner: owner, by: user).part
-        return lstat(part.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? Int64(status.st_size) : 0
+        guard lstat(part.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
+        guard asset.size > 0, status.st_size >= asset.size else { return Int64(status.st_size) }
+        // Whoever sent the last piece ended before it was in its place, or is about to put it there.
+        let descriptor = open(part.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return 0 }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
+        var now = stat()
+        if lstat(part.path, &now) == 0, now.st_ino == status.st_ino { unlink(part.path) }
+        return 0
     }
 
     /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.

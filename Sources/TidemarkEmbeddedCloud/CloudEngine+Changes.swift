@@ -107,12 +107,12 @@ extension CloudEngine {
         }
     }
 
-    /// The token of a zone as it is now.
-    func currentToken(of id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> CloudToken {
+    /// The token of a zone as it is now, or as it was before anything was in it.
+    func token(of id: CloudZoneID, isFirst: Bool, _ caller: Caller) async throws(CloudError) -> CloudToken {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         return try await storage.read { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            return token(access.newest, kind: "z", of: access.mark)
+            return token(isFirst ? 0 : access.newest, kind: "z", of: access.mark)
         }
     }
 

@@ -50,6 +50,10 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             guard value.isWhollyFinite else {
                 throw CloudError(.invalidArguments, "'\(name)' has a number that is infinite or none")
             }
+            guard value.isOnEarth else {
+                throw CloudError(
+                    .invalidArguments, "'\(name)' has a latitude beyond 90 degrees, or a longitude beyond 180. Invalid value, expected type LOCATION")
+            }
             let wanted = value.type
             if let field = known!.fields[name] {
                 // A list without elements may be of any.

@@ -103,7 +103,12 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     /// The token of a zone as it is now.
     package func currentToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
-        try await container.engine.currentToken(of: zone, caller())
+        try await container.engine.token(of: zone, isFirst: false, caller())
+    }
+
+    /// The token of a zone before anything was in it.
+    package func firstToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
+        try await container.engine.token(of: zone, isFirst: true, caller())
     }
 
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {

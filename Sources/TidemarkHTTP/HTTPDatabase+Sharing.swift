@@ -60,12 +60,18 @@ extension HTTPDatabase {
     }
 
     public func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
-        try await own(.look, "links/resolve", { $0.member("token", token) }) { node throws(CloudError) in try ShareMetadata(node)
+        try await own(.look, "links/resolve") {
+            $0.member("token", token)
+        } reading: { node throws(CloudError) in
+            try ShareMetadata(node)
         }
     }
 
     public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {
-        try await own(.change, "links/accept", { $0.member("token", token) }) { node throws(CloudError) in try ShareMetadata(node)
+        try await own(.change, "links/accept") {
+            $0.member("token", token)
+        } reading: { node throws(CloudError) in
+            try ShareMetadata(node)
         }
     }
 

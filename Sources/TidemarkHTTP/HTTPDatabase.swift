@@ -31,7 +31,7 @@ public struct HTTPDatabase: SharingDatabase {
     // Zones
 
     public func zones() async throws(CloudError) -> [CloudZoneID] {
-        try await look("zones/list", { _ in }) { node throws(CloudError) in
+        try await look("zones/list") { _ in } reading: { node throws(CloudError) in
             var zones: [CloudZoneID] = []
             for zone in try node.required("zones").asArray() { zones.append(try CloudZoneID(zone.required("zoneID"))) }
             return zones

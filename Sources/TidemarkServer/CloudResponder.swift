@@ -65,6 +65,7 @@ final class CloudResponder: Sendable {
             reply = Refusal(error).reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
         } catch let error as BodyFailure {
             // The client is gone, or speaks no HTTP: there is nobody to answer.
+            bodies.giveBack(exchange.held)
             finish(exchange, status: 499, sent: 0)
             throw error.cause
         } catch is CancellationError {
@@ -78,6 +79,9 @@ final class CloudResponder: Sendable {
         do {
             sent = try await write(&reply, exchange, request, writer)
         } catch {
+            // The client is gone, or what was to be sent is: the connection's end tells it that the answer isn't whole.
+            logger.debug(
+                "an answer broke off", metadata: ["uuid": .string(exchange.uuid), "error": .string("\(error)")])
             finish(exchange, status: reply.status.code, sent: sent)
             throw Cut()
         }
@@ -87,11 +91,14 @@ final class CloudResponder: Sendable {
 
     // What is asked for
 
-    private func answer(_ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter) async throws -> Reply {
+    private func answer(_ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter) async throws -> Reply
+    {
         let (path, rest) = Self.parts(request.head.path ?? "")
         let match = routes.match(path, request.method)
         if case .operation(let index, _) = match { exchange.operation = index }
-        if let wait = requests.wait(for: Self.network(exchange.address), at: exchange.began) {
+        // Whoever watches over the server sees it when it has most to do.
+        let isWatching = exchange.operation.map { Self.watching.contains(operations[$0].id) } ?? false
+        if !isWatching, let wait = requests.wait(for: Self.network(exchange.address), at: exchange.began) {
             metrics.throttled()
             throw Refusal.throttled(wait)
         }
@@ -176,7 +183,8 @@ final class CloudResponder: Sendable {
 
     private func address(_ headers: HTTPFields, _ channel: any Channel) -> String {
         if trustsProxy, let forwarded = headers[Self.forwardedFor],
-            let last = forwarded.split(separator: ",").last?.trimmingCharacters(in: .whitespaces), (1...64).contains(last.utf8.count)
+            let last = forwarded.split(separator: ",").last?.trimmingCharacters(in: .whitespaces),
+            (1...64).contains(last.utf8.count)
         {
             return last
         }
@@ -198,12 +206,16 @@ final class CloudResponder: Sendable {
         let isHost =
             (1...255).contains(host.utf8.count)
             && host.utf8.allSatisfy { byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: ":")).contains(byte)
-                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                    || (UInt8(ascii: "0")...UInt8(ascii: ":")).contains(byte)
+                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "[")
+                    || byte == UInt8(ascii: "]")
             }
         if !isHost { host = "localhost" }
         return "\(isSecure ? "https" : "http")://\(host)"
     }
+
+    private static let watching: Set = ["health", "ready", "metrics"]
 
     private static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
@@ -212,7 +224,8 @@ final class CloudResponder: Sendable {
 
     private func log(_ error: any Error, _ exchange: Exchange) {
         logger.error(
-            "a request failed", metadata: [
+            "a request failed",
+            metadata: [
                 "uuid": .string(exchange.uuid), "error": .string("\(error)"),
                 "operation": .string(exchange.operation.map { operations[$0].id } ?? "none"),
             ])
@@ -222,7 +235,7 @@ final class CloudResponder: Sendable {
         let seconds = ServerTime.seconds() - exchange.began
         metrics.ended(exchange.operation, status: status, seconds: seconds)
         let operation = exchange.operation.map { operations[$0].id } ?? "none"
-        let level: Logger.Level = ["health", "ready", "metrics"].contains(operation) ? .debug : .info
+        let level: Logger.Level = Self.watching.contains(operation) ? .debug : .info
         guard logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "uuid": .string(exchange.uuid), "operation": .string(operation), "status": .stringConvertible(status),

@@ -101,9 +101,11 @@ public final class CloudServer: Service {
         let limits = configuration.limits
         let connections = OpenFiles.raise(for: limits.connections)
         if connections < limits.connections {
-            logger.notice("fewer connections than wished for: the system allows fewer open files (see 'ulimit -n')", metadata: [
-                "connections": .stringConvertible(connections)
-            ])
+            logger.notice(
+                "fewer connections than wished for: the system allows fewer open files (see 'ulimit -n')",
+                metadata: [
+                    "connections": .stringConvertible(connections)
+                ])
         }
         // What the framework tells of each connection is of use only to whoever looks for a fault.
         var quiet = logger

@@ -48,8 +48,13 @@ public struct LogfmtHandler: LogHandler {
 
     /// In quotation marks where it has to be; never more than a line.
     private static func append(_ value: String, to line: inout String) {
-        let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=") }
-        if isPlain { return line += value }
+        let isPlain =
+            !value.isEmpty
+            && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=") }
+        if isPlain {
+            line += value
+            return
+        }
         line += "\""
         for character in value.unicodeScalars {
             switch character {

@@ -34,7 +34,8 @@ struct Refusal: Error {
     static func badRequest(_ reason: String) -> Refusal { Refusal(CloudError(.invalidArguments, reason)) }
 
     /// Credentials that can't be, or of something else: whoever has none learns no more from it.
-    static func authenticationFailed(_ reason: String = "bad credentials: the API token, the session or the signature") -> Refusal {
+    static func authenticationFailed(_ reason: String = "bad credentials: the API token, the session or the signature") -> Refusal
+    {
         Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
     }
 

@@ -20,9 +20,9 @@ extension ServedCloud {
                 answer: accept),
             Operation("changes.database", .post, database + "/changes/database", scopes: custom, answer: databaseChanges),
             Operation("changes.zone", .post, database + "/changes/zone", scopes: custom, answer: zoneChanges),
-            Operation("zones.list", .get, database + "/zones/list", body: .none, needsUser: true, answer: listZones),
-            Operation("zones.list.post", .post, database + "/zones/list", needsUser: true, answer: listZones),
-            Operation("zones.lookup", .post, database + "/zones/lookup", needsUser: true, answer: lookupZones),
+            Operation("zones.list", .get, database + "/zones/list", body: .none, needsUser: true, isForKeys: true, answer: listZones),
+            Operation("zones.list.post", .post, database + "/zones/list", needsUser: true, isForKeys: true, answer: listZones),
+            Operation("zones.lookup", .post, database + "/zones/lookup", needsUser: true, isForKeys: true, answer: lookupZones),
             Operation("zones.modify", .post, database + "/zones/modify", needsUser: true, isChanging: true, answer: modifyZones),
             Operation("zones.changes", .post, database + "/zones/changes", scopes: custom, answer: zonesChanged),
             Operation(

@@ -22,6 +22,9 @@ struct ServedCloud: Sendable {
         return limits
     }()
 
+    /// Bytes of an answer after which nothing more is begun in it.
+    static let answerSize = 2_000_000
+
     /// - Parameter directory: That of the embedded cloud.
     init(at directory: URL, access: AccessBook) throws {
         cloud = try EmbeddedCloud(at: directory, limits: Self.limits)

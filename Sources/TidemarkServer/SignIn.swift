@@ -70,7 +70,8 @@ struct SignIn: Sendable {
     var operations: [Operation] {
         [
             Operation(
-                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .json, isOpen: true, isChanging: true
+                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .json, isOpen: true,
+                isChanging: true
             ) { try await begin($0) },
             Operation(
                 "session.end", .post, "/tidemark/1/{container}/{environment}/session/end", body: .json, needsUser: true,

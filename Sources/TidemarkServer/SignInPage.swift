@@ -49,7 +49,8 @@ struct SignInPage: Sendable {
             return finish(apiToken, token)
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             return form(
-                purpose, apiToken, email: email, error: "Too many attempts. Wait a minute, then try again.", status: refusal.status)
+                purpose, apiToken, email: email, error: "Too many attempts. Wait a minute, then try again.",
+                status: refusal.status)
         }
     }
 
@@ -117,7 +118,8 @@ struct SignInPage: Sendable {
         _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
-        let nonce = String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
+        let nonce =
+            String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
             + String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
         let html = """
             <!DOCTYPE html>

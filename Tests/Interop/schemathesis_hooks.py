@@ -6,7 +6,7 @@ import random
 import schemathesis
 
 ZONES = ["schemathesis", "_defaultZone"]
-RECORDS = ["first", "second", "third"]
+RECORDS = ["first", "second", "third", "cloudkit.zoneshare"]
 TYPES = ["Place", "Visit"]
 FIELDS = ["name", "rank", "moment"]
 

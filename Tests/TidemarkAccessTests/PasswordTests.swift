@@ -33,6 +33,7 @@ import Testing
         let served = try await Served()
         for password in [
             "", "1234567", String(repeating: "a", count: 1025), String(repeating: "a", count: 1_000_000), "e\u{301}12345",
+            "12345678\0",
         ] {
             let error = await refusal { try await served.book.setPassword(password, of: "anna") }
             #expect(error == AccessError(.invalid, ""))

@@ -42,7 +42,8 @@ extension ServedCloud {
         for wanted in wanted {
             let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
             do throws(CloudError) {
-                let changes = try await changes(wanted, database)
+                let isFull = json.bytes.count > Self.answerSize
+                let changes = try await isFull ? later(wanted, database) : changes(wanted, database)
                 let zone = wanted.zone.ownerName == CloudZoneID.defaultOwner ? CloudZoneID(wanted.zone.zoneName, owner: user) : wanted.zone
                 json.object {
                     $0.member("zoneID") { zone.writeMembers(&$0) }
@@ -59,6 +60,13 @@ extension ServedCloud {
         json.endArray()
         json.endObject()
         return .json(json.bytes)
+    }
+
+    /// What is said of a zone for which the answer has no room any more: there is more.
+    private func later(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> ZoneChanges {
+        var token = wanted.token.map { CloudToken(rawValue: $0) }
+        if token == nil { token = try await database.firstToken(of: wanted.zone) }
+        return ZoneChanges(changes: [], token: token!, moreComing: true)
     }
 
     private func changes(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> ZoneChanges {

@@ -93,6 +93,10 @@ extension ServedCloud {
         json.beginArray()
         for wanted in batch {
             do throws(CloudError) {
+                guard json.bytes.count <= Self.answerSize else {
+                    throw CloudError(
+                        .serviceUnavailable, "the answer is full: ask this query again, with fewer beside it", retryAfter: .zero)
+                }
                 try await answer(wanted, call, &json)
             } catch {
                 json.object { error.writeMembers(&$0, dialect(call)) }

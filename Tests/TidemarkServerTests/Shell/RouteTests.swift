@@ -34,7 +34,9 @@ import Testing
 
     @Test func `names that would mean something to a file system are refused`() async throws {
         try await ShellServer.with { server in
-            for name in ["..", "%2e%2e", "a%2Fb", "%00", "a%0Ab", "%ff", "%", "%2", "%zz", "", String(repeating: "a", count: 1_025)] {
+            for name in [
+                "..", "%2e%2e", "a%2Fb", "%00", "a%0Ab", "%ff", "%", "%2", "%zz", "", String(repeating: "a", count: 1_025),
+            ] {
                 let path = "/database/1/\(name)/development/public/records/query?\(server.api)"
                 let connection = try await RawConnection(port: server.port)
                 try await connection.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
@@ -56,7 +58,9 @@ import Testing
             Issue.record("a slash got through")
             return
         }
-        for path in ["/assets/download/x", "/assets/download/x/y/z", "/assets/download/x/y/", "//assets/download/x/y", "", "*", "assets"] {
+        for path in [
+            "/assets/download/x", "/assets/download/x/y/z", "/assets/download/x/y/", "//assets/download/x/y", "", "*", "assets",
+        ] {
             guard case .none = routes.match(path[...], .get) else {
                 Issue.record("\(path) matches")
                 continue
@@ -109,7 +113,8 @@ import Testing
             #expect(answer.headers.first(name: "X-Apple-CloudKit-Version") == "1.0")
             for name in ["X-Apple-Request-UUID", "X-Responding-Instance", "Date"] { #expect(answer.headers[name].count == 1) }
             #expect(answer.headers.first(name: "Access-Control-Allow-Origin") == "https://a.example.org")
-            #expect(answer.headers.first(name: "Access-Control-Expose-Headers")?.contains("X-Apple-CloudKit-Web-Auth-Token") == true)
+            #expect(
+                answer.headers.first(name: "Access-Control-Expose-Headers")?.contains("X-Apple-CloudKit-Web-Auth-Token") == true)
         }
     }
 

@@ -85,7 +85,8 @@ final class ShellServer: Sendable {
             ServerConfiguration(directory: scratch.url, port: 0, trustsProxy: trustsProxy, limits: limits), cloud: cloud,
             access: access, operations: operations.isEmpty ? StubOperations.all : operations, logger: logger
         ) { told.yield($0) }
-        let group = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "group") { _ in SwiftLogNoOpLogHandler() }))
+        let group = ServiceGroup(
+            configuration: .init(services: [server], logger: Logger(label: "group") { _ in SwiftLogNoOpLogHandler() }))
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 defer { told.finish() }
@@ -173,7 +174,9 @@ enum StubOperations {
         Operation("records.modify", .post, "\(prefix)/records/modify", isForKeys: true, isChanging: true) {
             .json(Array(description($0).utf8))
         },
-        Operation("zones.list", .get, "\(prefix)/zones/list", body: .none, isForKeys: true) { .json(Array(description($0).utf8)) },
+        Operation("zones.list", .get, "\(prefix)/zones/list", body: .none, isForKeys: true) {
+            .json(Array(description($0).utf8))
+        },
         Operation("changes.database", .post, "\(prefix)/changes/database", scopes: [.private, .shared]) {
             .json(Array(description($0).utf8))
         },
@@ -229,10 +232,12 @@ final class SigningKey: @unchecked Sendable {
         defer { CRYPTO_free(point, #file, #line) }
         // What says in DER that a point of P-256 follows.
         let head: [UInt8] = [
-            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+            0x3d,
             0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
         ]
-        let text = Data(head + UnsafeBufferPointer(start: point, count: count)).base64EncodedString(options: .lineLength64Characters)
+        let text = Data(head + UnsafeBufferPointer(start: point, count: count)).base64EncodedString(
+            options: .lineLength64Characters)
         return "-----BEGIN PUBLIC KEY-----\n\(text.replacingOccurrences(of: "\r", with: ""))\n-----END PUBLIC KEY-----\n"
     }
 
