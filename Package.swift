@@ -232,7 +232,7 @@ let package = Package(
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
                 "TidemarkModel",
-                "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark-server",
+                "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),

@@ -24,7 +24,9 @@ public struct CloudSession: Hashable, Sendable {
     }
 
     /// The same, with the token that has come in the place of the other.
-    func renewed(_ token: String) -> CloudSession? { try? CloudSession(cloud: cloud, userRecordName: userRecordName, token: token) }
+    func renewed(_ token: String) -> CloudSession? {
+        try? CloudSession(cloud: cloud, userRecordName: userRecordName, token: token)
+    }
 }
 
 extension CloudSession: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -24,7 +24,8 @@ extension HTTPCloud {
             return try self.read(answer.body, read)
         } catch {
             throw CloudError(
-                .internalError, "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)").shown
+                .internalError, "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)"
+            ).shown
         }
     }
 
@@ -76,6 +77,8 @@ extension HTTPCloud {
         guard answer.body.readableBytes <= 4 << 20 else { return nil }
         let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
             guard let error = try CloudError(answered: node, in: .default) else { return nil }
+            // It speaks of the path, and not of something that is not there: an address with another path, or another version.
+            if answer.status == .notFound, node["tidemark"] == nil, error.code == .unknownItem { return nil }
             // Somebody else's word for it has no closer one.
             if answer.status.code == 413, node["tidemark"] == nil, error.code == .invalidArguments {
                 return CloudError(.limitExceeded, error.reason)
@@ -132,7 +135,9 @@ extension HTTPCloud {
         var whole: ByteBuffer?
         for try await piece in response.body {
             if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call.kind), from: server) }
-            guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else { throw HTTPFault.isTooLarge(most, from: server) }
+            guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else {
+                throw HTTPFault.isTooLarge(most, from: server)
+            }
             if whole == nil {
                 whole = piece
                 // Grown once.

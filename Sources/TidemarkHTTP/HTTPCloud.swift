@@ -43,7 +43,8 @@ public final class HTTPCloud: Sendable {
         session: any SessionStore = SessionMemory(), apiToken: String? = nil
     ) {
         self.init(
-            server, container: container, environment: environment, session: session, apiToken: apiToken, patience: HTTPPatience())
+            server, container: container, environment: environment, session: session, apiToken: apiToken, patience: HTTPPatience()
+        )
     }
 
     /// - Parameter patience: For tests.

@@ -19,10 +19,13 @@ extension HTTPDatabase {
             let asked = Set(assets)
             var missing: [CloudAsset: Int64] = [:]
             for given in try node.required("assets").asArray(most: assets.count) {
-                let asset = CloudAsset(digest: try given.required("digest").asString(), size: try given.required("size").asInteger())
+                let asset = CloudAsset(
+                    digest: try given.required("digest").asString(), size: try given.required("size").asInteger())
                 let received = try given.required("received")
                 let count = try received.asInteger()
-                guard asked.contains(asset), count >= 0, count <= asset.size else { throw received.refusal("was not asked about") }
+                guard asked.contains(asset), count >= 0, count <= asset.size else {
+                    throw received.refusal("was not asked about")
+                }
                 missing[asset] = count
             }
             return missing
@@ -69,7 +72,8 @@ extension HTTPDatabase {
         default: break
         }
         throw CloudError(
-            .internalError, "the answer of \(cloud.server) to \(call.name) is none of the protocol: it is not the piece that was asked for")
+            .internalError,
+            "the answer of \(cloud.server) to \(call.name) is none of the protocol: it is not the piece that was asked for")
     }
 
     private func target(_ asset: CloudAsset, _ zone: CloudZoneID) -> String {
@@ -80,6 +84,7 @@ extension HTTPDatabase {
 extension CloudAsset {
     /// Whether it can be one: 64 lower-case hexadecimal digits, and no less than no bytes.
     fileprivate var isNamed: Bool {
-        size >= 0 && digest.utf8.count == 64 && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        size >= 0 && digest.utf8.count == 64
+            && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     }
 }

@@ -23,7 +23,8 @@ extension HTTPDatabase {
                     // A cursor that means nothing to the server any more: it begins anew.
                     if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
                     let patience = database.cloud.patience
-                    let pause = min(patience.pauseMax, patience.pause * Double(1 << min(failures, 16))) * Double.random(in: 0.5...1)
+                    let pause =
+                        min(patience.pauseMax, patience.pause * Double(1 << min(failures, 16))) * Double.random(in: 0.5...1)
                     try? await Task.sleep(for: max(pause, error.retryAfter ?? .zero))
                 }
             }

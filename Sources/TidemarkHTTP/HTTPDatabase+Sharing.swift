@@ -21,14 +21,18 @@ extension HTTPDatabase {
             $0.member("rootRecordName", coverage.root)
             $0.member("title", title)
             $0.member("publicPermission", publicPermission.wireName)
-        } reading: { node throws(CloudError) in try CloudShare(node, in: zone) }
+        } reading: { node throws(CloudError) in
+            try CloudShare(node, in: zone)
+        }
     }
 
     public func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare {
         try await own(.change, "shares/change") {
             $0.writeShare(share)
             $0.list("changes") { for change in changes { change.write(&$0) } }
-        } reading: { node throws(CloudError) in try CloudShare(node, in: share.zone) }
+        } reading: { node throws(CloudError) in
+            try CloudShare(node, in: share.zone)
+        }
     }
 
     public func deleteShare(_ share: CloudRecordID) async throws(CloudError) {
@@ -41,22 +45,34 @@ extension HTTPDatabase {
         try await own(.change, "links/make") {
             $0.writeShare(share)
             $0.member("participantId", participant)
-        } reading: { node throws(CloudError) in try ShareLink(node) }
+        } reading: { node throws(CloudError) in
+            try ShareLink(node)
+        }
     }
 
     public func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError) {
         try await own(.change, "links/revoke") {
             $0.writeShare(share)
             $0.member("id", id)
-        } reading: { node throws(CloudError) in try Self.nothing(node) }
+        } reading: { node throws(CloudError) in
+            try Self.nothing(node)
+        }
     }
 
     public func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
-        try await own(.look, "links/resolve", { $0.member("token", token) }) { node throws(CloudError) in try ShareMetadata(node) }
+        try await own(.look, "links/resolve") {
+            $0.member("token", token)
+        } reading: { node throws(CloudError) in
+            try ShareMetadata(node)
+        }
     }
 
     public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {
-        try await own(.change, "links/accept", { $0.member("token", token) }) { node throws(CloudError) in try ShareMetadata(node) }
+        try await own(.change, "links/accept") {
+            $0.member("token", token)
+        } reading: { node throws(CloudError) in
+            try ShareMetadata(node)
+        }
     }
 
     public func declineLink(_ token: String) async throws(CloudError) {

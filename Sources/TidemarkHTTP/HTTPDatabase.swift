@@ -31,7 +31,7 @@ public struct HTTPDatabase: SharingDatabase {
     // Zones
 
     public func zones() async throws(CloudError) -> [CloudZoneID] {
-        try await look("zones/list", { _ in }) { node throws(CloudError) in
+        try await look("zones/list") { _ in } reading: { node throws(CloudError) in
             var zones: [CloudZoneID] = []
             for zone in try node.required("zones").asArray() { zones.append(try CloudZoneID(zone.required("zoneID"))) }
             return zones
@@ -132,7 +132,9 @@ public struct HTTPDatabase: SharingDatabase {
         return try await look("changes/database") {
             $0.member("syncToken", token?.rawValue)
             $0.member("resultsLimit", limit.map { Int64($0) })
-        } reading: { node throws(CloudError) in try DatabaseChanges(answered: node) }
+        } reading: { node throws(CloudError) in
+            try DatabaseChanges(answered: node)
+        }
     }
 
     public func zoneChanges(
@@ -160,7 +162,9 @@ public struct HTTPDatabase: SharingDatabase {
 extension HTTPDatabase {
     /// Makes sure that a token is one: what is empty stands for something else in the protocol.
     private static func check(_ token: CloudToken?) throws(CloudError) {
-        guard token?.rawValue != "" else { throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out") }
+        guard token?.rawValue != "" else {
+            throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out")
+        }
     }
 }
 

@@ -40,10 +40,15 @@ struct HTTPFault: Error {
             case is NIOSSLError, is NIOSSLExtraError: HTTPFault(secured: error, server)
             case let error as IOError: HTTPFault(error, server)
             case let error as ChannelError:
-                if case .connectTimeout = error { .unreachable(server, Self.asked("it does not answer")) } else { .broken(server) }
+                if case .connectTimeout = error {
+                    .unreachable(server, Self.asked("it does not answer"))
+                } else {
+                    .broken(server)
+                }
             case HTTPParserError.invalidEOFState: .broken(server)
             case is HTTPParserError: .isNoHTTP(server)
-            case is NIOHTTPDecompression.DecompressionError: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
+            case is NIOHTTPDecompression.DecompressionError:
+                HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
             default: .broken(server)
             }
     }
@@ -53,7 +58,8 @@ struct HTTPFault: Error {
             switch error {
             case .cancelled: .cancelled
             case .connectTimeout: .unreachable(server, Self.asked("it does not answer"))
-            case .tlsHandshakeTimeout: .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
+            case .tlsHandshakeTimeout:
+                .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
             case .getConnectionFromPoolTimeout: .unreachable(server, "no connection has come free")
             case .alreadyShutdown: HTTPFault(.networkUnavailable, "the connection to \(server) was closed by this program")
             case .deadlineExceeded, .readTimeout, .writeTimeout: .isLate(time, from: server)
@@ -76,7 +82,9 @@ struct HTTPFault: Error {
         case .uncleanShutdown: self = .broken(server)
         case .handshakeFailed(let cause) where "\(cause)".contains("CERTIFICATE_VERIFY_FAILED"):
             self = .unreachable(
-                server, "its certificate is not trusted. Have one from an authority that this machine trusts, or have it trust the server's")
+                server,
+                "its certificate is not trusted. Have one from an authority that this machine trusts, or have it trust the server's"
+            )
         case .handshakeFailed(let cause) where "\(cause)".contains("WRONG_VERSION_NUMBER"):
             self = .unreachable(server, "it does not speak https at this port")
         case .handshakeFailed: self = .unreachable(server, "there is no secure connection to it")
@@ -107,7 +115,9 @@ struct HTTPFault: Error {
     private static func reason(_ error: IOError) -> String { String(cString: strerror(error.errnoCode)) }
 
     private static func reason(_ error: NIOConnectionError) -> String {
-        if error.dnsAError != nil || error.dnsAAAAError != nil, error.connectionErrors.isEmpty { return "there is no host of that name" }
+        if error.dnsAError != nil || error.dnsAAAAError != nil, error.connectionErrors.isEmpty {
+            return "there is no host of that name"
+        }
         switch error.connectionErrors.first?.error {
         case let error as IOError: return reason(error)
         case is ChannelError: return "it does not answer"
@@ -122,21 +132,24 @@ extension CloudError {
         let told = "\(server) has answered with the status \(status.code)"
         let wait = headers.first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(min(max(0, $0), 86_400)) }
         switch status.code {
-        case 300..<400: self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
+        case 300..<400:
+            self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
         case 401, 407, 421: self.init(.notAuthenticated, "\(told): nobody is signed in there, or not any more; sign in again")
         case 403: self.init(.permissionFailure, "\(told): it does not allow that")
         case 404, 405:
             self.init(.internalError, "\(told): there is no cloud that speaks with this version; is the address right?")
         case 413: self.init(.limitExceeded, "\(told): the request is larger than it takes")
         case 429: self.init(.requestRateLimited, "\(told): there were too many requests", retryAfter: wait)
-        case 408, 425, 502, 503, 504: self.init(.serviceUnavailable, "\(told): it is not available for the moment", retryAfter: wait)
+        case 408, 425, 502, 503, 504:
+            self.init(.serviceUnavailable, "\(told): it is not available for the moment", retryAfter: wait)
         default: self.init(.internalError, told)
         }
     }
 
     /// The same with text that can be shown: no control characters, and not without end.
     var shown: CloudError {
-        guard reason.utf8.count > 2000 || reason.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+        guard reason.utf8.count > 2000 || reason.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else {
             return self
         }
         let scalars = reason.unicodeScalars.prefix(2000).map { $0.properties.generalCategory == .control ? " " : $0 }

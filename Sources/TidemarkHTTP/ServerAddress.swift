@@ -25,7 +25,8 @@ public struct ServerAddress: Hashable, Sendable {
             // Not the text: there may be a password in it.
             CloudError(.invalidArguments, "the server's address \(what); it is as https://sync.example.org")
         }
-        guard text.utf8.count <= 1000, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }), let parts = URLComponents(string: text)
+        guard text.utf8.count <= 1000, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
+            let parts = URLComponents(string: text)
         else { throw refusal("is no address") }
         switch parts.scheme?.lowercased() {
         case "https": isSecure = true
@@ -81,7 +82,8 @@ public struct ServerAddress: Hashable, Sendable {
 
     private static func isOfPath(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
+            true
         default: false
         }
     }

@@ -37,7 +37,8 @@ public struct SessionFile: SessionStore {
             $0.member("userRecordName", session.userRecordName)
             $0.member("token", session.token)
         }
-        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)").path
+        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
+            .path
         let opened = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw failure("make", temporary) }
         defer { close(opened) }
@@ -96,7 +97,7 @@ public struct SessionFile: SessionStore {
     }
 
     private func distrust(_ what: String) -> CloudError {
-        CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; remove it and sign in again")
+        CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; sign in again")
     }
 
     private func failure(_ what: String, _ path: String) -> CloudError {

@@ -25,7 +25,8 @@ package struct ContainerContents {
     package static let session = "cloud-session"
 
     private static func isOwn(_ name: String) -> Bool {
-        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || name == session || isUnfinished(name)
+        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || name == session
+            || isUnfinished(name)
     }
 
     /// Whether it is a file of ours that was being written when its process died.

@@ -20,7 +20,8 @@ import TidemarkModel
     }
 
     private func cloud(
-        _ address: ServerAddress, patience: HTTPPatience = Self.patience, store: SessionMemory = SessionMemory(), signedIn: Bool = true
+        _ address: ServerAddress, patience: HTTPPatience = Self.patience, store: SessionMemory = SessionMemory(),
+        signedIn: Bool = true
     ) throws -> HTTPCloud {
         let cloud = HTTPCloud(
             address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
@@ -62,7 +63,8 @@ import TidemarkModel
     }
 
     @Test func `what only looks fares well when the second try does`() async throws {
-        let stub = try StubServer { _, number in number == 0 ? .broken : .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"}}]}"#) }
+        let stub = try StubServer { _, number in number == 0 ? .broken : .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"}}]}"#)
+        }
         #expect(try await cloud(stub.address).database(.private).zones() == [Self.zone])
     }
 
@@ -160,8 +162,10 @@ import TidemarkModel
 
     @Test(arguments: [
         ("502 Bad Gateway", CloudError.Code.serviceUnavailable), ("504 Gateway Timeout", .serviceUnavailable),
-        ("413 Content Too Large", .limitExceeded), ("429 Too Many Requests", .requestRateLimited), ("404 Not Found", .internalError),
-        ("403 Forbidden", .permissionFailure), ("401 Unauthorized", .notAuthenticated), ("500 Internal Server Error", .internalError),
+        ("413 Content Too Large", .limitExceeded), ("429 Too Many Requests", .requestRateLimited),
+        ("404 Not Found", .internalError),
+        ("403 Forbidden", .permissionFailure), ("401 Unauthorized", .notAuthenticated),
+        ("500 Internal Server Error", .internalError),
         ("302 Found", .internalError), ("418 I'm a teapot", .internalError),
     ])
     func `a page of a proxy is understood by its status`(status: String, code: CloudError.Code) async throws {
@@ -203,7 +207,9 @@ import TidemarkModel
         let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
         let database = try cloud(stub.address).database(.shared)
         for _ in 0..<3 { _ = try await database.zones() }
-        #expect(stub.requests.map(\.line) == Array(repeating: "POST /database/1/iCloud.org.example.journal/development/shared/zones/list", count: 3))
+        #expect(
+            stub.requests.map(\.line)
+                == Array(repeating: "POST /database/1/iCloud.org.example.journal/development/shared/zones/list", count: 3))
         #expect(stub.requests.allSatisfy { $0.header("Accept-Encoding") == "gzip" && $0.header("X-Tidemark-Extensions") == "1" })
         #expect(stub.requests.allSatisfy { $0.header("Authorization") == "Bearer \(Self.secret)" })
     }
@@ -235,7 +241,8 @@ import TidemarkModel
         let stub = try StubServer { _, _ in .json("{}") }
         let database = try cloud(stub.address).database(.private)
         let asset = CloudAsset(digest: "../../etc/passwd", size: 1)
-        #expect(try await failure { try await database.upload(Data([1]), of: asset, at: 0, in: Self.zone) }.code == .invalidArguments)
+        #expect(
+            try await failure { try await database.upload(Data([1]), of: asset, at: 0, in: Self.zone) }.code == .invalidArguments)
         #expect(
             try await failure { try await database.download(asset, in: Self.zone, from: 0, count: 1) }.code == .assetNotAvailable)
         #expect(stub.requests.isEmpty)
@@ -292,7 +299,9 @@ import TidemarkModel
     @Test func `a session that another process has renewed is found when the old one is refused`() async throws {
         let store = SessionMemory()
         let stub = try StubServer { request, _ in
-            if request.header("Authorization") == "Bearer other" { return .json(#"{"records":[{"recordName":"a","deleted":true}]}"#) }
+            if request.header("Authorization") == "Bearer other" {
+                return .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
+            }
             return .json(#"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"ended"}"#, status: "401 Unauthorized")
         }
         let cloud = try cloud(stub.address, store: store)
@@ -319,14 +328,17 @@ import TidemarkModel
     @Test func `a session is not told to another server, nor for another container`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
         let store = SessionMemory(
-            try CloudSession(cloud: "https://sync.example.org iCloud.org.example.journal development", userRecordName: "_anna", token: Self.secret))
+            try CloudSession(
+                cloud: "https://sync.example.org iCloud.org.example.journal development", userRecordName: "_anna",
+                token: Self.secret))
         _ = try await cloud(stub.address, store: store, signedIn: false).database(.private).zones()
         #expect(stub.requests.count == 1)
         #expect(stub.requests[0].header("Authorization") == nil)
     }
 
     @Test func `what a session shows of itself has no token`() throws {
-        let session = try CloudSession(cloud: "https://sync.example.org a development", userRecordName: "_anna", token: Self.secret)
+        let session = try CloudSession(
+            cloud: "https://sync.example.org a development", userRecordName: "_anna", token: Self.secret)
         var dumped = ""
         dump(session, to: &dumped)
         for text in ["\(session)", String(reflecting: session), dumped] { #expect(!text.contains(Self.secret)) }

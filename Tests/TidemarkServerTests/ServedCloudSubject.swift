@@ -19,7 +19,9 @@ final class ServedCloudSubject: CloudContract.Subject {
     private let running: Task<Void, Never>
     private let apiToken: String
 
-    private init(_ tended: TendedCloud, _ access: AccessBook, _ address: ServerAddress, _ apiToken: String, _ running: Task<Void, Never>) {
+    private init(
+        _ tended: TendedCloud, _ access: AccessBook, _ address: ServerAddress, _ apiToken: String, _ running: Task<Void, Never>
+    ) {
         (self.tended, self.access, self.address, self.apiToken, self.running) = (tended, access, address, apiToken, running)
     }
 
@@ -28,7 +30,8 @@ final class ServedCloudSubject: CloudContract.Subject {
         let access = try AccessBook(at: tended.directory)
         try await access.addContainer(TendedCloud.container)
         let token = try await access.addAPIToken(
-            container: TendedCloud.container, environment: .development, name: "tests", callback: .popup(origin: "https://app.example.org"))
+            container: TendedCloud.container, environment: .development, name: "tests",
+            callback: .popup(origin: "https://app.example.org"))
         var configuration = ServerConfiguration(directory: tended.directory, port: 0)
         if let limits { configuration.limits = limits }
         let (ports, port) = AsyncStream.makeStream(of: Int.self)

@@ -62,7 +62,8 @@ import TidemarkModel
     }
 
     @Test(arguments: [
-        "", "{", "[]", #"{"format":2,"cloud":"a","userRecordName":"b","token":"c"}"#, #"{"format":1,"cloud":"a","userRecordName":"b"}"#,
+        "", "{", "[]", #"{"format":2,"cloud":"a","userRecordName":"b","token":"c"}"#,
+        #"{"format":1,"cloud":"a","userRecordName":"b"}"#,
         #"{"format":1,"cloud":"a","userRecordName":"b","token":"c d"}"#, String(repeating: " ", count: 20_000),
     ])
     func `one that is damaged is told, and no secret with it`(text: String) throws {
@@ -87,9 +88,11 @@ import TidemarkModel
     }
 
     @Test(arguments: [
-        "", "sync.example.org", "ftp://sync.example.org", "https://", "https:///path", "https://anna:pw@sync.example.org", "https://a?b",
+        "", "sync.example.org", "ftp://sync.example.org", "https://", "https:///path", "https://anna:pw@sync.example.org",
+        "https://a?b",
         "https://a#b", "https://a:0", "https://a:70000", "https://a/../b", "https://a b", "https://a/%2e%2e", "https://ä.example",
-        "https://a\r\nb", "http://sync.example.org", "http://127.evil.example", "http://127.0.0.1.example.org", "http://1270.0.0.1",
+        "https://a\r\nb", "http://sync.example.org", "http://127.evil.example", "http://127.0.0.1.example.org",
+        "http://1270.0.0.1",
         String(repeating: "https://a", count: 200),
     ])
     func `what is no address, or not safe, is refused`(text: String) {

@@ -9,7 +9,9 @@ final class StubServer: Sendable {
         let body: String
 
         /// `POST /path`.
-        var line: String { head.split(separator: "\r\n").first.map { $0.split(separator: " ").prefix(2).joined(separator: " ") } ?? "" }
+        var line: String {
+            head.split(separator: "\r\n").first.map { $0.split(separator: " ").prefix(2).joined(separator: " ") } ?? ""
+        }
 
         func header(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() where line.lowercased().hasPrefix(name.lowercased() + ":") {

@@ -40,7 +40,8 @@ struct AccountSignIn: AsyncParsableCommand {
     @Flag(help: "Takes the password of a server's account from the first line of standard input.")
     var passwordStdin = false
 
-    @Flag(name: .customLong("insecure-http"), help: "Allows http:// to other machines, where everybody on the way can read along.")
+    @Flag(
+        name: .customLong("insecure-http"), help: "Allows http:// to other machines, where everybody on the way can read along.")
     var insecureHTTP = false
 
     @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
@@ -148,7 +149,15 @@ struct AccountSignIn: AsyncParsableCommand {
         let memory = SessionMemory()
         let served = HTTPCloud(
             try ServerAddress(place, allowsInsecure: true), container: name, environment: environment, session: memory)
-        try await served.signIn(email: email, password: Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)"))
+        let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
+        do throws(CloudError) {
+            try await served.signIn(email: email, password: password)
+        } catch {
+            guard error.code == .notAuthenticated else { throw error }
+            throw ending(
+                "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
+                error.exitStatus)
+        }
         made.session = served
         guard let session = memory.session() else { return }
         let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))

@@ -79,14 +79,17 @@ struct CloudAccess {
     ) throws -> HTTPCloud {
         let served = try HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer)
         guard settings.email != nil else { return served }
-        let remedy = "sign in again with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
+        let remedy = "with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
         do throws(CloudError) {
             guard try served.userRecordName == nil else { return served }
         } catch {
-            throw ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "\(error.reason); \(remedy)")
+            guard error.code == .notAuthenticated else { throw error }
+            // It says already that one has to sign in again.
+            throw ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "\(error.reason) \(remedy)")
         }
         throw ContainerEvent.Failure(
-            code: SyncErrorCode.noAccount, reason: "\(directory.url.path) has no session with \(cloud), as copies have none; \(remedy)")
+            code: SyncErrorCode.noAccount,
+            reason: "\(directory.url.path) has no session with \(cloud), as copies have none; sign in again \(remedy)")
     }
 
     /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.

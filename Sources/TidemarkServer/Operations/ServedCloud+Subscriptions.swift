@@ -122,7 +122,9 @@ extension ServedCloud {
             _ = try node.required("apnsEnvironment").asString()
             return try node.required("apnsToken").asString()
         }
-        guard (1...256).contains(token.utf8.count) else { throw CloudError(.invalidArguments, "apnsToken is not 1 to 256 bytes long") }
+        guard (1...256).contains(token.utf8.count) else {
+            throw CloudError(.invalidArguments, "apnsToken is not 1 to 256 bytes long")
+        }
         let owner = try owner(call)
         try subscriptions.add(
             .init(token: token, account: owner.account, container: owner.container, environment: owner.environment))
@@ -167,7 +169,9 @@ extension ServedCloud {
     }
 
     /// The cursor of now, and whether anything that the caller sees has changed since another.
-    private func look(_ database: EmbeddedDatabase, since known: String) async throws(CloudError) -> (cursor: String, isChanged: Bool) {
+    private func look(
+        _ database: EmbeddedDatabase, since known: String
+    ) async throws(CloudError) -> (cursor: String, isChanged: Bool) {
         guard database.scope != .public else { return ("public", known != "public") }
         do throws(CloudError) {
             let changes = try await database.databaseChanges(since: CloudToken(rawValue: known), limit: nil)
@@ -290,7 +294,11 @@ extension ServedCloud {
         let user = EmbeddedCloud.userRecordName(subscriber.account, in: subscriber.container)
         json.object { json in
             json.member("aps") {
-                if let alert = subscription.alert { $0.member("alert", alert) } else { $0.member("content-available", 1 as Int64) }
+                if let alert = subscription.alert {
+                    $0.member("alert", alert)
+                } else {
+                    $0.member("content-available", 1 as Int64)
+                }
             }
             json.member("ck") { json in
                 json.member("ce", 2 as Int64)

@@ -33,7 +33,9 @@ struct SignIn: AsyncParsableCommand {
 
     func run() async throws {
         if let server {
-            guard let password = getpass("password: ") else { throw ValidationError("there is no terminal to ask for the password on") }
+            guard let password = getpass("password: ") else {
+                throw ValidationError("there is no terminal to ask for the password on")
+            }
             return try await folder.journal.signIn(server: server, email: email, password: String(cString: password))
         }
         guard let cloud else { throw ValidationError("name the cloud: --cloud or --server") }

@@ -1,0 +1,143 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkAccess
+import TidemarkCloud
+
+/// Goal: the tool does with a server what it does with a cloud in a directory, and keeps the session to its owner. Method: the tool as a
+/// process, and a server of the test's own.
+@Suite(.timeLimit(.minutes(5))) struct ServedToolTests {
+    private let scratch: Scratch
+    private let served: ServedCloudSubject
+    private let tool: Tool
+    private static let password = "kurz vor Tromsø"
+
+    init() async throws {
+        scratch = try Scratch()
+        served = try await ServedCloudSubject.started()
+        tool = try Tool()
+        for email in ["anna@example.org", "ben@example.org"] {
+            try await served.access.setPassword(Self.password, of: try #require(try await served.tended.id(email)))
+        }
+    }
+
+    @discardableResult
+    private func run(_ words: String..., status: Int32 = 0, input: URL? = nil) async throws -> Tool.Result {
+        let result = try await tool.run(words, input: input)
+        #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+        for text in [result.output, result.errors] { #expect(!text.contains(Self.password)) }
+        return result
+    }
+
+    private func path(_ name: String) -> String { scratch["\(name).tidemark"].path }
+
+    @discardableResult
+    private func signIn(
+        _ name: String, as email: String = "anna@example.org", password: String = Self.password, status: Int32 = 0
+    ) async throws -> Tool.Result {
+        let input = try scratch.write(password + "\n", to: "password")
+        return try await run(
+            "account", "sign-in", path(name), "--server", served.address.description, "--email", email, "--container",
+            TendedCloud.container, "--password-stdin", status: status, input: input)
+    }
+
+    @Test func `devices of one person have the same, and people share, through a server`() async throws {
+        let records = try scratch.write(#"{"id":"senja","caption":"Senja","visits":3}"# + "\n", to: "records.jsonl")
+        try await run("import", records.path, "--into", path("laptop"), "--type", "Destination", "--id", "id")
+        try await signIn("laptop")
+        try await signIn("phone")
+        try await signIn("ben", as: "ben@example.org")
+        try await run("sync", path("laptop"))
+        try await run("sync", path("phone"))
+        #expect(try await run("records", "get", path("phone"), "senja").output.contains("Senja"))
+        try await run("share", "create", path("laptop"), "senja")
+        let invited = try await run("share", "invite", path("laptop"), "senja", "ben@example.org", "--read-write", "--json")
+            .json()
+        let link = try #require((invited["links"] as? [[String: Any]])?.first?["link"] as? String)
+        try await run("share", "accept", path("ben"), link)
+        try await run("records", "set", path("ben"), "senja", "visits=4")
+        try await run("sync", path("ben"))
+        try await run("sync", path("phone"))
+        #expect(try await run("records", "get", path("phone"), "senja").output.contains("4"))
+        #expect(try await run("account", "status", path("ben"), "--json").json()["canSynchronize"] as? Bool == true)
+    }
+
+    @Test func `a wrong password leaves nothing, and a right one a session for its owner only`() async throws {
+        let refused = try await signIn("anna", password: "wrong password", status: 77)
+        #expect(!refused.errors.contains("wrong password"))
+        #expect(!FileManager.default.fileExists(atPath: path("anna")))
+        try await signIn("anna")
+        let file = path("anna") + "/cloud-session"
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+        // One that was there before stays when somebody else can't sign in.
+        let before = try Data(contentsOf: URL(fileURLWithPath: file))
+        try await signIn("anna", as: "ben@example.org", password: "wrong password", status: 77)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == before)
+        #expect(try await run("account", "status", path("anna"), "--json").json()["email"] as? String == "anna@example.org")
+    }
+
+    @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {
+        try await signIn("anna")
+        try await run("store", "move", path("anna"), path("moved"))
+        #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
+        try await run("sync", path("moved"))
+        try await run("store", "backup", path("moved"), path("copy"))
+        let copy = try await run("sync", path("copy"), status: 69)
+        #expect(copy.errors.contains("sign in again with 'tidemark account sign-in"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path("moved") + "/cloud-session")
+        #expect(try await run("sync", path("moved"), status: 69).errors.contains("can be read or written by others (mode 644)"))
+        try await signIn("moved")
+        try await run("sync", path("moved"))
+    }
+
+    @Test func `signing out ends the session on the server, and signing in anew the one before`() async throws {
+        try await signIn("anna")
+        let first = try await served.access.sessions()
+        #expect(first.count == 1)
+        try await signIn("anna")
+        let second = try await served.access.sessions()
+        #expect(second.count == 1)
+        #expect(second.map(\.id) != first.map(\.id))
+        try await run("account", "sign-out", path("anna"))
+        #expect(try await served.access.sessions().isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
+        try await run("sync", path("anna"), status: 69)
+    }
+
+    @Test func `a server that can't be reached is told, and nothing is lost`() async throws {
+        try await signIn("anna")
+        // Its address is another by now.
+        let dead = try StubServer { _, _ in .broken }.port
+        let file = scratch["anna.tidemark/cloud-session"]
+        let session = try String(contentsOf: file, encoding: .utf8)
+        let input = try scratch.write(Self.password + "\n", to: "password")
+        let refused = try await run(
+            "account", "sign-in", path("anna"), "--server", "http://127.0.0.1:\(dead)", "--email", "anna@example.org",
+            "--password-stdin", status: 75, input: input)
+        #expect(refused.errors.contains("can't be reached"))
+        #expect(try String(contentsOf: file, encoding: .utf8) == session)
+        try await run("sync", path("anna"))
+    }
+
+    @Test(
+        arguments: [
+            (["--server", "http://sync.example.org"], 64), (["--server", "sync.example.org"], 64),
+            (["--server", "https://a", "--cloud", "b"], 64), (["--cloud", "https://sync.example.org"], 64),
+            (["--server", "http://127.0.0.1:1", "--create"], 64), (["--cloud", "cloud", "--password-stdin"], 64),
+        ] as [([String], Int32)])
+    func `what goes together with no server is refused`(words: [String], status: Int32) async throws {
+        let result = try await tool.run(["account", "sign-in", path("new"), "--email", "anna@example.org"] + words)
+        #expect(result.status == status, "\(result.errors)")
+        #expect(!FileManager.default.fileExists(atPath: path("new")))
+    }
+
+    @Test func `without a terminal the password has to be handed over`() async throws {
+        let result = try await tool.run([
+            "account", "sign-in", path("new"), "--server", served.address.description, "--email", "anna@example.org",
+            "--password-stdin",
+        ])
+        #expect(result.status == 64)
+        #expect(result.errors.contains("no password was given"))
+    }
+}
