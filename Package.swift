@@ -50,6 +50,7 @@ let package = Package(
         .systemLibrary(
             name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
             providers: [.apt(["libexif-dev"]), .brew(["libexif"])]),
+        .systemLibrary(name: "CMalloc", path: "CSupport/CMalloc"),
         .systemLibrary(
             name: "COpenSSL", path: "CSupport/COpenSSL", pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
@@ -160,6 +161,7 @@ let package = Package(
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
+                "CMalloc",
                 "TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CMalloc
 import Foundation
 import Logging
 import TidemarkServer
@@ -96,10 +97,10 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     /// Has large buffers go back to the system as soon as they are done with: else many large answers at once are held for good.
     private static func returnMemory() {
-        #if canImport(Glibc)
-            mallopt(M_ARENA_MAX, 2)
-            mallopt(M_MMAP_THRESHOLD, 256 << 10)
-            mallopt(M_TRIM_THRESHOLD, 8 << 20)
+        #if os(Linux)
+            _ = mallopt(M_ARENA_MAX, 2)
+            _ = mallopt(M_MMAP_THRESHOLD, 256 << 10)
+            _ = mallopt(M_TRIM_THRESHOLD, 8 << 20)
         #endif
     }
 
