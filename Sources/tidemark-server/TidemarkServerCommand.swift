@@ -73,6 +73,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        Self.returnMemory()
         let level = Logger.Level(rawValue: logLevel) ?? .info
         let logger = Logger(label: "tidemark-server") { _ in LogfmtHandler(level: level) }
         let configuration = ServerConfiguration(
@@ -91,6 +92,15 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             Self.tell(error.message)
             throw ExitCode(error.exitStatus)
         }
+    }
+
+    /// Has large buffers go back to the system as soon as they are done with: else many large answers at once are held for good.
+    private static func returnMemory() {
+        #if canImport(Glibc)
+            mallopt(M_ARENA_MAX, 2)
+            mallopt(M_MMAP_THRESHOLD, 256 << 10)
+            mallopt(M_TRIM_THRESHOLD, 8 << 20)
+        #endif
     }
 
     private static func tell(_ text: String) {

@@ -38,6 +38,13 @@ import Testing
         let served = try await Served()
         let text = served.book.seal(Data("load".utf8), for: "up", until: .max)
         for purpose in ["u", "upload", "up\0", ""] { #expect(served.book.open(text, for: purpose) == nil) }
+        // What was carried moved into the purpose, a byte after the other, and the other way round.
+        let bytes = try #require(Base64URL.bytes(text))
+        for count in 1...4 {
+            let moved = "up" + String(decoding: bytes[40..<(40 + count)], as: UTF8.self)
+            #expect(served.book.open(Base64URL.text(bytes[..<40] + bytes[(40 + count)...]), for: moved) == nil)
+        }
+        #expect(served.book.open(Base64URL.text(bytes[..<40] + Array("up".utf8) + bytes[40...]), for: "") == nil)
         let token = try await served.session()
         #expect(served.book.open(token.text, for: "session") == nil)
     }

@@ -57,7 +57,8 @@ import Testing
         let whole = der
         der[60] ^= 1
         for (pem, message) in [
-            (SigningKey("P-384").publicPEM, "not one of ECDSA over P-256"), (SigningKey("secp256k1").publicPEM, "P-256"),
+            (SigningKey("P-384").publicPEM, "not one of ECDSA over P-256"),
+            (SigningKey("secp256k1").publicPEM, "not one of ECDSA over P-256"),
             (good.replacing("PUBLIC", with: "PRIVATE"), "private key"),
             (good.replacing("PUBLIC", with: "EC PRIVATE"), "private key"),
             (good.replacing("PUBLIC KEY", with: "CERTIFICATE"), "no public key in PEM"), ("", "no public key in PEM"),

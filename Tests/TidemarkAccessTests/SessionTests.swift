@@ -50,7 +50,8 @@ import Testing
         let text = try await served.session().text
         for count in 0..<text.count { #expect(try served.failure(String(text.prefix(count))) == .malformed) }
         let wrongs: [String] = [
-            text + "A", text + text, "", " ", "\0", "ä" + text.dropFirst(2), text.dropLast() + "!", String(repeating: "=", count: 86),
+            text + "A", text + text, "", " ", "\0", "ä" + text.dropFirst(2), text.dropLast() + "!",
+            String(repeating: "=", count: 86),
         ]
         for wrong in wrongs { #expect(try served.failure(wrong) == .malformed, "\(wrong)") }
         #expect(try served.failure(String(repeating: "A", count: 86)) == .unknown)

@@ -118,9 +118,7 @@ struct SignInPage: Sendable {
         _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
-        let nonce =
-            String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
-            + String(UInt64.random(in: .min ... .max, using: &generator), radix: 36)
+        let nonce = (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
         let html = """
             <!DOCTYPE html>
             <html lang="en">
