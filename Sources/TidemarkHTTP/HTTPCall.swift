@@ -25,6 +25,8 @@ struct HTTPCall: Sendable {
     var body: ByteBuffer?
     /// Whether it is sent as whoever is signed in.
     var isSigned = true
+    /// Whether less can be asked for where the answer is more than is read.
+    var canAskForLess = false
 
     /// Whether it can be sent again when nobody knows what became of it.
     var isRepeatable: Bool {

@@ -23,8 +23,11 @@ extension HTTPCloud {
         do throws(CloudError) {
             return try self.read(answer.body, read)
         } catch {
+            // One that is large may have more values than are read.
+            let isLarge = call.canAskForLess && answer.body.readableBytes > 1 << 20
             throw CloudError(
-                .internalError, "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)"
+                isLarge ? .limitExceeded : .internalError,
+                "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)"
             ).shown
         }
     }
@@ -119,7 +122,7 @@ extension HTTPCloud {
             if call.isSigned, let session, let token = response.headers.first(name: Self.renewal) { renew(session, token) }
             return HTTPAnswer(status: response.status, headers: response.headers, body: body)
         } catch {
-            throw HTTPFault(error, from: server, within: time)
+            throw HTTPFault(error, to: call, from: server, patience)
         }
     }
 
@@ -131,12 +134,12 @@ extension HTTPCloud {
         // An error's text can be longer than a short piece.
         if case .download(let count) = call.kind { most = max(count, 1 << 20) }
         let announced = response.headers.first(name: "Content-Length").flatMap { Int($0) } ?? 0
-        guard announced <= most else { throw HTTPFault.isTooLarge(most, from: server) }
+        guard announced <= most else { throw HTTPFault.isTooLarge(most, call, from: server) }
         var whole: ByteBuffer?
         for try await piece in response.body {
             if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call.kind), from: server) }
             guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else {
-                throw HTTPFault.isTooLarge(most, from: server)
+                throw HTTPFault.isTooLarge(most, call, from: server)
             }
             if whole == nil {
                 whole = piece

@@ -31,7 +31,8 @@ public struct HTTPDatabase: SharingDatabase {
     // Zones
 
     public func zones() async throws(CloudError) -> [CloudZoneID] {
-        try await look("zones/list") { _ in } reading: { node throws(CloudError) in
+        try await look("zones/list") { _ in
+        } reading: { node throws(CloudError) in
             var zones: [CloudZoneID] = []
             for zone in try node.required("zones").asArray() { zones.append(try CloudZoneID(zone.required("zoneID"))) }
             return zones
@@ -107,21 +108,23 @@ public struct HTTPDatabase: SharingDatabase {
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer {
         guard query.isSpeakable else { throw CloudError(.invalidArguments, "a number of the query is no number") }
-        return try await look("records/query") {
-            $0.member("zoneID") { zone.writeMembers(&$0) }
-            $0.name("query")
-            query.write(&$0, zone: zone)
-            $0.member("resultsLimit", limit.map { Int64($0) })
-            $0.writeKeys("desiredKeys", desiredKeys)
-            $0.member("continuationMarker", continuation?.rawValue)
-        } reading: { node throws(CloudError) in
-            let list = try node.required("records")
-            guard list.isArray else { throw list.refusal("is not an array") }
-            var answer = QueryAnswer(
-                records: [], continuation: try node.string("continuationMarker").map(QueryContinuation.init(rawValue:)))
-            answer.records.reserveCapacity(list.elementCount)
-            for record in list.elements { answer.records.append(try CloudRecord(answered: record, in: zone)) }
-            return answer
+        return try await Self.withFewer(limit) { limit throws(CloudError) in
+            return try await look("records/query") {
+                $0.member("zoneID") { zone.writeMembers(&$0) }
+                $0.name("query")
+                query.write(&$0, zone: zone)
+                $0.member("resultsLimit", limit.map { Int64($0) })
+                $0.writeKeys("desiredKeys", desiredKeys)
+                $0.member("continuationMarker", continuation?.rawValue)
+            } reading: { node throws(CloudError) in
+                let list = try node.required("records")
+                guard list.isArray else { throw list.refusal("is not an array") }
+                var answer = QueryAnswer(
+                    records: [], continuation: try node.string("continuationMarker").map(QueryContinuation.init(rawValue:)))
+                answer.records.reserveCapacity(list.elementCount)
+                for record in list.elements { answer.records.append(try CloudRecord(answered: record, in: zone)) }
+                return answer
+            }
         }
     }
 
@@ -141,6 +144,14 @@ public struct HTTPDatabase: SharingDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         try Self.check(token)
+        return try await Self.withFewer(limit) { limit throws(CloudError) in
+            try await page(of: zone, since: token, limit: limit, desiredKeys: desiredKeys)
+        }
+    }
+
+    private func page(
+        of zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
         let answer: Result<ZoneChanges, CloudError> = try await look("changes/zone") {
             $0.list("zones") {
                 $0.object {
@@ -164,6 +175,21 @@ extension HTTPDatabase {
     private static func check(_ token: CloudToken?) throws(CloudError) {
         guard token?.rawValue != "" else {
             throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out")
+        }
+    }
+
+    /// Asks for fewer records where the answer is more than is read: records can be large.
+    private static func withFewer<Answer>(
+        _ limit: Int?, _ ask: (Int?) async throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        var limit = limit
+        while true {
+            do throws(CloudError) {
+                return try await ask(limit)
+            } catch {
+                guard error.code == .limitExceeded, limit ?? 2 > 1 else { throw error }
+                limit = limit.map { max(1, $0 / 8) } ?? 25
+            }
         }
     }
 }
@@ -190,7 +216,9 @@ extension HTTPDatabase {
     private func look<Value>(
         _ operation: String, _ members: (inout JSONWriter) -> Void, reading read: (JSONNode) throws(CloudError) -> Value
     ) async throws(CloudError) -> Value {
-        try await cloud.value(call(.look, path(operation), members), read)
+        var call = call(.look, path(operation), members)
+        call.canAskForLess = operation == "changes/zone" || operation == "records/query"
+        return try await cloud.value(call, read)
     }
 
     private func change<Value>(

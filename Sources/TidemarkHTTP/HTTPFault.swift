@@ -18,8 +18,10 @@ struct HTTPFault: Error {
         self.isPassing = isPassing
     }
 
-    static func isTooLarge(_ most: Int, from server: ServerAddress) -> HTTPFault {
-        HTTPFault(.internalError, "\(server) has answered with more than the \(most) bytes that are read")
+    static func isTooLarge(_ most: Int, _ call: HTTPCall, from server: ServerAddress) -> HTTPFault {
+        HTTPFault(
+            call.canAskForLess ? .limitExceeded : .internalError,
+            "\(server) has answered with more than the \(most) bytes that are read")
     }
 
     static func isLate(_ time: Duration, from server: ServerAddress) -> HTTPFault {
@@ -28,8 +30,8 @@ struct HTTPFault: Error {
 
     static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
 
-    /// - Parameter time: What the request was given.
-    init(_ error: any Error, from server: ServerAddress, within time: Duration) {
+    init(_ error: any Error, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPPatience) {
+        let time = patience.time(for: call.kind)
         // What libraries say of an error is not told where a header could be in it.
         self =
             switch error {
@@ -47,6 +49,7 @@ struct HTTPFault: Error {
                 }
             case HTTPParserError.invalidEOFState: .broken(server)
             case is HTTPParserError: .isNoHTTP(server)
+            case NIOHTTPDecompression.DecompressionError.limit: .isTooLarge(patience.bytesPerAnswer, call, from: server)
             case is NIOHTTPDecompression.DecompressionError:
                 HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
             default: .broken(server)

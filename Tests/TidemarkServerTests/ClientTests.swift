@@ -156,6 +156,28 @@ import TidemarkModel
         #expect(stub.requests.count == replies.count)
     }
 
+    @Test func `fewer records are asked for when the answer is more than is read`() async throws {
+        var patience = Self.patience
+        patience.bytesPerAnswer = 1 << 20
+        let stub = try StubServer { request, _ in
+            if request.body.contains(#""resultsLimit":3"#) {
+                return .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"},"syncToken":"t","moreComing":true,"records":[]}]}"#)
+            }
+            return .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{".utf8))
+        }
+        let database = try cloud(stub.address, patience: patience).database(.private)
+        let page = try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil)
+        #expect(page == ZoneChanges(changes: [], token: CloudToken(rawValue: "t"), moreComing: true))
+        #expect(stub.requests.count == 3)
+        // One alone is too large.
+        let query = CloudQuery(recordType: "Destination")
+        let error = try await failure {
+            try await database.query(query, in: Self.zone, limit: 2, desiredKeys: nil, continuation: nil)
+        }
+        #expect(error.code == .limitExceeded)
+        #expect(stub.requests.count == 5)
+    }
+
     /// The beginning of a stream of gzip, and stored blocks of it.
     private static let bombHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
     private static let bombPiece: [UInt8] = [0, 0xff, 0x7f, 0, 0x80] + [UInt8](repeating: 0x20, count: 0x7fff)
