@@ -9,14 +9,17 @@ actor AccountBook {
     private nonisolated let executor = StoreExecutor(label: "tidemark.accounts")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
+    private nonisolated let picture: AccountPicture?
 
     init(at url: URL) throws {
         database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 2, tables: Self.tables, prepare: { _ in })
+        picture = AccountPicture(try SharedDatabase.watcher(of: url))
     }
 
     /// Keeps everything in memory.
     init() throws {
         database = try SharedDatabase(inMemoryWith: Self.tables, prepare: { _ in })
+        picture = nil
     }
 
     private static let tables = """
@@ -59,6 +62,16 @@ actor AccountBook {
             try database.reader.read { db in
                 try String.fetchAll(db, sql: "SELECT id FROM accounts ORDER BY email").compactMap { try Self.fetch(db, "id", $0) }
             }
+        }
+    }
+
+    /// As ``find(id:)``, without waiting for others.
+    nonisolated func known(id: String) async throws(CloudError) -> EmbeddedAccount? {
+        guard let picture else { return try await find(id: id) }
+        do {
+            return try picture.account(id) { db, id in try Self.fetch(db, "id", id) }
+        } catch {
+            throw CloudError(storage: error)
         }
     }
 

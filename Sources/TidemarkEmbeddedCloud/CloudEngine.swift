@@ -169,21 +169,33 @@ struct CloudEngine: Sendable {
             throw CloudError(
                 .limitExceeded, "a request looks up \(limits.operationsPerRequest) records at the most, not \(names.count)")
         }
-        return try await storage.read { rows throws(CloudError) in
-            guard let access = try existing(id, caller, rows) else { return names.map { _ in .failure(Self.noRecord) } }
-            let found = try seen(names, access, rows)
-            let zoneID = self.id(of: access.zone, caller)
-            var answers: [Result<CloudRecord, CloudError>] = []
-            for name in names {
-                // What is asked for in another spelling is not there.
-                if let stored = found[name], !stored.isDeleted, name.isComposed {
-                    answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
-                } else {
-                    answers.append(.failure(Self.noRecord))
-                }
-            }
-            return answers
+        if names.count <= Self.namesAtAGlance,
+            let found = try storage.glance({ rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) })
+        {
+            return found
         }
+        return try await storage.read { rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) }
+    }
+
+    /// So many records are looked up without waking another thread.
+    private static let namesAtAGlance = 4
+
+    private func looked(
+        _ names: [String], in id: CloudZoneID, keys: Set<String>?, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        guard let access = try existing(id, caller, rows) else { return names.map { _ in .failure(Self.noRecord) } }
+        let found = try seen(names, access, rows)
+        let zoneID = self.id(of: access.zone, caller)
+        var answers: [Result<CloudRecord, CloudError>] = []
+        for name in names {
+            // What is asked for in another spelling is not there.
+            if let stored = found[name], !stored.isDeleted, name.isComposed {
+                answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
+            } else {
+                answers.append(.failure(Self.noRecord))
+            }
+        }
+        return answers
     }
 
     /// The records of some names, as far as the caller sees them.

@@ -52,7 +52,9 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             }
             guard value.isOnEarth else {
                 throw CloudError(
-                    .invalidArguments, "'\(name)' has a latitude beyond 90 degrees, or a longitude beyond 180. Invalid value, expected type LOCATION")
+                    .invalidArguments,
+                    "'\(name)' has a latitude beyond 90 degrees, or a longitude beyond 180. Invalid value, expected type LOCATION"
+                )
             }
             let wanted = value.type
             if let field = known!.fields[name] {

@@ -17,6 +17,13 @@ public protocol CloudStorage: Sendable {
     func write<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
+
+    /// Reads a few rows in the thread that calls: for what takes less time than to wake another one.
+    ///
+    /// - Returns: `nil` where a storage can't.
+    func glance<Answer>(
+        _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) throws(CloudError) -> Answer?
 }
 
 /// The rows of a storage within a transaction. Every function may throw `CloudError` `internalError`.

@@ -21,7 +21,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     package func change(of tag: String) -> Int64? { container.engine.seal.number(tag) }
 
     public func account() async throws(CloudError) -> CloudAccount {
-        guard let account, let known = try await accounts.find(id: account) else { return CloudAccount(status: .noAccount) }
+        guard let account, let known = try await accounts.known(id: account) else { return CloudAccount(status: .noAccount) }
         guard known.status == .available, let user = userRecordName else { return CloudAccount(status: known.status) }
         let used = try await container.engine.storage.read { rows throws(CloudError) in try rows.used(by: user) }
         return CloudAccount(status: .available, userRecordName: user, quota: known.quota, used: used)
@@ -31,7 +31,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     ///
     /// - Throws: `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
-        guard let account, let known = try await accounts.find(id: account), let user = userRecordName else {
+        guard let account, let known = try await accounts.known(id: account), let user = userRecordName else {
             throw CloudError(.notAuthenticated, "nobody is signed in")
         }
         switch known.status {

@@ -11,6 +11,8 @@ public final class SQLiteCloudStorage: CloudStorage {
     public let key: [UInt8]
     private let writer: Writer
     private let readers: any DatabaseReader
+    /// For what is read in the thread that calls; none of one in memory.
+    private let glances: DatabaseQueue?
 
     /// Opens a file, making it if there is none.
     ///
@@ -23,6 +25,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             key = try Self.key(of: database)
             writer = Writer(database)
             readers = database.reader
+            glances = try SharedDatabase.watcher(of: url)
         } catch {
             throw CloudError(storage: error)
         }
@@ -49,6 +52,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             key = Array(0..<16)
             writer = Writer(database)
             readers = database.reader
+            glances = nil
         } catch {
             throw CloudError(storage: error)
         }
@@ -69,6 +73,16 @@ public final class SQLiteCloudStorage: CloudStorage {
     ) async throws(CloudError) -> Answer {
         do {
             return try await writer.write(body)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func glance<Answer>(
+        _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) throws(CloudError) -> Answer? {
+        do {
+            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db)) }
         } catch {
             throw CloudError(storage: error)
         }

@@ -2,6 +2,8 @@ import ArgumentParser
 import CMalloc
 import Foundation
 import Logging
+import NIOCore
+import NIOPosix
 import TidemarkServer
 
 @main
@@ -75,6 +77,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     func run() async throws {
         Self.returnMemory()
+        // What a request waits for goes on in the thread that reads and writes connections: no other has to be woken for it.
+        NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
         let logger = Logger(label: "tidemark-server") { _ in LogfmtHandler(level: level) }
         let configuration = ServerConfiguration(
