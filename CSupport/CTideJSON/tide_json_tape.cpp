@@ -24,11 +24,16 @@ struct duplicate_name {
 /// More values than this have no place in `next`.
 constexpr uint32_t most_nodes = (1u << 28) - 1;
 
-/// How many values there can be, as the marks between them tell; those within texts count as well.
+/// How many values and names there are at the most, as the marks between them tell; of what is not sound, about so many.
 size_t marks(const char *bytes, size_t count) {
     size_t sum = 1;
     for (size_t i = 0; i < count; i++) {
         char c = bytes[i];
+        if (c == '"') {
+            // To the end of the text: what stands in it is none.
+            for (i++; i < count && bytes[i] != '"'; i++) i += bytes[i] == '\\';
+            continue;
+        }
         sum += (c == ',') | (c == ':') | (c == '[') | (c == '{');
     }
     return sum;

@@ -31,14 +31,19 @@ public struct CloudRecord: Hashable, Sendable {
     }
     /// Of the root of a hierarchy that is shared: the name of the record of its share. A cloud fills it in; what is saved has none.
     public var shareName: String? {
-        get { if case .root(let name) = carried { name } else { nil } }
-        set { carried = newValue.map { .root(share: $0) } ?? .nothing }
+        get { if case .root(let name, _) = carried { name } else { nil } }
+        set { carried = newValue.map { .root(share: $0, guid: shortGUID) } ?? .nothing }
+    }
+    /// Of such a root: as ``CloudShare/shortGUID``, for those who may invite.
+    public var shortGUID: String? {
+        get { if case .root(_, let guid) = carried { guid } else { share?.shortGUID } }
+        set { if let shareName { carried = .root(share: shareName, guid: newValue) } }
     }
     /// Beside the record: few have one, and it is large.
     private indirect enum Carried: Hashable, Sendable {
         case nothing
         case share(CloudShare)
-        case root(share: String)
+        case root(share: String, guid: String?)
     }
     private var carried = Carried.nothing
 

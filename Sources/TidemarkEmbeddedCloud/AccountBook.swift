@@ -83,7 +83,12 @@ actor AccountBook {
             return try run { () throws in try database.reader.read { db in try Self.fetch(db, "phone", number) } }
         case .userRecordName(let name):
             if let id = users[container]?[name] { return try find(id: id) }
-            // A name can't be led back to its account: all that came since are tried.
+            // A name can't be led back to its account: all that came since are tried, once.
+            let version = try picture.map { picture throws(CloudError) in
+                do { return try picture.version() } catch { throw CloudError(storage: error) }
+            }
+            if let version, searched[container] == version { return nil }
+            defer { searched[container] = version }
             let ids = try run { () throws in
                 try database.reader.read { db in try String.fetchAll(db, sql: "SELECT id FROM accounts") }
             }
@@ -97,6 +102,8 @@ actor AccountBook {
 
     /// By container, the accounts by their user record names; those that are gone, too.
     private var users: [String: [String: String]] = [:]
+    /// By container, the version of the file whose accounts are all among them.
+    private var searched: [String: Int64] = [:]
 
     func isEmpty() throws(CloudError) -> Bool {
         try run { () throws in

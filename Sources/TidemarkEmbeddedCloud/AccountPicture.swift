@@ -16,6 +16,13 @@ final class AccountPicture: Sendable {
 
     init(_ connection: DatabaseQueue) { self.connection = connection }
 
+    /// Another one whenever something was committed.
+    func version() throws -> Int64 {
+        try state.withLock { _ in
+            try connection.unsafeRead { db in try Int64.fetchOne(try db.cachedStatement(sql: "PRAGMA data_version")) ?? 0 }
+        }
+    }
+
     /// The account of that identifier, which is fetched if nobody has asked for it since something was last changed.
     ///
     /// It takes some microseconds in the thread that calls.

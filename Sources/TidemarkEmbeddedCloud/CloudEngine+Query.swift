@@ -36,6 +36,12 @@ extension CloudEngine {
     }
 }
 
+extension CloudQuery {
+    /// Values that one filter compares with, and filters and sorts of one query.
+    fileprivate static let valuesPerFilter = 250
+    fileprivate static let conditions = 20
+}
+
 extension CloudSchema.RecordType {
     /// The query in terms of indexes.
     ///
@@ -43,6 +49,9 @@ extension CloudSchema.RecordType {
     func translate(_ query: CloudQuery) throws(CloudError) -> IndexQuery {
         guard isQueryable || !query.filters.isEmpty else {
             throw CloudError(.invalidArguments, "Queried type is not marked indexable")
+        }
+        guard query.filters.count <= CloudQuery.conditions, query.sorts.count <= CloudQuery.conditions else {
+            throw CloudError(.limitExceeded, "a query has \(CloudQuery.conditions) filters and as many sorts at the most")
         }
         var conditions: [IndexQuery.Condition] = []
         for filter in query.filters { conditions += try self.conditions(filter) }
@@ -73,6 +82,17 @@ extension CloudSchema.RecordType {
     private func conditions(_ filter: CloudQuery.Filter) throws(CloudError) -> [IndexQuery.Condition] {
         let isSearch = filter.comparator == .containsAllTokens || filter.comparator == .containsAnyTokens
         let key = try key(filter.key, isSearch ? .searchable : .queryable)
+        func check(_ count: Int) throws(CloudError) {
+            guard count <= CloudQuery.valuesPerFilter else {
+                throw CloudError(
+                    .limitExceeded, "\(filter.comparator.rawValue) compares with \(CloudQuery.valuesPerFilter) values at the most")
+            }
+        }
+        func tokens(_ text: String) throws(CloudError) -> [String] {
+            let tokens = CloudSchema.tokens(text)
+            try check(tokens.count)
+            return tokens
+        }
         func single() throws(CloudError) -> IndexValue {
             guard let value = filter.value.indexValue else {
                 throw CloudError(
@@ -85,6 +105,7 @@ extension CloudSchema.RecordType {
                 throw CloudError(
                     .invalidArguments, "\(filter.comparator.rawValue) compares with a list, not with a \(filter.value.type)")
             }
+            try check(elements.count)
             return elements.compactMap(\.indexValue)
         }
         func text() throws(CloudError) -> String {
@@ -110,8 +131,8 @@ extension CloudSchema.RecordType {
             return [.not(.all(all.map { .compare(key, .equal, $0) }))]
         case .beginsWith, .listMemberBeginsWith: return [.beginsWith(key, try text())]
         case .doesNotBeginWith, .noListMemberBeginsWith: return [.not(.beginsWith(key, try text()))]
-        case .containsAllTokens: return CloudSchema.tokens(try text()).map { .compare(key, .equal, .text($0)) }
-        case .containsAnyTokens: return [.isOneOf(key, CloudSchema.tokens(try text()).map { .text($0) })]
+        case .containsAllTokens: return try tokens(text()).map { .compare(key, .equal, .text($0)) }
+        case .containsAnyTokens: return [.isOneOf(key, try tokens(text()).map { .text($0) })]
         case .near:
             guard case .location(let place) = filter.value, let metres = filter.distance, metres >= 0 else {
                 throw CloudError(.invalidArguments, "NEAR compares with a location, within a distance in metres")

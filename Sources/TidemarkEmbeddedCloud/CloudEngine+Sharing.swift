@@ -270,7 +270,8 @@ extension CloudEngine {
         let time = max(now(), (try rows.lastAuditTime() ?? .min) &+ 1)
         try rows.add(
             StoredAuditEntry(
-                time: time, zone: share.zone, share: share.id, user: caller.user, kind: kind, subject: subject, value: value))
+                time: time, zone: share.zone, share: share.id, user: caller.user, kind: kind, subject: subject,
+                value: value.map { String($0.prefix(100)) }))
     }
 
     // What is told of a share

@@ -156,7 +156,12 @@ struct CloudEngine: Sendable {
         {
             record.share = try self.share(share, access.caller, rows)
         }
-        if !access.roots.isEmpty, let name = access.roots[stored.name] { record.shareName = name }
+        if !access.roots.isEmpty, let name = access.roots[stored.name] {
+            record.shareName = name
+            if access.caller.scope == .private, let share = try rows.share(named: name, in: stored.zone) {
+                record.shortGUID = try knownShortGUID(share, rows)
+            }
+        }
         return record
     }
 

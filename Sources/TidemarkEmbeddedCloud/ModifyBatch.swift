@@ -53,6 +53,7 @@ struct ModifyBatch {
         let (first, schemaBefore) = (change, schema)
         let zoneID = engine.id(of: zone, access.caller)
         var failures: [Int: CloudError] = [:]
+        var answered = 0
         for (index, operation) in request.operations.enumerated() {
             let name = operation.record.id.recordName
             do {
@@ -69,13 +70,20 @@ struct ModifyBatch {
                     let saved = try save(record, before, rows)
                     schema = grown
                     outcomes[index] = .saved(try engine.record(saved, in: zoneID, keys: request.desiredKeys, access, rows))
+                    if request.desiredKeys == nil { answered += saved.fields.count }
                 }
             } catch {
                 // What the storage can't do is nothing that the operation is to blame for.
                 guard error.code != .internalError else { throw error }
                 failures[index] = error
+                if error.serverRecord != nil { answered += try records.record(name, rows)?.fields.count ?? 0 }
                 // The schema has not taken in what it brought.
                 admitted = [:]
+            }
+            guard answered <= engine.limits.bytesPerRequest * 4 || request.operations.count == 1 else {
+                throw CloudError(
+                    .limitExceeded,
+                    "the answer would have more than \(engine.limits.bytesPerRequest * 4) bytes. Halve the request, or ask for fewer fields")
             }
         }
         if request.isAtomic, !failures.isEmpty {
@@ -269,6 +277,9 @@ struct ModifyBatch {
     /// to the storage.
     private func checkSpelling(_ given: CloudRecord) throws(CloudError) {
         func check(_ name: String) throws(CloudError) {
+            guard name.utf8.count <= 255 else {
+                throw CloudError(.invalidArguments, "the name '\(name.prefix(40))…' is longer than 255 bytes")
+            }
             guard !name.isComposed else { return }
             throw CloudError(
                 .invalidArguments,
@@ -342,15 +353,20 @@ struct ModifyBatch {
                 throw CloudError(.invalidArguments, "nothing hangs below the record of a share")
             }
         }
-        try checkAssets(of: record, rows)
+        try checkAssets(of: record, fields, rows)
     }
 
     /// That what a record names was uploaded, by the caller unless they own it or may read it.
-    private func checkAssets(of record: StoredRecord, _ rows: any CloudTransaction) throws(CloudError) {
+    private func checkAssets(
+        of record: StoredRecord, _ fields: [String: CloudValue], _ rows: any CloudTransaction) throws(CloudError) {
         guard !record.assets.isEmpty else { return }
         let there = try engine.assets(record.assets, for: access, rows)
         if let missing = record.assets.first(where: { there[$0] == nil }) {
-            throw CloudError(.assetNotAvailable, "the asset \(missing) of '\(record.name)' was not uploaded")
+            throw CloudError(.assetNotAvailable, "the asset \(missing.prefix(64)) of '\(record.name)' was not uploaded")
+        }
+        for case .asset(let asset) in fields.values.lazy.flatMap(\.scalars) where there[asset.digest] != asset.size {
+            throw CloudError(
+                .assetNotAvailable, "the asset \(asset.digest) of '\(record.name)' does not have \(asset.size) bytes")
         }
     }
 
@@ -358,7 +374,7 @@ struct ModifyBatch {
     private mutating func admit(
         _ fields: [String: CloudValue], of type: String, into schema: inout CloudSchema
     ) throws(CloudError) {
-        if let known = admitted[type], fields.allSatisfy({ known[$0] == $1.type && $1.isWhollyFinite }) { return }
+        if let known = admitted[type], fields.allSatisfy({ known[$0] == $1.type && $1.isWhollyFinite && $1.isOnEarth }) { return }
         _ = try schema.admit(type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
         for (name, value) in fields {
             // A list without elements may be of any type.

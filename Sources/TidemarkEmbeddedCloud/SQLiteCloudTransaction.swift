@@ -232,7 +232,8 @@ struct SQLiteCloudTransaction: CloudTransaction {
         try run {
             var builder = QueryBuilder(isFrequent: try isFrequent(query.type, in: zone))
             let sql = builder.sql(query, zone: zone, limit: limit)
-            return try Row.fetchAll(statement(sql), arguments: builder.arguments).map { row in
+            // Each query is another text: those that are kept for the next time would never end.
+            return try Row.fetchAll(try db.makeStatement(sql: sql), arguments: builder.arguments).map { row in
                 (StoredRecord(row), query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) })
             }
         }

@@ -36,7 +36,7 @@ extension HTTPCloud {
         _ body: ByteBuffer, _ read: (JSONNode) throws(CloudError) -> Value
     ) throws(CloudError) -> Value {
         let result: Result<Value, CloudError> = body.withUnsafeReadableBytes { bytes in
-            do throws(CloudError) { return .success(try JSONText.read(bytes, read)) } catch { return .failure(error) }
+            do throws(CloudError) { return .success(try JSONText.read(bytes, values: max(JSONText.values, bytes.count), read)) } catch { return .failure(error) }
         }
         return try result.get()
     }

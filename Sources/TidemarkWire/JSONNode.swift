@@ -21,33 +21,34 @@ package struct JSONNode {
 package enum JSONText {
     /// Containers within each other.
     package static let depth = 32
-    /// Values of one text.
+    /// Values of one text, of a request.
     package static let values = 600_000
 
     /// Reads a text, and hands its value over.
     ///
+    /// - Parameter most: Values that it may have.
     /// - Throws: `CloudError` `invalidArguments` for what is no JSON, too deep or too large, or has a name twice; what `body` throws.
     package static func read<Result>(
-        _ bytes: some ContiguousBytes, _ body: (JSONNode) throws(CloudError) -> Result
+        _ bytes: some ContiguousBytes, values most: Int = values, _ body: (JSONNode) throws(CloudError) -> Result
     ) throws(CloudError) -> Result {
         var tape: OpaquePointer?
         let fault = bytes.withUnsafeBytes { bytes in
             tide_json_tape_create(
-                bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty, bytes.count, UInt32(depth), UInt32(values),
+                bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty, bytes.count, UInt32(depth), UInt32(clamping: most),
                 &tape)
         }
         defer { tide_json_tape_destroy(tape) }
         guard fault == TIDE_JSON_SOUND, let made = tape else {
             let name = tape.map { JSONNode(root: tide_json_tape_root($0), index: 0).ownText }
-            throw CloudError(.invalidArguments, reason(fault, name))
+            throw CloudError(.invalidArguments, reason(fault, name, most))
         }
         return try body(JSONNode(root: tide_json_tape_root(made), index: 0))
     }
 
-    private static func reason(_ fault: tide_json_fault, _ name: String?) -> String {
+    private static func reason(_ fault: tide_json_fault, _ name: String?, _ most: Int) -> String {
         switch fault {
         case TIDE_JSON_TOO_DEEP: "the JSON is nested deeper than \(depth) levels"
-        case TIDE_JSON_TOO_MANY: "the JSON has more than \(values) values; make several requests of it"
+        case TIDE_JSON_TOO_MANY: "the JSON has more than \(most) values; make several requests of it"
         case TIDE_JSON_DUPLICATE: "the JSON has an object with the member '\((name ?? "").prefix(100))' twice"
         case TIDE_JSON_BAD_NUMBER: "the JSON has a number that is written wrongly or is beyond 64 bits"
         case TIDE_JSON_NOT_UTF8: "the JSON is not valid UTF-8"

@@ -39,7 +39,9 @@ extension CloudAsset {
     /// - Throws: `CloudError` `invalidArguments`.
     package init(answered node: JSONNode) throws(CloudError) {
         guard let digest = try node["tidemark"]?.string("digest") else { throw node.refusal("names no digest") }
-        self.init(digest: digest, size: try node.required("size").asInteger())
+        let size = try node.required("size").asInteger()
+        guard size >= 0 else { throw node.refusal("has a size below 0") }
+        self.init(digest: digest, size: size)
     }
 }
 
@@ -50,6 +52,7 @@ extension AssetClaim {
         fileChecksum = try node.string("fileChecksum")
         size = try node.integer("size")
         receipt = try node.string("receipt")
+        if let size, size < 0 { throw node.refusal("has a size below 0") }
         guard digest != nil || fileChecksum != nil || receipt != nil else {
             throw node.refusal("is no asset: it has no fileChecksum")
         }

@@ -18,6 +18,9 @@ package struct WireModify {
         package var hasDesiredKeys = false
     }
 
+    /// In place of a digest: what follows is a checksum, and the digest is still to be found.
+    package static let checksumMark = "checksum:"
+
     package var zone: CloudZoneID
     package var isAtomic: Bool?
     package var desiredKeys: Set<String>?
@@ -125,7 +128,7 @@ extension WireModify.Item {
                         if let found = try asset(claim, type ?? "", field, node) { return found }
                         // What it is, is known when the record is.
                         missing.append(claim.fileChecksum ?? "")
-                        return CloudAsset(digest: claim.fileChecksum ?? "", size: claim.size ?? 0)
+                        return CloudAsset(digest: WireModify.checksumMark + (claim.fileChecksum ?? ""), size: claim.size ?? 0)
                     }
                     if node.isNull {
                         cleared.insert(field)
@@ -156,7 +159,11 @@ extension JSONNode {
     package func keys(_ name: StaticString) throws(CloudError) -> Set<String>? {
         guard let list = self[name] else { return nil }
         var keys: Set<String> = []
-        for key in try list.asArray(most: 10_000) { keys.insert(try key.asString()) }
+        for key in try list.asArray(most: 500) {
+            let text = try key.asString()
+            guard text.utf8.count <= 255 else { throw key.refusal("is longer than 255 bytes") }
+            keys.insert(text)
+        }
         return keys
     }
 

@@ -48,7 +48,7 @@ extension JSONNode {
     /// An array; or one object, which clients send as well.
     fileprivate func oneOrMore(_ name: StaticString) throws(CloudError) -> [JSONNode] {
         guard let member = self[name] else { return [] }
-        return member.isObject ? [member] : try member.asArray(most: 100)
+        return member.isObject ? [member] : try member.asArray(most: 20)
     }
 }
 

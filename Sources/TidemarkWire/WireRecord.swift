@@ -27,6 +27,7 @@ extension CloudRecord {
                 $0.member("recordName", shareName)
                 $0.member("zoneID") { id.zone.writeMembers(&$0) }
             }
+            json.member("shortGUID", shortGUID)
         }
         share?.writeMembers(&json, dialect)
         json.endObject()
@@ -51,7 +52,10 @@ extension CloudRecord {
         parent = try node["parent"]?.required("recordName").asString()
         created = try node["created"].map { node throws(CloudError) in try Stamp(node) }
         modified = try node["modified"].map { node throws(CloudError) in try Stamp(node) }
-        if let name = try node["share"]?.required("recordName").asString() { shareName = name }
+        if let name = try node["share"]?.required("recordName").asString() {
+            shareName = name
+            shortGUID = try node.string("shortGUID")
+        }
         if type == CloudShare.recordType, node["participants"] != nil { share = try CloudShare(node, in: zone) }
     }
 

@@ -94,7 +94,7 @@ extension CloudValue {
 
 /// Times of the protocol are milliseconds since 1970; ours are microseconds.
 enum WireTime {
-    static func milliseconds(_ time: Int64) -> Int64 { time >= 0 ? time / 1000 : (time - 999) / 1000 }
+    static func milliseconds(_ time: Int64) -> Int64 { time / 1000 - (time % 1000 < 0 ? 1 : 0) }
 
     static func microseconds(_ node: JSONNode) throws(CloudError) -> Int64 {
         guard let number = node.wholeNumber else {

@@ -10,15 +10,13 @@ final class ConnectionGuard: ChannelDuplexHandler {
     typealias OutboundOut = ByteBuffer
 
     private var patience: ConnectionPatience
-    private let hasTLS: Bool
     private let metrics: ServerMetrics
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var timerDeadline: NIODeadline?
 
-    init(limits: ServerLimits, hasTLS: Bool, metrics: ServerMetrics) {
+    init(limits: ServerLimits, metrics: ServerMetrics) {
         patience = ConnectionPatience(limits: limits)
-        self.hasTLS = hasTLS
         self.metrics = metrics
     }
 
@@ -39,8 +37,8 @@ final class ConnectionGuard: ChannelDuplexHandler {
         context.fireChannelInactive()
     }
 
+    /// Whoever connects has something to ask: only a connection that was used may rest.
     private func begin() {
-        guard hasTLS else { return }
         patience.begin(at: .now())
         arm()
     }
@@ -84,7 +82,10 @@ final class ConnectionGuard: ChannelDuplexHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .handshakeCompleted = event as? TLSUserEvent { patience.rest() }
+        if case .handshakeCompleted = event as? TLSUserEvent {
+            patience.begin(at: .now())
+            arm()
+        }
         context.fireUserInboundEventTriggered(event)
     }
 

@@ -5,9 +5,9 @@ import NIOCore
 /// Waiting that is the server's own doing doesn't count: while nothing is read, a body can't go on.
 struct ConnectionPatience {
     private enum Phase {
-        /// Nothing has come since the last request, or at all.
+        /// Nothing has come since the last request.
         case quiet
-        /// TLS is agreed on, or a head has begun to come.
+        /// TLS is agreed on, or the first head is waited for, or one has begun to come.
         case head(until: NIODeadline)
         /// A body comes: so many bytes in the time that ends then.
         case body(until: NIODeadline, bytes: Int)
@@ -30,11 +30,8 @@ struct ConnectionPatience {
         }
     }
 
-    /// TLS has begun.
+    /// Somebody has connected, or TLS is agreed on: a head is to come.
     mutating func begin(at now: NIODeadline) { phase = .head(until: now + TimeAmount(limits.headTime)) }
-
-    /// TLS is agreed on, or was never wanted.
-    mutating func rest() { phase = .quiet }
 
     /// Bytes have come. Those that end a head are counted with the body, which does no harm.
     mutating func receive(_ count: Int, at now: NIODeadline) {

@@ -20,7 +20,7 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
         channel.closeFuture.whenComplete { [metrics] _ in metrics.closed() }
         return channel.eventLoop.makeCompletedFuture {
             let line = channel.pipeline.syncOperations
-            let connection = ConnectionGuard(limits: limits, hasTLS: hasTLS, metrics: metrics)
+            let connection = ConnectionGuard(limits: limits, metrics: metrics)
             try line.addHandler(connection)
             var size = NIOHTTPDecoderLimitConfiguration()
             size.maxHeaderFieldSize = limits.headSize

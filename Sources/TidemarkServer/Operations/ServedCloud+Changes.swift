@@ -13,23 +13,39 @@ extension ServedCloud {
         let types: Set<String>?
         let numbersAsStrings: Bool
 
-        /// - Parameter defaults: The object whose members stand for those that are not given.
-        init(_ node: JSONNode, defaults: JSONNode) throws(CloudError) {
+        /// - Parameter usual: What stands for what is not given.
+        init(_ node: JSONNode, usual: Usual) throws(CloudError) {
             zone = try CloudZoneID(ofRequest: node)
             token = try node.string("syncToken")
-            limit = try ServedCloud.limit(node["resultsLimit"] == nil ? defaults : node)
-            keys = try (node["desiredKeys"] == nil ? defaults : node).keys("desiredKeys")
-            types = try (node["desiredRecordTypes"] == nil ? defaults : node).keys("desiredRecordTypes")
-            let (own, usual) = (try node.numbersAsStrings, try defaults.numbersAsStrings)
-            numbersAsStrings = own || usual
+            limit = try node["resultsLimit"] == nil ? usual.limit : ServedCloud.limit(node)
+            keys = try node["desiredKeys"] == nil ? usual.keys : node.keys("desiredKeys")
+            types = try node["desiredRecordTypes"] == nil ? usual.types : node.keys("desiredRecordTypes")
+            let own = try node.numbersAsStrings
+            numbersAsStrings = own || usual.numbersAsStrings
+        }
+    }
+
+    /// What a request says for all of its zones.
+    private struct Usual {
+        let limit: Int
+        let keys: Set<String>?
+        let types: Set<String>?
+        let numbersAsStrings: Bool
+
+        init(_ node: JSONNode) throws(CloudError) {
+            limit = try ServedCloud.limit(node)
+            keys = try node.keys("desiredKeys")
+            types = try node.keys("desiredRecordTypes")
+            numbersAsStrings = try node.numbersAsStrings
         }
     }
 
     func zoneChanges(_ call: Call) async throws -> Reply {
         let wanted = try call.read { node throws(CloudError) in
+            let usual = try Usual(node)
             var wanted: [Wanted] = []
             for zone in try node.required("zones").asArray(most: Self.limits.operationsPerRequest) {
-                wanted.append(try Wanted(zone, defaults: node))
+                wanted.append(try Wanted(zone, usual: usual))
             }
             return wanted
         }
@@ -80,7 +96,7 @@ extension ServedCloud {
 
     /// The older form, of one zone.
     func recordChanges(_ call: Call) async throws -> Reply {
-        let wanted = try call.read { node throws(CloudError) in try Wanted(node, defaults: node) }
+        let wanted = try call.read { node throws(CloudError) in try Wanted(node, usual: try Usual(node)) }
         let changes = try await changes(wanted, try database(call))
         let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
         return .object(reserving: 16_384) {

@@ -21,7 +21,7 @@ extension ServedCloud {
         let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database)
         await tell(call, request, outcomes, database)
         var token: CloudToken?
-        if call.wantsSyncToken, !request.zone.isDefault { token = try await database.currentToken(of: request.zone) }
+        if call.wantsSyncToken, !request.zone.isDefault { token = try? await database.currentToken(of: request.zone) }
         let dialect = dialect(call, numbersAsStrings: request.numbersAsStrings)
         return .object(reserving: 256 + outcomes.count * 512) { json in
             json.list("records") { json in
@@ -52,7 +52,15 @@ extension ServedCloud {
         }
         if isAtomic, outcomes.contains(where: { $0 != nil }) { return failTheRest() }
 
-        let records = items.indices.filter { outcomes[$0] == nil && !(hasShares && items[$0].isOfShare) }
+        var shares: Set<String> = []
+        if hasShares, items.contains(where: \.mayDeleteShare) {
+            shares = Set(try await database.shares(in: request.zone).map(\.id.recordName))
+        }
+        let records = items.indices.filter { place in
+            let item = items[place]
+            let isShare = hasShares && (item.share != nil || item.mayDeleteShare && shares.contains(item.operation.record.id.recordName))
+            return outcomes[place] == nil && !isShare
+        }
         // One that is empty is done, too: it says whether the zone is there.
         if !records.isEmpty || items.isEmpty {
             let answers = try await database.modify(
@@ -125,10 +133,10 @@ extension ServedCloud {
 }
 
 extension WireModify.Item {
-    /// Whether it is about a share rather than a record.
-    var isOfShare: Bool {
+    /// Whether it deletes what may be a share, by its name.
+    fileprivate var mayDeleteShare: Bool {
         let name = operation.record.id.recordName
-        return share != nil || operation.isDeletion && (name == CloudShare.zoneWideName || name.hasPrefix("Share-"))
+        return operation.isDeletion && (name == CloudShare.zoneWideName || name.hasPrefix("Share-"))
     }
 }
 
@@ -137,9 +145,8 @@ extension CloudValue {
     fileprivate func replacing(_ known: [String: CloudAsset]) -> CloudValue? {
         switch self {
         case .asset(let asset):
-            // One with a digest was found already.
-            if asset.digest.utf8.count == 64 { return self }
-            return known[asset.digest].map { .asset($0) }
+            guard asset.digest.hasPrefix(WireModify.checksumMark) else { return self }
+            return known[String(asset.digest.dropFirst(WireModify.checksumMark.count))].map { .asset($0) }
         case .list(let elements, let scalar):
             let replaced = elements.compactMap { $0.replacing(known) }
             return replaced.count == elements.count ? .list(replaced, of: scalar) : nil

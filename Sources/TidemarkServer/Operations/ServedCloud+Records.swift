@@ -22,26 +22,41 @@ extension ServedCloud {
             return wanted
         }
         let isSame = wanted.keys.dropFirst().allSatisfy { $0 == wanted.keys[0] }
-        let found = try await database(call).lookup(
-            wanted.names, in: wanted.zone, desiredKeys: isSame ? wanted.keys.first ?? nil : nil)
+        let database = try database(call)
         let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
-        return .object(reserving: 256 + found.count * 1024) { json in
-            json.list("records") { json in
-                for ((name, keys), found) in zip(zip(wanted.names, wanted.keys), found) {
-                    switch found {
-                    case .success(var record):
-                        if !isSame, let keys { record.fields = record.fields.filter { keys.contains($0.key) } }
-                        record.write(&json, dialect)
-                    case .failure(let error):
-                        json.object {
-                            $0.member("recordName", name)
-                            error.writeMembers(&$0, dialect)
-                        }
-                    }
+        var json = JSONWriter(reserving: 256 + wanted.names.count * 1024)
+        json.beginObject()
+        json.name("records")
+        json.beginArray()
+        // In parts: no more than one of them is in memory that may not have room in the answer.
+        var begin = 0
+        repeat {
+            let part = begin..<min(begin + Self.lookUpPart, wanted.names.count)
+            let isFull = json.bytes.count > Self.answerSize
+            let found = isFull
+                ? part.map { _ in .failure(Self.answerIsFull) }
+                : try await database.lookup(
+                    Array(wanted.names[part]), in: wanted.zone, desiredKeys: isSame ? wanted.keys.first ?? nil : nil)
+            for (place, found) in zip(part, found) {
+                switch found {
+                case .success(var record) where json.bytes.count <= Self.answerSize:
+                    if !isSame, let keys = wanted.keys[place] { record.fields = record.fields.filter { keys.contains($0.key) } }
+                    record.write(&json, dialect)
+                case .success: Self.answerIsFull.write(&json, of: wanted.names[place], dialect)
+                case .failure(let error): error.write(&json, of: wanted.names[place], dialect)
                 }
             }
-        }
+            begin = part.upperBound
+        } while begin < wanted.names.count
+        json.endArray()
+        json.endObject()
+        return .json(json.bytes)
     }
+
+    /// Records that are looked up at once.
+    private static let lookUpPart = 20
+    static let answerIsFull = CloudError(
+        .serviceUnavailable, "the answer is full: ask for this one again, with fewer beside it", retryAfter: .zero)
 
     // Queries
 
@@ -94,8 +109,7 @@ extension ServedCloud {
         for wanted in batch {
             do throws(CloudError) {
                 guard json.bytes.count <= Self.answerSize else {
-                    throw CloudError(
-                        .serviceUnavailable, "the answer is full: ask this query again, with fewer beside it", retryAfter: .zero)
+                    throw Self.answerIsFull
                 }
                 try await answer(wanted, call, &json)
             } catch {
@@ -129,29 +143,40 @@ extension ServedCloud {
 
     /// Zone by zone, in the order of their names. A marker says in which one it goes on, and where.
     private func queryAll(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> QueryAnswer {
-        var (name, place): (String?, QueryContinuation?)
+        // Neither has a space.
+        func mark(_ zone: CloudZoneID) -> String { "\(zone.zoneName) \(zone.ownerName)" }
+        var (begin, place): (String?, QueryContinuation?)
         if let marker = wanted.continuation {
-            let parts = marker.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2 else {
+            let parts = marker.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3 else {
                 throw CloudError(.invalidArguments, "the continuationMarker is none that this query has been answered with")
             }
-            name = String(parts[0])
-            place = parts[1].isEmpty ? nil : QueryContinuation(rawValue: String(parts[1]))
+            begin = "\(parts[0]) \(parts[1])"
+            place = parts[2].isEmpty ? nil : QueryContinuation(rawValue: String(parts[2]))
         }
         var records: [CloudRecord] = []
-        let zones = try await database.zones().sorted { ($0.zoneName, $0.ownerName) < ($1.zoneName, $1.ownerName) }
-        for zone in zones where name.map({ zone.zoneName >= $0 }) ?? true {
+        for zone in try await database.zones().sorted(by: { mark($0) < mark($1) }) where begin.map({ mark(zone) >= $0 }) ?? true {
             if records.count == wanted.limit {
-                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(zone.zoneName)|"))
+                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(mark(zone)) "))
             }
             let answer = try await database.query(
                 wanted.query, in: zone, limit: wanted.limit - records.count, desiredKeys: wanted.keys,
-                continuation: zone.zoneName == name ? place : nil)
+                continuation: mark(zone) == begin ? place : nil)
             records += answer.records
             if let next = answer.continuation {
-                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(zone.zoneName)|\(next.rawValue)"))
+                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(mark(zone)) \(next.rawValue)"))
             }
         }
         return QueryAnswer(records: records, continuation: nil)
+    }
+}
+
+extension CloudError {
+    /// What became of a record that was asked for.
+    fileprivate func write(_ json: inout JSONWriter, of name: String, _ dialect: WireDialect) {
+        json.object {
+            $0.member("recordName", name)
+            writeMembers(&$0, dialect)
+        }
     }
 }

@@ -9,6 +9,12 @@ extension ServedCloud {
     func changeShare(_ item: WireModify.Item, _ database: EmbeddedDatabase) async throws(CloudError) -> RecordOutcome {
         let (operation, id) = (item.operation, item.operation.record.id)
         if operation.isDeletion {
+            if operation.kind == .delete, let share = try await database.shares(in: id.zone).first(where: { $0.id.recordName == id.recordName }),
+                share.changeTag != operation.record.changeTag
+            {
+                throw CloudError(
+                    .serverRecordChanged, "client oplock error updating record", serverRecord: try await record(of: share, database))
+            }
             do throws(CloudError) {
                 try await database.deleteShare(id)
             } catch where error.code == .unknownItem && operation.kind == .forceDelete {

@@ -125,6 +125,7 @@ final class CloudResponder: Sendable {
                 SignedRequest(
                     date: date, body: body, path: String(path), query: rest.isEmpty ? nil : String(rest), signature: signature),
                 by: key, of: operation)
+            try count(exchange.caller.account, exchange)
         }
         if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: ServerTime.now()) {
             exchange.newToken = try await admission.access.renewed(session).text
@@ -164,14 +165,19 @@ final class CloudResponder: Sendable {
             // What refuses it later says where to sign in.
             if credentials.account == nil { exchange.caller.signInURL = signIn.address(for: apiToken, baseURL: baseURL) }
         }
-        if let account = credentials.account, let wait = requests.wait(for: account, at: exchange.began) {
-            metrics.throttled()
-            throw Refusal.throttled(wait)
-        }
+        // Who signs has not shown yet that they can.
+        if !exchange.caller.isKey { try count(credentials.account, exchange) }
         if case .user(let session) = credentials.kind, logger.logLevel <= .info {
             exchange.name = EmbeddedCloud.userRecordName(session.account, in: parameters.container)
         }
         return credentials
+    }
+
+    /// Takes a request from what an account may ask for.
+    private func count(_ account: String?, _ exchange: Exchange) throws {
+        guard let account, let wait = requests.wait(for: account, at: exchange.began) else { return }
+        metrics.throttled()
+        throw Refusal.throttled(wait)
     }
 
     private static func parts(_ address: String) -> (path: Substring, query: Substring) {

@@ -70,7 +70,7 @@ struct SignIn: Sendable {
     var operations: [Operation] {
         [
             Operation(
-                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .json, isOpen: true,
+                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10), isOpen: true,
                 isChanging: true
             ) { try await begin($0) },
             Operation(
@@ -91,11 +91,10 @@ struct SignIn: Sendable {
     }
 
     private func begin(_ call: Call) async throws -> Reply {
-        guard try access.hasContainer(call.container) else { throw Refusal.authenticationFailed() }
         let (email, password) = try call.read { node throws(CloudError) in
             (try node.required("email").asString(), try node.required("password").asString())
         }
-        guard
+        guard try access.hasContainer(call.container),
             let token = try await token(
                 email: email, password: password, container: call.container, environment: call.environment,
                 kind: .device, address: call.address)
