@@ -67,9 +67,10 @@ prove-readers: deps ## Lets processes read a store while another saves and is ki
 	Tests/Prove/readers.py --probe .build/release/store-probe
 
 .PHONY: prove-sync
-prove-sync: build ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each
+prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each; SERVER=1
 	swift build -c release --product sync-probe
-	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100)
+	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100) \
+		$(if $(SERVER),--server .build/release/tidemark-server)
 
 .PHONY: prove-server
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)

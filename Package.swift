@@ -204,14 +204,15 @@ let package = Package(
         .executableTarget(
             name: "sync-probe",
             dependencies: [
-                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "GRDB", package: "GRDB.swift"),
+                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/SyncProbe", swiftSettings: strict),
         .executableTarget(
             name: "sharing-probe",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkModel",
+                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkHTTP", "TidemarkModel",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/SharingProbe", swiftSettings: strict),
@@ -234,8 +235,8 @@ let package = Package(
             name: "TidemarkServerTests",
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
-                "TidemarkModel",
-                "TidemarkServer", "TidemarkTesting", "TidemarkWire", "tidemark", "tidemark-server",
+                "TidemarkModel", "TidemarkServer", "TidemarkTesting", "TidemarkWire", "sharing-probe", "tidemark",
+                "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
@@ -268,7 +269,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "journal-probe", "sharing-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP", "journal-probe", "sharing-probe", "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -18,14 +18,25 @@ actor AssetShelf {
     private nonisolated func place(
         _ asset: CloudAsset, owner: String, by user: String? = nil
     ) throws(CloudError) -> (whole: URL, part: URL) {
-        guard asset.digest.utf8.count == 64,
-            asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
-            asset.size >= 0
-        else { throw CloudError(.invalidArguments, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
-        // A user record name; the public database's owner has none.
-        let shelf = folder.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
+        try Self.check(asset)
+        let shelf = shelf(of: owner)
         let whole = shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)")
         return (whole, shelf.appendingPathComponent("uploads/\(asset.digest)\(user.map { "-\($0)" } ?? "")"))
+    }
+
+    private nonisolated func shelf(of owner: String) -> URL {
+        // A user record name; the public database's owner has none.
+        folder.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
+    }
+
+    /// - Throws: `CloudError` `invalidArguments` for what can be no asset.
+    static func check(_ asset: CloudAsset) throws(CloudError) {
+        guard asset.digest.utf8.count == 64,
+            asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        else { throw CloudError(.invalidArguments, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        guard asset.size >= 0 else {
+            throw CloudError(.invalidArguments, "an asset of \(asset.size) bytes can't be: no bytes are the least")
+        }
     }
 
     /// How many bytes there are of an asset that is on its way up.
@@ -48,13 +59,13 @@ actor AssetShelf {
     }
 
     /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.
-    func unfinished(beside asset: CloudAsset, owner: String, by user: String? = nil) throws(CloudError) -> Int64 {
-        let part = try place(asset, owner: owner, by: user).part
-        let folder = part.deletingLastPathComponent()
+    func unfinished(beside asset: CloudAsset?, owner: String, by user: String? = nil) throws(CloudError) -> Int64 {
+        var own: String?
+        if let asset { own = try place(asset, owner: owner, by: user).part.lastPathComponent }
+        let folder = shelf(of: owner).appendingPathComponent("uploads", isDirectory: true)
         let oldest = Date(timeIntervalSinceNow: -Self.partAge)
         var sum: Int64 = 0
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] where name != part.lastPathComponent
-        {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] where name != own {
             let other = folder.appendingPathComponent(name).path
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
                 let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
@@ -105,6 +116,29 @@ actor AssetShelf {
             guard rename(part.path, whole.path) == 0 else { throw failure("put in its place", part) }
             try synchronize(whole.deletingLastPathComponent())
             return (received, true)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Puts a content in its place that has come whole, as a file of the same file system. The caller has hashed it.
+    ///
+    /// One of the same digest that is there already is the same.
+    func adopt(_ file: URL, as asset: CloudAsset, owner: String) throws(CloudError) {
+        let whole = try place(asset, owner: owner).whole
+        do {
+            let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+            guard descriptor >= 0 else { throw failure("open", file) }
+            defer { close(descriptor) }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == asset.size else {
+                throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
+            }
+            guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
+            try FileManager.default.createDirectory(
+                at: whole.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            guard rename(file.path, whole.path) == 0 else { throw failure("put in its place", file) }
+            try synchronize(whole.deletingLastPathComponent())
         } catch {
             throw CloudError(storage: error)
         }

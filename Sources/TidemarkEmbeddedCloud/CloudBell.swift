@@ -1,12 +1,15 @@
 import Foundation
 import Synchronization
 import TidemarkCloud
+import TidemarkModel
 import TidemarkStore
 
 /// Tells whoever listens, in this process and in others, that something was written to a container's databases.
 final class CloudBell: Sendable {
     private struct State {
         var rings: Int64 = 0
+        /// Rings of whoever, so far.
+        var heard: Int64 = 0
         var listener: DoorbellListener?
         var next = 0
         var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -15,6 +18,7 @@ final class CloudBell: Sendable {
     private let folder: URL
     private let doorbell: Doorbell
     private let state = Mutex(State())
+    private let looks = SharedLooks()
 
     init(_ folder: URL) throws(StoreError) {
         self.folder = folder
@@ -24,6 +28,7 @@ final class CloudBell: Sendable {
     func ring() {
         let (count, listeners) = state.withLock { state in
             state.rings += 1
+            state.heard += 1
             return (state.rings, Array(state.listeners.values))
         }
         doorbell.ring(transaction: count, scope: .public)
@@ -52,6 +57,45 @@ final class CloudBell: Sendable {
     }
 
     private func tell() {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield() }
+        let listeners = state.withLock { state in
+            state.heard += 1
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.yield() }
+    }
+
+    /// What has changed last of what somebody sees, after all rings so far: looked up once for those who listen as the same caller.
+    ///
+    /// - Returns: `nil` where it can't be told.
+    func newest(_ caller: CloudEngine.Caller, _ look: @escaping @Sendable () async -> Int64?) async -> Int64? {
+        // Counted before the look: what rings meanwhile is looked at the next time.
+        await looks.newest(.init(user: caller.user, scope: caller.scope), ring: state.withLock(\.heard), look)
+    }
+}
+
+/// Looks that several listeners share.
+actor SharedLooks {
+    struct Caller: Hashable, Sendable {
+        let user: String
+        let scope: DatabaseScope
+    }
+
+    private struct Look {
+        /// The last ring that was heard before it began.
+        let ring: Int64
+        let task: Task<Int64?, Never>
+    }
+
+    private var looks: [Caller: Look] = [:]
+    private static let looksMost = 10_000
+
+    /// What a look has found that was begun after a ring.
+    func newest(_ caller: Caller, ring: Int64, _ look: @escaping @Sendable () async -> Int64?) async -> Int64? {
+        if let known = looks[caller], known.ring >= ring { return await known.task.value }
+        // Those who wait for one go on waiting for it.
+        if looks.count >= Self.looksMost { looks = [:] }
+        let task = Task { await look() }
+        looks[caller] = Look(ring: ring, task: task)
+        return await task.value
     }
 }

@@ -10,6 +10,7 @@ extension CloudEngine {
         guard assets.count <= limits.operationsPerRequest else {
             throw CloudError(.limitExceeded, "a request asks for \(limits.operationsPerRequest) assets at the most")
         }
+        for asset in assets { try AssetShelf.check(asset) }
         let owner = try place(id, caller).owner
         let there = try await storage.read { rows throws(CloudError) in
             let digests = Set(assets.map(\.digest))
@@ -17,14 +18,14 @@ extension CloudEngine {
             return try self.assets(digests, for: try access(to: id, caller, rows), rows)
         }
         var missing: [CloudAsset: Int64] = [:]
-        for asset in assets where there[asset.digest] == nil {
+        for asset in assets where there[asset.digest] != asset.size {
             missing[asset] = try await shelf.received(asset, owner: owner, by: uploader(caller))
         }
         return missing
     }
 
-    /// Who puts something on the way to somebody else's shelf: what others have begun is not theirs to go on with.
-    private func uploader(_ caller: Caller) -> String? { caller.scope == .shared ? caller.user : nil }
+    /// Who puts something on the way to a shelf that is not theirs alone: what others have begun is not theirs to go on with.
+    private func uploader(_ caller: Caller) -> String? { caller.scope == .private ? nil : caller.user }
 
     /// Which of some assets there are that records of the caller may name, with their sizes: their own; of somebody else's, those that they
     /// have uploaded themselves, and those that records name which they may read.
@@ -45,9 +46,42 @@ extension CloudEngine {
         guard piece.count <= limits.bytesPerAssetPiece else {
             throw CloudError(.limitExceeded, "a piece has \(limits.bytesPerAssetPiece) bytes at the most, not \(piece.count)")
         }
+        guard try await isWanted(asset, in: id, hasBegun: offset > 0, shelf, caller) else { return asset.size }
+        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
+        guard isWhole else { return received }
+        try await count(asset, in: id, shelf, caller)
+        return received
+    }
+
+    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the shelf, in one step.
+    func adopt(
+        _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) {
+        guard try await isWanted(asset, in: id, hasBegun: false, shelf, caller) else { return }
+        try await shelf.adopt(file, as: asset, owner: try place(id, caller).owner)
+        try await count(asset, in: id, shelf, caller)
+    }
+
+    /// Bytes that the caller may still send; what is on its way up has its room already.
+    func room(in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller) async throws(CloudError) -> Int64 {
+        let owner = try place(id, caller).owner
+        let used = try await storage.read { rows throws(CloudError) in
+            if caller.scope == .shared { try access(to: id, caller, rows).demandWriting() }
+            return try rows.used(by: owner)
+        }
+        let begun = try await shelf.unfinished(beside: nil, owner: owner)
+        return max(0, caller.quota - used - begun)
+    }
+
+    /// Whether an asset has to come yet; then the caller may send it, and there is room.
+    private func isWanted(
+        _ asset: CloudAsset, in id: CloudZoneID, hasBegun: Bool, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> Bool {
+        try AssetShelf.check(asset)
         guard asset.size <= limits.bytesPerAsset else {
             throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
         }
+        let owner = try place(id, caller).owner
         let (there, used) = try await storage.read { rows throws(CloudError) in
             guard caller.scope == .shared else {
                 return (try rows.assets([asset.digest], owner: owner)[asset.digest], try rows.used(by: owner))
@@ -56,17 +90,28 @@ extension CloudEngine {
             try access.demandWriting()
             return (try assets([asset.digest], for: access, rows)[asset.digest], try rows.used(by: owner))
         }
-        if there != nil { return asset.size }
+        if let there {
+            guard there == asset.size else {
+                throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
+            }
+            return false
+        }
         // What has begun will need its room, too.
         let begun =
-            offset == 0 || caller.quota < .max ? try await shelf.unfinished(beside: asset, owner: owner, by: uploader(caller)) : 0
+            !hasBegun || caller.quota < .max ? try await shelf.unfinished(beside: asset, owner: owner, by: uploader(caller)) : 0
         guard used + begun + asset.size <= caller.quota else {
             // How much somebody else has is theirs to know.
             let numbers = caller.scope == .shared ? "" : ": \(used) of \(caller.quota) bytes are used"
             throw CloudError(.quotaExceeded, "the account's storage is full\(numbers)")
         }
-        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
-        guard isWhole else { return received }
+        return true
+    }
+
+    /// Notes an asset that lies on the shelf now, and who has sent it; it counts from here on.
+    private func count(
+        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) {
+        let owner = try place(id, caller).owner
         try await storage.write { rows throws(CloudError) in
             if caller.scope == .shared {
                 try access(to: id, caller, rows).demandWriting()
@@ -80,7 +125,6 @@ extension CloudEngine {
             try rows.addAsset(asset, owner: owner)
             try rows.addUsed(asset.size, by: owner)
         }
-        return received
     }
 
     /// Takes files off the shelf unless they were uploaded anew meanwhile.
@@ -108,8 +152,10 @@ extension CloudEngine {
     private func owner(of asset: CloudAsset, in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> String {
         try await storage.read { rows throws(CloudError) in
             // Who may read a record of the zone may read what it names; and nobody learns more.
+            // Whoever says another size than it has asks for something else.
             guard let access = try existing(id, caller, rows),
-                try !rows.named([asset.digest], in: access.zone.id, shares: access.shares).isEmpty
+                try !rows.named([asset.digest], in: access.zone.id, shares: access.shares).isEmpty,
+                try rows.assets([asset.digest], owner: access.zone.place.owner)[asset.digest] == asset.size
             else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
             return access.zone.place.owner
         }

@@ -121,6 +121,22 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.shelf, caller(writing: zone))
     }
 
+    /// Takes in a content that has come whole, as ``upload(_:of:at:in:)`` does with its last piece.
+    ///
+    /// - Parameters:
+    ///   - file: It lies in the file system of the cloud's directory, and moves from there unless the cloud has the content.
+    ///   - asset: What the caller has found the file to be.
+    package func adopt(_ file: URL, _ asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) {
+        try await container.engine.adopt(file, asset, in: zone, container.shelf, caller(writing: zone))
+    }
+
+    /// Bytes that the caller may still send to a zone.
+    ///
+    /// - Throws: As ``upload(_:of:at:in:)`` where nothing may be sent.
+    package func room(in zone: CloudZoneID) async throws(CloudError) -> Int64 {
+        try await container.engine.room(in: zone, container.shelf, caller(writing: zone))
+    }
+
     public func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
@@ -128,14 +144,21 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
-        let (caller, engine) = (try await reader(), container.engine)
-        let rings = try container.bell.rings()
+        let (caller, engine, bell) = (try await reader(), container.engine, container.bell)
+        let rings = try bell.rings()
         let seen = LastSeen(try await engine.newest(caller))
         // The bell is everybody's: who listens is woken by what they can see.
         return AsyncStream {
             for await _ in rings {
-                guard let newest = try? await engine.newest(caller) else { return () }
-                if seen.isNews(newest) { return () }
+                guard let newest = await bell.newest(caller, { try? await engine.newest(caller) }) else { return () }
+                switch seen.compare(newest) {
+                case .same: continue
+                case .newer: return ()
+                case .older:
+                    // Another's look is older than the one here, or something can't be seen any more.
+                    guard let now = try? await engine.newest(caller) else { return () }
+                    if seen.isNews(now) { return () }
+                }
             }
             return nil
         }
@@ -143,9 +166,21 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     /// The last change that a listener knows of.
     private final class LastSeen: Sendable {
+        enum Order { case same, newer, older }
+
         private let change: Mutex<Int64>
         init(_ change: Int64) { self.change = Mutex(change) }
 
+        /// How a change stands to the last; a newer one is the last from now on.
+        func compare(_ newest: Int64) -> Order {
+            change.withLock { change in
+                guard newest > change else { return newest == change ? .same : .older }
+                change = newest
+                return .newer
+            }
+        }
+
+        /// Whether a change is not the last, which it is from now on.
         func isNews(_ newest: Int64) -> Bool {
             change.withLock { change in
                 defer { change = newest }

@@ -10,9 +10,12 @@ public struct CloudSession: Hashable, Sendable {
     /// A secret.
     public let token: String
 
-    /// - Throws: `CloudError` `internalError` for a token that can be none.
+    /// - Throws: `CloudError` `internalError` for a token, or a name, that can be none.
     public init(cloud: String, userRecordName: String, token: String) throws(CloudError) {
         guard Self.isToken(token) else { throw CloudError(.internalError, "the server has given out a token that is none") }
+        guard Self.isName(userRecordName) else {
+            throw CloudError(.internalError, "the server has given out a name of an account that is none")
+        }
         self.cloud = cloud
         self.userRecordName = userRecordName
         self.token = token
@@ -21,6 +24,12 @@ public struct CloudSession: Hashable, Sendable {
     /// Whether a text can stand in a header.
     static func isToken(_ text: String) -> Bool {
         (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+    }
+
+    /// Whether a text can be an account's name: as long as a record's, and without what can't be shown.
+    static func isName(_ text: String) -> Bool {
+        (1...255).contains(text.utf8.count)
+            && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
     /// The same, with the token that has come in the place of the other.
@@ -49,8 +58,11 @@ public protocol SessionStore: Sendable {
     /// Keeps a session in the place of that one; does nothing when it has gone already: somebody has signed out, or in anew.
     func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError)
 
-    /// Forgets it.
+    /// Forgets whatever is kept.
     func remove() throws(CloudError)
+
+    /// Forgets that one; does nothing when another has come in its place.
+    func remove(_ session: CloudSession) throws(CloudError)
 }
 
 /// Keeps a session as long as the process runs.
@@ -63,4 +75,5 @@ public final class SessionMemory: SessionStore {
     public func keep(_ session: CloudSession) { kept.withLock { $0 = session } }
     public func replace(_ old: CloudSession, by new: CloudSession) { kept.withLock { if $0 == old { $0 = new } } }
     public func remove() { kept.withLock { $0 = nil } }
+    public func remove(_ session: CloudSession) { kept.withLock { if $0 == session { $0 = nil } } }
 }

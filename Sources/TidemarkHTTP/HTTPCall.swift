@@ -28,6 +28,12 @@ struct HTTPCall: Sendable {
     /// Whether less can be asked for where the answer is more than is read.
     var canAskForLess = false
 
+    /// Bytes that go up, or may come down, as a request's own: what moves has time for them.
+    var byteCount: Int {
+        if case .download(let count) = kind { return count }
+        return body?.readableBytes ?? 0
+    }
+
     /// Whether it can be sent again when nobody knows what became of it.
     var isRepeatable: Bool {
         switch kind {
@@ -50,7 +56,7 @@ struct HTTPAnswer: Sendable {
 /// How long things may take.
 package struct HTTPPatience: Sendable {
     package var connecting = Duration.seconds(10)
-    /// Without a byte.
+    /// Without a byte of what is on its way, up or down.
     package var silence = Duration.seconds(75)
     package var looking = Duration.seconds(60)
     package var changing = Duration.seconds(120)
@@ -60,18 +66,27 @@ package struct HTTPPatience: Sendable {
     package var pause = Duration.milliseconds(200)
     /// Between the tries of who listens for news.
     package var pauseMax = Duration.seconds(60)
+    /// An answer to who listens that comes within it has not waited for news; from the fifth in a row on, the next question does.
+    package var atOnce = Duration.milliseconds(100)
+    package var pollPause = Duration.milliseconds(500)
+    package var wait: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    /// Bytes a second: less is as nothing.
+    package var slowest = 4096
     /// Bytes of an answer that is no piece of an asset.
     package var bytesPerAnswer = 64 << 20
 
     package init() {}
 
-    func time(for kind: HTTPCall.Kind) -> Duration {
-        switch kind {
-        case .look: looking
-        case .change: changing
-        case .upload, .download: transferring
-        case .poll: polling
-        }
+    /// How long a call may take in all: what is large, and moves, may take longer.
+    func time(for call: HTTPCall) -> Duration {
+        let time =
+            switch call.kind {
+            case .look: looking
+            case .change: changing
+            case .upload, .download: transferring
+            case .poll: polling
+            }
+        return time + .seconds(call.byteCount / max(1, slowest))
     }
 }
 
@@ -99,4 +114,22 @@ extension Duration {
         let (seconds, attoseconds) = components
         return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
+}
+
+/// A body in pieces, so that it is seen to move.
+struct BodyPieces: AsyncSequence, Sendable {
+    typealias Element = ByteBuffer
+    static let size = 1 << 16
+
+    let body: ByteBuffer
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        var rest: ByteBuffer
+
+        mutating func next() async -> ByteBuffer? {
+            rest.readableBytes > 0 ? rest.readSlice(length: Swift.min(BodyPieces.size, rest.readableBytes)) : nil
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: body) }
 }

@@ -36,7 +36,9 @@ extension HTTPCloud {
         _ body: ByteBuffer, _ read: (JSONNode) throws(CloudError) -> Value
     ) throws(CloudError) -> Value {
         let result: Result<Value, CloudError> = body.withUnsafeReadableBytes { bytes in
-            do throws(CloudError) { return .success(try JSONText.read(bytes, values: max(JSONText.values, bytes.count), read)) } catch { return .failure(error) }
+            do throws(CloudError) {
+                return .success(try JSONText.read(bytes, values: max(JSONText.values, bytes.count), read))
+            } catch { return .failure(error) }
         }
         return try result.get()
     }
@@ -59,7 +61,7 @@ extension HTTPCloud {
             if (200..<300).contains(answer.status.code) || statuses.contains(answer.status) { return answer }
             let told = refusal(answer)
             // What nobody was let in with has done nothing: it can be sent with another session, whatever it is.
-            if call.isSigned, !isAnew, (told?.code ?? .notAuthenticated) == .notAuthenticated,
+            if call.isSigned, !isAnew, told?.code == .notAuthenticated,
                 answer.status.code == 401 || answer.status.code == 421, let other = self.session(after: session)
             {
                 session = other
@@ -102,7 +104,7 @@ extension HTTPCloud {
     }
 
     private func send(_ call: HTTPCall, as session: CloudSession?) async throws(HTTPFault) -> HTTPAnswer {
-        let time = patience.time(for: call.kind)
+        let time = patience.time(for: call)
         guard !Task.isCancelled else { throw .cancelled }
         var request = HTTPClientRequest(url: "\(server)\(signed(call.target, call.isSigned ? session : nil))")
         request.method = call.method
@@ -114,10 +116,13 @@ extension HTTPCloud {
             request.headers.add(name: "Content-Type", value: "application/json; charset=UTF-8")
         }
         if call.isSigned, let (name, value) = authorization(session) { request.headers.add(name: name, value: value) }
-        if let body = call.body { request.body = .bytes(body) }
+        if let body = call.body {
+            let count = body.readableBytes
+            request.body = count > BodyPieces.size ? .stream(BodyPieces(body: body), length: .known(Int64(count))) : .bytes(body)
+        }
         do {
             let deadline = NIODeadline.now() + time.amount
-            let response = try await client.execute(request, deadline: deadline)
+            let response = try await connections.client(for: call.kind).execute(request, deadline: deadline)
             let body = try await collect(response, for: call, until: deadline)
             if call.isSigned, let session, let token = response.headers.first(name: Self.renewal) { renew(session, token) }
             return HTTPAnswer(status: response.status, headers: response.headers, body: body)
@@ -137,7 +142,7 @@ extension HTTPCloud {
         guard announced <= most else { throw HTTPFault.isTooLarge(most, call, from: server) }
         var whole: ByteBuffer?
         for try await piece in response.body {
-            if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call.kind), from: server) }
+            if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call), from: server) }
             guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else {
                 throw HTTPFault.isTooLarge(most, call, from: server)
             }

@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import NIOCore
 import Synchronization
 import TidemarkCloud
@@ -21,7 +20,7 @@ public final class HTTPCloud: Sendable {
     public let server: ServerAddress
     public let container: String
     public let environment: StoreEnvironment
-    let client: HTTPClient
+    let connections: HTTPConnections
     let patience: HTTPPatience
     private let store: any SessionStore
     /// What programs without an account ask with, where the server has given one out.
@@ -33,6 +32,17 @@ public final class HTTPCloud: Sendable {
         var session: CloudSession?
         /// Whose sessions are used: with that of somebody else one's changes would be theirs.
         var userRecordName: String?
+        /// Whether databases were given out: then nobody else's session is ever used, not after signing out either. What was begun for
+        /// one account must not end in another's cloud.
+        var hasDatabases = false
+
+        /// Whether it can become that of a user.
+        func admits(_ user: String) -> Bool { !hasDatabases || userRecordName == nil || userRecordName == user }
+
+        mutating func take(_ new: CloudSession?) {
+            (isRead, session) = (true, new)
+            if new != nil || !hasDatabases { userRecordName = new?.userRecordName }
+        }
     }
 
     /// - Parameters:
@@ -54,28 +64,17 @@ public final class HTTPCloud: Sendable {
     ) {
         (self.server, self.container, self.environment) = (server, container, environment)
         (store, self.apiToken, self.patience) = (session, apiToken, patience)
-        var configuration = HTTPClient.Configuration()
-        configuration.redirectConfiguration = .disallow
-        configuration.timeout = .init(
-            connect: patience.connecting.amount, read: patience.silence.amount, write: patience.silence.amount)
-        // Servers close what is idle for longer; a request that meets the closing would be lost.
-        configuration.connectionPool.idleTimeout = .seconds(20)
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 8
-        // Whoever synchronises tries again by itself, and whoever waits at a terminal wants to know.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.decompression = .enabled(limit: .size(patience.bytesPerAnswer))
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        connections = HTTPConnections(patience)
     }
-
-    deinit { client.shutdown { _ in } }
 
     /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
-    public func shutdown() async {
-        await withCheckedContinuation { continuation in client.shutdown { _ in continuation.resume() } }
-    }
+    public func shutdown() async { await connections.shutdown() }
 
     /// One of the account's databases.
-    public func database(_ scope: DatabaseScope) -> HTTPDatabase { HTTPDatabase(scope: scope, cloud: self) }
+    public func database(_ scope: DatabaseScope) -> HTTPDatabase {
+        kept.withLock { $0.hasDatabases = true }
+        return HTTPDatabase(scope: scope, cloud: self)
+    }
 
     /// What the account has here.
     public var databases: CloudDatabases { CloudDatabases(private: database(.private), shared: database(.shared)) }
@@ -101,7 +100,8 @@ extension HTTPCloud {
     ///
     /// - Returns: The account's name in the cloud container.
     /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `requestRateLimited` after too many tries,
-    ///   and what every call can throw. Who was signed in then still is.
+    ///   `invalidArguments` when it is another account than before and there are databases of that one: make another `HTTPCloud`; and what
+    ///   every call can throw. Who was signed in then still is.
     @discardableResult
     public func signIn(email: String, password: String) async throws(CloudError) -> String {
         var json = JSONWriter()
@@ -116,8 +116,23 @@ extension HTTPCloud {
                 cloud: name, userRecordName: try node.required("userRecordName").asString(),
                 token: try node.required("token").asString())
         }
+        guard kept.withLock({ $0.admits(made.userRecordName) }) else {
+            try? await end(made)
+            throw CloudError(
+                .invalidArguments,
+                "another account is signed in here, and its databases are in use; make another HTTPCloud for this one")
+        }
         try store.keep(made)
-        kept.withLock { $0 = Kept(isRead: true, session: made, userRecordName: made.userRecordName) }
+        let isTaken = kept.withLock { kept in
+            guard kept.admits(made.userRecordName) else { return false }
+            kept.take(made)
+            return true
+        }
+        guard isTaken else {
+            try? store.remove(made)
+            throw CloudError(
+                .invalidArguments, "another account has signed in here meanwhile; make another HTTPCloud for this one")
+        }
         return made.userRecordName
     }
 
@@ -137,10 +152,24 @@ extension HTTPCloud {
             try await value(HTTPCall(kind: .change, target: sessionPath + "/end", body: .emptyObject)) { _ in }
             refusal = nil
         } catch { refusal = error }
-        kept.withLock { $0 = Kept(isRead: true, session: nil, userRecordName: nil) }
-        try store.remove()
+        let last = kept.withLock { kept in
+            // It may have been renewed meanwhile.
+            let last = kept.session ?? known
+            kept.take(nil)
+            return last
+        }
+        // Whoever has signed in anew meanwhile stays signed in.
+        if let last { try store.remove(last) }
         // One that the server knows no more has ended, too.
         if let refusal, refusal.code != .notAuthenticated { throw refusal }
+    }
+
+    /// Ends a session that nobody uses.
+    private func end(_ session: CloudSession) async throws(CloudError) {
+        let other = HTTPCloud(
+            server, container: container, environment: environment, session: SessionMemory(session), apiToken: apiToken,
+            patience: patience)
+        try await other.signOut()
     }
 
     /// The session to ask with.
@@ -149,7 +178,7 @@ extension HTTPCloud {
         if let known { return known.session }
         let found = try stored()
         return kept.withLock { kept in
-            if !kept.isRead { kept = Kept(isRead: true, session: found, userRecordName: found?.userRecordName) }
+            if !kept.isRead { kept.take(found) }
             return kept.session
         }
     }

@@ -9,20 +9,27 @@ extension HTTPDatabase {
         let database = self
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let listener = Task {
-            var failures = 0
+            let patience = database.cloud.patience
+            var (failures, atOnce) = (0, 0)
+            var isRefused = false
             while !Task.isCancelled {
                 do throws(CloudError) {
+                    let began = ContinuousClock.now
                     news = try await database.news(since: news.cursor)
+                    atOnce = began.duration(to: .now) < patience.atOnce ? atOnce + 1 : 0
                     // What has changed while nobody listened may not be told.
                     if news.isChanged || failures > 0 { continuation.yield() }
-                    failures = 0
+                    (failures, isRefused) = (0, false)
+                    // Much is written, or the server does not wait: either way what comes together is told together.
+                    if atOnce >= 5 { try? await patience.wait(patience.pollPause) }
                 } catch {
                     failures += 1
                     // Whoever may not listen any more finds out by looking.
-                    if failures == 1, error.code == .notAuthenticated { continuation.yield() }
+                    let wasRefused = isRefused
+                    isRefused = error.code == .notAuthenticated
+                    if isRefused, !wasRefused { continuation.yield() }
                     // A cursor that means nothing to the server any more: it begins anew.
                     if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
-                    let patience = database.cloud.patience
                     let pause =
                         min(patience.pauseMax, patience.pause * Double(1 << min(failures, 16))) * Double.random(in: 0.5...1)
                     try? await Task.sleep(for: max(pause, error.retryAfter ?? .zero))

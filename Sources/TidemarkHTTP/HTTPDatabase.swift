@@ -17,13 +17,18 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
+    /// - Throws: `CloudError` `notAuthenticated` when there is a session, and the server knows it no more.
     public func account() async throws(CloudError) -> CloudAccount {
+        let isSignedIn = try cloud.session() != nil
         do throws(CloudError) {
             return try await cloud.value(HTTPCall(kind: .look, method: .GET, target: own("account"))) { node throws(CloudError) in
                 try CloudAccount(node)
             }
         } catch {
             guard error.code == .notAuthenticated else { throw error }
+            guard !isSignedIn else {
+                throw CloudError(.notAuthenticated, "the session with \(cloud.server) has ended (\(error.reason)); sign in again")
+            }
             return CloudAccount(status: .noAccount)
         }
     }
@@ -76,8 +81,14 @@ public struct HTTPDatabase: SharingDatabase {
         return try await cloud.value(call) { node throws(CloudError) in
             var outcomes: [RecordOutcome] = []
             outcomes.reserveCapacity(request.operations.count)
-            for record in try Self.items(node, "records", request.operations.count) {
-                outcomes.append(try RecordOutcome(answered: record, in: request.zone))
+            for (index, record) in try Self.items(node, "records", request.operations.count).enumerated() {
+                try Self.check(record, isOf: request.operations[index].record.id.recordName, in: request.zone)
+                let outcome = try RecordOutcome(answered: record, in: request.zone)
+                if case .failed(let error) = outcome {
+                    outcomes.append(.failed(error.shownOfItem))
+                } else {
+                    outcomes.append(outcome)
+                }
             }
             return outcomes
         }
@@ -86,6 +97,30 @@ public struct HTTPDatabase: SharingDatabase {
     public func lookup(
         _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
     ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
+        var found = try await lookUp(names, zone, desiredKeys)
+        var open = Self.leftOver(found)
+        var isOver = open.count == names.count
+        // A server answers with so many bytes at once: what it has left over is asked for again, as long as there is more each time.
+        while !open.isEmpty, !isOver {
+            let more = try await lookUp(open.map { names[$0] }, zone, desiredKeys)
+            for (index, result) in zip(open, more) { found[index] = result }
+            let left = Self.leftOver(found)
+            isOver = left.count >= open.count
+            open = left
+        }
+        return found
+    }
+
+    /// The places of those that were not answered.
+    private static func leftOver(_ found: [Result<CloudRecord, CloudError>]) -> [Int] {
+        found.indices.filter { index in
+            if case .failure(let error) = found[index] { error.code == .serviceUnavailable } else { false }
+        }
+    }
+
+    private func lookUp(
+        _ names: [String], _ zone: CloudZoneID, _ desiredKeys: Set<String>?
+    ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
         try await look("records/lookup") {
             $0.member("zoneID") { zone.writeMembers(&$0) }
             $0.list("records") { json in for name in names { json.object { $0.member("recordName", name) } } }
@@ -93,9 +128,10 @@ public struct HTTPDatabase: SharingDatabase {
         } reading: { node throws(CloudError) in
             var found: [Result<CloudRecord, CloudError>] = []
             found.reserveCapacity(names.count)
-            for record in try Self.items(node, "records", names.count) {
+            for (index, record) in try Self.items(node, "records", names.count).enumerated() {
+                try Self.check(record, isOf: names[index], in: zone)
                 if let error = try CloudError(answered: record, in: zone) {
-                    found.append(.failure(error))
+                    found.append(.failure(error.shownOfItem))
                 } else {
                     found.append(.success(try CloudRecord(answered: record, in: zone)))
                 }
@@ -108,8 +144,8 @@ public struct HTTPDatabase: SharingDatabase {
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer {
         guard query.isSpeakable else { throw CloudError(.invalidArguments, "a number of the query is no number") }
-        return try await Self.withFewer(limit) { limit throws(CloudError) in
-            return try await look("records/query") {
+        let answer: QueryAnswer = try await Self.withFewer(limit) { limit throws(CloudError) in
+            try await look("records/query") {
                 $0.member("zoneID") { zone.writeMembers(&$0) }
                 $0.name("query")
                 query.write(&$0, zone: zone)
@@ -126,6 +162,8 @@ public struct HTTPDatabase: SharingDatabase {
                 return answer
             }
         }
+        guard answer.records.allSatisfy({ $0.id.zone.zoneName == zone.zoneName }) else { throw notAskedFor }
+        return answer
     }
 
     // Changes
@@ -144,9 +182,20 @@ public struct HTTPDatabase: SharingDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         try Self.check(token)
-        return try await Self.withFewer(limit) { limit throws(CloudError) in
+        let page: ZoneChanges = try await Self.withFewer(limit) { limit throws(CloudError) in
             try await page(of: zone, since: token, limit: limit, desiredKeys: desiredKeys)
         }
+        var names: Set<String> = []
+        names.reserveCapacity(page.changes.count)
+        for change in page.changes {
+            let id =
+                switch change {
+                case .saved(let record): record.id
+                case .deleted(let deletion): deletion.id
+                }
+            guard id.zone.zoneName == zone.zoneName, names.insert(id.recordName).inserted else { throw notAskedFor }
+        }
+        return page
     }
 
     private func page(
@@ -163,6 +212,7 @@ public struct HTTPDatabase: SharingDatabase {
             }
         } reading: { node throws(CloudError) in
             let answered = try Self.items(node, "zones", 1)[0]
+            if let own = answered["zoneID"], try CloudZoneID(own).zoneName != zone.zoneName { return .failure(notAskedFor) }
             if let error = try CloudError(answered: answered, in: zone) { return .failure(error.shown) }
             return .success(try ZoneChanges(answered: answered, in: zone))
         }
@@ -177,6 +227,19 @@ extension HTTPDatabase {
             throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out")
         }
     }
+
+    /// Makes sure that an item of an answer is of the record that was asked about: whoever answers is not believed in that.
+    private static func check(_ node: JSONNode, isOf name: String, in zone: CloudZoneID) throws(CloudError) {
+        let isOther = try node.string("recordName").map { $0 != name } ?? false
+        guard !isOther else { throw CloudError(.internalError, notAskedFor) }
+        if let own = node["zoneID"], try CloudZoneID(own).zoneName != zone.zoneName {
+            throw CloudError(.internalError, notAskedFor)
+        }
+    }
+
+    private static let notAskedFor = "the server answers with records that were not asked for"
+
+    private var notAskedFor: CloudError { CloudError(.internalError, "\(Self.notAskedFor): \(cloud.server)") }
 
     /// Asks for fewer records where the answer is more than is read: records can be large.
     private static func withFewer<Answer>(

@@ -31,7 +31,7 @@ struct HTTPFault: Error {
     static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
 
     init(_ error: any Error, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPPatience) {
-        let time = patience.time(for: call.kind)
+        let time = patience.time(for: call)
         // What libraries say of an error is not told where a header could be in it.
         self =
             switch error {
@@ -137,8 +137,12 @@ extension CloudError {
         switch status.code {
         case 300..<400:
             self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
-        case 401, 407, 421: self.init(.notAuthenticated, "\(told): nobody is signed in there, or not any more; sign in again")
-        case 403: self.init(.permissionFailure, "\(told): it does not allow that")
+        case 401, 403, 407, 421:
+            // The cloud has not decided anything: what it decides it says in words of the protocol.
+            self.init(
+                .serviceUnavailable,
+                "\(told), and not as a cloud does: something before it, such as a proxy, lets nobody through",
+                retryAfter: wait)
         case 404, 405:
             self.init(.internalError, "\(told): there is no cloud that speaks with this version; is the address right?")
         case 413: self.init(.limitExceeded, "\(told): the request is larger than it takes")
@@ -149,17 +153,32 @@ extension CloudError {
         }
     }
 
-    /// The same with text that can be shown: no control characters, and not without end.
-    var shown: CloudError {
-        guard reason.utf8.count > 2000 || reason.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
-        else {
-            return self
-        }
-        let scalars = reason.unicodeScalars.prefix(2000).map { $0.properties.generalCategory == .control ? " " : $0 }
+    /// The same with text that can be shown.
+    var shown: CloudError { shown(2000) }
+
+    /// That of one item of many.
+    var shownOfItem: CloudError { shown(500) }
+
+    /// No control characters, and not without end.
+    private func shown(_ most: Int) -> CloudError {
+        guard reason.utf8.count > most || reason.unicodeScalars.contains(where: Self.isUnfit) else { return self }
+        let scalars = reason.unicodeScalars.prefix(most).map { Self.isUnfit($0) ? " " : $0 }
         var text = String.UnicodeScalarView()
         text.append(contentsOf: scalars)
         var error = CloudError(code, String(text), retryAfter: retryAfter, serverRecord: serverRecord)
         error.denial = denial
         return error
+    }
+
+    /// What a terminal would act on, or what turns the direction of the text around.
+    private static func isUnfit(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x202a...0x202e, 0x2066...0x2069: true
+        default:
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: true
+            default: false
+            }
+        }
     }
 }

@@ -69,8 +69,10 @@ public struct ServerAddress: Hashable, Sendable {
     /// Whether it is this machine.
     public var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
-        let octets = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-        return octets.count == 4 && octets[0] == 127 && octets.allSatisfy { $0 != nil }
+        // As numbers are written: some read a leading zero as octal.
+        let octets = host.split(separator: ".", omittingEmptySubsequences: false)
+        return octets.count == 4 && octets[0] == "127"
+            && octets.allSatisfy { text in UInt8(text).map { "\($0)" } == String(text) }
     }
 
     private static func isOfHost(_ byte: UInt8) -> Bool {

@@ -5,7 +5,7 @@ import TidemarkWire
 /// Keeps a session in a file that only its owner reads.
 ///
 /// One that others can read, or that is somebody else's, is refused: who has the token is the account. It is replaced whole, so processes
-/// that share it read the one before or the one after.
+/// that share it read the one before or the one after, and change it one after the other.
 public struct SessionFile: SessionStore {
     public let url: URL
     private static let format: Int64 = 1
@@ -30,6 +30,10 @@ public struct SessionFile: SessionStore {
     }
 
     public func keep(_ session: CloudSession) throws(CloudError) {
+        try alone { () throws(CloudError) in try write(session) }
+    }
+
+    private func write(_ session: CloudSession) throws(CloudError) {
         var json = JSONWriter()
         json.object {
             $0.member("format", Self.format)
@@ -43,9 +47,19 @@ public struct SessionFile: SessionStore {
         guard opened >= 0 else { throw failure("make", temporary) }
         defer { close(opened) }
         var isWhole = fchmod(opened, 0o600) == 0
+        var status = stat()
+        if isWhole, fstat(opened, &status) == 0, status.st_mode & 0o077 != 0 {
+            unlink(temporary)
+            throw CloudError(
+                .internalError,
+                """
+                the file system of \(url.deletingLastPathComponent().path) keeps no modes of files, so others could read the session; \
+                have the container on one that does
+                """)
+        }
         var done = 0
         while isWhole, done < json.bytes.count {
-            let count = json.bytes.withUnsafeBytes { write(opened, $0.baseAddress! + done, $0.count - done) }
+            let count = json.bytes.withUnsafeBytes { Foundation.write(opened, $0.baseAddress! + done, $0.count - done) }
             if count < 0, errno == EINTR { continue }
             isWhole = count > 0
             done += count
@@ -59,11 +73,58 @@ public struct SessionFile: SessionStore {
     }
 
     public func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError) {
-        guard try session() == old else { return }
-        try keep(new)
+        try alone { () throws(CloudError) in
+            guard try session() == old else { return }
+            try write(new)
+        }
     }
 
     public func remove() throws(CloudError) {
+        try alone { () throws(CloudError) in try unlinked() }
+    }
+
+    public func remove(_ session: CloudSession) throws(CloudError) {
+        try alone { () throws(CloudError) in
+            guard try self.session() == session else { return }
+            try unlinked()
+        }
+    }
+
+    /// Does something while no other process changes the file. What it locks is a file beside it, which goes with the last who has it.
+    private func alone(_ body: () throws(CloudError) -> Void) throws(CloudError) {
+        let path = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).lock").path
+        var tries = 0
+        while true {
+            let opened = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+            guard opened >= 0 else {
+                // Where there is no folder there is no file, either.
+                if errno == ENOENT || errno == ENOTDIR { return try body() }
+                throw failure("lock", path)
+            }
+            defer { close(opened) }
+            if flock(opened, LOCK_EX | LOCK_NB) == 0 {
+                var (locked, named) = (stat(), stat())
+                // It may have gone while one waited.
+                if fstat(opened, &locked) == 0, lstat(path, &named) == 0, locked.st_ino == named.st_ino,
+                    locked.st_dev == named.st_dev
+                {
+                    defer { unlink(path) }
+                    return try body()
+                }
+            } else if errno != EWOULDBLOCK, errno != EINTR {
+                // A file system without locks: the file is replaced whole all the same.
+                defer { unlink(path) }
+                return try body()
+            }
+            tries += 1
+            guard tries < 1000 else {
+                throw CloudError(.internalError, "another process has had \(path) locked for seconds; end it, and try again")
+            }
+            usleep(5000)
+        }
+    }
+
+    private func unlinked() throws(CloudError) {
         guard unlink(url.path) == 0 || errno == ENOENT else { throw failure("remove", url.path) }
         synchronizeFolder()
     }

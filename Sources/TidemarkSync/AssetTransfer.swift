@@ -14,6 +14,9 @@ actor AssetTransfer {
     private let database: any CloudDatabase
     /// Half-fetched assets lie here, by their digests.
     private let folder: URL
+    /// Bytes of a piece that the way to the cloud takes, where that is less than the cloud says: a proxy may have a limit of its own.
+    private var pieceMost = Int.max
+    private static let pieceLeast = 64 << 10
     private var intake: (store: BlobStore, workers: IntakeWorkers)?
 
     init(store: RecordStore, database: any CloudDatabase) {
@@ -95,13 +98,20 @@ actor AssetTransfer {
         var there = offset
         repeat {
             try handle.seek(toOffset: UInt64(there))
-            let piece = try handle.read(upToCount: max(1, limits.bytesPerAssetPiece)) ?? Data()
+            let most = min(pieceMost, max(1, limits.bytesPerAssetPiece))
+            let piece = try handle.read(upToCount: most) ?? Data()
             // All of it may be there, and only not looked at: an empty piece has the cloud do that.
             guard !piece.isEmpty || there == asset.size else {
                 throw CloudError(.assetNotAvailable, "the asset \(file.lastPathComponent) is shorter than it says")
             }
             let before = there
-            there = try await database.upload(piece, of: asset, at: there, in: zone)
+            do {
+                there = try await database.upload(piece, of: asset, at: there, in: zone)
+            } catch {
+                guard error.code == .limitExceeded, piece.count > Self.pieceLeast else { throw error }
+                pieceMost = max(Self.pieceLeast, piece.count / 2)
+                continue
+            }
             guard there == before + Int64(piece.count) else {
                 throw CloudError(
                     .assetNotAvailable, "the cloud has \(there) bytes of the asset after \(piece.count) at \(before)")

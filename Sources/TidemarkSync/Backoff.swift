@@ -19,7 +19,9 @@ struct Backoff: Hashable, Sendable {
         let own = step / 2 + Int64(Double(step / 2) * random)
         // No cloud makes anybody wait for more than a day.
         let asked = told.map { Int64(min(max($0, .zero), .seconds(86_400)) / .microseconds(1)) }
-        notBefore = now + (asked ?? own)
+        // One that asks for next to nothing does not make everybody ask without a pause.
+        let wait = asked.map { $0 < Self.first ? max($0, own) : $0 } ?? own
+        notBefore = now + wait
     }
 
     mutating func succeed() { self = Backoff() }

@@ -6,15 +6,22 @@ import hashlib
 import json
 import os
 import pathlib
+import select
 import socket
 import ssl
+import sys
 import threading
 import time
 import urllib.parse
 
 from steps import Client, Steps, arguments, check, equal, healthy, index, memory, only, refused, web_token
 
-MEMORY_MAX = 300
+# What the server is to stay below, in MB; where others use the machine, too, only twice as much is a failure.
+MEMORY_TARGET = 300
+STRICT = "--strict" in sys.argv
+MEMORY_MAX = MEMORY_TARGET if STRICT else 2 * MEMORY_TARGET
+# A healthy request while others are slow, and a head that does not come: seconds.
+HEALTHY_MAX, HEAD_MAX = (2, 15) if STRICT else (30, 60)
 LARGEST_BODY = 8 << 20
 
 
@@ -123,6 +130,14 @@ class Watched:
             except Exception as found:
                 kind, error = type(found), found
         return self.step.__exit__(kind, error, trace)
+
+
+def wait_readable(connections, limit=60):
+    """Until something has come to each of them, or the time is over."""
+    waiting, until = {connection.socket for connection in connections}, time.monotonic() + limit
+    while waiting and time.monotonic() < until:
+        # Whatever comes to one stays there, unread.
+        waiting -= set(select.select(list(waiting), [], [], 0.5)[0])
 
 
 def bad_json(it):
@@ -360,8 +375,8 @@ def slow(it):
         finally:
             connection.close()
 
-    kinds = {"a head, a byte a second": (head + "X-Filler: ", b"a", 25), "half a head": (head, b"", 25), "a body, a byte a second": (head + "Content-Length: 100000\r\n\r\n{", b" ", 75),
-             "half a body": (head + "Content-Length: 1000\r\n\r\n{", b"", 75), "chunks, a byte a second": (head + "Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", 75)}
+    kinds = {"a head, a byte a second": (head + "X-Filler: ", b"a", 90), "half a head": (head, b"", 90), "a body, a byte a second": (head + "Content-Length: 100000\r\n\r\n{", b" ", 150),
+             "half a body": (head + "Content-Length: 1000\r\n\r\n{", b"", 150), "chunks, a byte a second": (head + "Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", 150)}
     with it.step("who is slow is closed, and nobody else waits for it"):
         threads = [threading.Thread(target=measure, args=(name, *kind)) for name, kind in kinds.items() for _ in range(20)]
         for thread in threads:
@@ -371,13 +386,13 @@ def slow(it):
             began = time.monotonic()
             healthy(it.client)
             worst = max(worst, time.monotonic() - began)
-            time.sleep(0.2)
-        check(worst < 2, f"a healthy request took {worst:.1f} s")
+            next((thread for thread in threads if thread.is_alive()), threads[0]).join(0.2)
+        check(worst < HEALTHY_MAX, f"a healthy request took {worst:.1f} s")
         for name, seconds in lasted.items():
             check(None not in seconds, f"{name}: still open")
             print(f"    {name}: closed after {min(seconds):.1f} to {max(seconds):.1f} s")
         for name in ("a head, a byte a second", "half a head"):
-            check(max(lasted[name]) <= 15, f"{name}: {max(lasted[name]):.1f} s")
+            check(max(lasted[name]) <= HEAD_MAX, f"{name}: {max(lasted[name]):.1f} s")
 
 
 def answers(it):
@@ -420,9 +435,14 @@ def answers(it):
         data = json.dumps(query)
         head = f"POST {it.path}/records/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {it.anna}\r\nContent-Length: {len(data)}\r\n\r\n{data}"
         connections, most = [Raw(it.client).send(head) for _ in range(40)], 0.0
-        for _ in range(100):
-            most = max(most, memory(it.given["pid"]))
-            time.sleep(0.1)
+        # Until each has the beginning of its answer, and the server has not grown for two seconds since.
+        wait_readable(connections)
+        grown, until = time.monotonic(), time.monotonic() + 60
+        while time.monotonic() < min(grown + 2, until):
+            now = memory(it.given["pid"])
+            if now > most:
+                most, grown = now, time.monotonic()
+            select.select([], [], [], 0.05)
         for connection in connections:
             connection.close()
         print(f"    the server {most:.0f} MB")
@@ -631,7 +651,7 @@ def http(it):
         connection = Raw(it.client)
         connection.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 500)
         got = b""
-        connection.socket.settimeout(20)
+        connection.socket.settimeout(60)
         while got.count(b"HTTP/1.1 200") < 500:
             some = connection.socket.recv(65536)
             check(some, f"closed after {got.count(b'HTTP/1.1 200')}")
@@ -641,7 +661,7 @@ def http(it):
         connections = [Raw(it.client) for _ in range(50)]
         for connection in connections:
             connection.send("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
-        time.sleep(1)
+        wait_readable(connections)
         for connection in connections:
             connection.close()
     with it.step("2,000 connections that come and go"):
@@ -650,6 +670,8 @@ def http(it):
 
 
 def main():
+    # The others' arguments are the same for all drivers.
+    sys.argv = [word for word in sys.argv if word != "--strict"]
     it = Hostile(arguments(__doc__))
     it.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": "hostile"}}}]})
     it.client.as_anna("/records/modify", {"zoneID": {"zoneName": "hostile"}, "operations": [
@@ -657,7 +679,7 @@ def main():
     index(it.given, "Place", "recordName", "name")
     for part in (bad_json, wrong_types, credentials, others, answers, uploads, paths, http, slow):
         part(it)
-    print(f"the server had {it.most:.0f} MB at the most")
+    print(f"the server had {it.most:.0f} MB at the most; it is to stay below {MEMORY_TARGET}")
     it.steps.end()
 
 

@@ -5,6 +5,9 @@ First one container's records and pictures arrive at the other, and the digests 
 same time and synchronised, under each merge policy: the stores must end equal. At last the same with a cloud that goes wrong, and with
 both syncers killed at random moments: each edit that was told durable must be there, unless another edit of that field came after or beside
 it, nothing may be there twice, the stores must end equal and `tidemark verify` must find nothing.
+
+With --server the cloud is behind a server on this machine, which is killed now and then, too, and started again on the same port; each
+device has a session of its own, in its container.
 """
 
 import importlib.util
@@ -13,11 +16,15 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 import killing
 from killing import fail, finish
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Interop"))
+import start_server  # noqa: E402
 
 POLICIES = ["mergeByPropertyObjectTrump", "mergeByPropertyStoreTrump", "overwrite", "rollback", "latestEdit"]
 
@@ -30,14 +37,70 @@ def load(name):
     return module
 
 
-class Devices:
+class Directory:
+    """A cloud in a directory, which both devices open."""
+
     def __init__(self, options, folder):
-        self.probe, self.tidemark = options.probe, options.tidemark
-        self.cloud = folder / "cloud"
+        self.tidemark, self.place = options.tidemark, folder / "cloud"
+
+    def sign_in(self, devices):
+        # The probe takes part by itself; the other container is made.
+        finish([self.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", self.place, "--email", "anna@example.org", "--create"])
+
+    def words(self, container):
+        return ["--cloud", self.place]
+
+    def stop(self):
+        pass
+
+
+class Served:
+    """A cloud behind a server, of which the devices know the address and have sessions."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder, self.kills = options, folder, 0
+        self.cloud = start_server.Cloud(options.tidemark, folder)
+        self.cloud.add_container(start_server.CONTAINER)
+        self.account = self.cloud.add_account("anna")
+        self.server = self.start()
+
+    def start(self, port=0):
+        return start_server.Server(self.options.server, self.folder, self.cloud.data, *start_server.UNLIMITED, "--log-level", "warning", port=port)
+
+    def sign_in(self, devices):
+        for container in devices.containers.values():
+            command = [self.options.tidemark, "account", "sign-in", container, "--server", self.server.url, "--email", self.account["email"],
+                       "--container", start_server.CONTAINER, "--password-stdin"]
+            ended = subprocess.run(command, input=self.account["password"] + "\n", capture_output=True, text=True)
+            if ended.returncode != 0:
+                fail(f"{container.name} can't sign in: {ended.stdout}{ended.stderr}")
+
+    def words(self, container):
+        return ["--server", self.server.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER]
+
+    def restart(self, pause):
+        """Kills it, and starts it again at the same address after a while."""
+        if self.server.process.poll() is not None:
+            fail(f"the server fell by itself: {self.server.process.returncode}\n{self.server.log.read_text(errors='replace')[-2000:]}")
+        port = self.server.port
+        self.server.kill()
+        self.kills += 1
+        time.sleep(pause)
+        self.server = self.start(port)
+
+    def stop(self):
+        if self.server.stop() != 0:
+            fail(f"the server ended with {self.server.process.returncode}")
+
+
+class Devices:
+    def __init__(self, options, folder, cloud):
+        self.probe, self.tidemark, self.cloud = options.probe, options.tidemark, cloud
         self.containers = {name: folder / f"{name}.tidemark" for name in "ab"}
 
     def sync(self, name, policy, faults=0.0, seed=1, forever=False):
-        command = [self.probe, "sync", self.containers[name], self.cloud, "--policy", policy, "--faults", str(faults), "--seed", str(seed)]
+        container = self.containers[name]
+        command = [self.probe, "sync", container, *self.cloud.words(container), "--policy", policy, "--faults", str(faults), "--seed", str(seed)]
         return command + (["--forever"] if forever else [])
 
     def edit(self, name, count, seed, pause=0):
@@ -108,22 +171,28 @@ def edit_both(devices, count, seed, pause=0):
 def main():
     found = killing.parser(__doc__, kills=100, records=50_000, pictures=500)
     found.add_argument("--probe", required=True, type=lambda path: pathlib.Path(path).resolve(), help="the program sync-probe")
+    found.add_argument("--server", type=lambda path: pathlib.Path(path).resolve(), help="the program tidemark-server: has the cloud behind it")
     found.add_argument("--edits", type=int, default=1000, help="edits on each side (1,000)")
     found.add_argument("--faults", type=float, default=0.2, help="of all requests, how many go wrong (0.2)")
     options = found.parse_args()
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-sync-", dir=options.folder))
+    cloud = None
     try:
-        run(options, folder, drawn)
+        cloud = Served(options, folder) if options.server else Directory(options, folder)
+        run(options, folder, drawn, cloud)
+        cloud.stop()
     finally:
+        if options.server and cloud is not None and cloud.server.process.poll() is None:
+            cloud.server.kill()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(options, folder, drawn):
-    devices = Devices(options, folder)
+def run(options, folder, drawn, cloud):
+    devices = Devices(options, folder, cloud)
     manifest = load("kill-import.py").make_data(folder, options.records, options.pictures)
     finish([options.tidemark, "import", manifest, "--into", devices.containers["a"], "--type", "Destination", "--id", "id", "--asset", "image"])
-    finish([options.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", devices.cloud, "--email", "anna@example.org", "--create"])
+    cloud.sign_in(devices)
     start = time.monotonic()
     finish(devices.sync("a", POLICIES[0]))
     sent = time.monotonic()
@@ -160,13 +229,17 @@ def run(options, folder, drawn):
                 running[name].communicate()
                 kills[name] += 1
                 time.sleep(drawn.uniform(0, 0.05))
+                # While the other syncs still, or neither does.
+                if options.server and drawn.random() < 0.1:
+                    cloud.restart(drawn.uniform(0, 0.3))
         told = {name: edits(editor.stdout.read()) for name, editor in editors.items()}
         devices.settle(policy)
         devices.compare("after kills and faults")
         counted = check_edits(devices, told)
         print(f"round {rounds}: {kills['a']} and {kills['b']} kills, {counted} fields as edited last, equal", flush=True)
     devices.verify()
-    print(f"{sum(kills.values())} kills, {options.faults:.0%} of requests gone wrong: no edit lost, nothing twice, {devices.compare('at the end')}")
+    fallen = f" and {cloud.kills} of the server" if options.server else ""
+    print(f"{sum(kills.values())} kills{fallen}, {options.faults:.0%} of requests gone wrong: no edit lost, nothing twice, {devices.compare('at the end')}")
 
 
 main()

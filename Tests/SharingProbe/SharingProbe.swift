@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Tidemark
 import TidemarkCloud
+import TidemarkHTTP
 import TidemarkModel
 
 /// Somebody with a container, who tries what one can try with what is shared: by the container's API, and past it by calling the cloud.
@@ -17,16 +18,32 @@ struct SharingProbe: AsyncParsableCommand {
     @Argument var person: String
     @Option(help: "A link that only the one who is invited can use.") var link = ""
     @Option(help: "The owner's name in the cloud container.") var owner = ""
+    @Flag(help: "Reaches the cloud of each world only by the server that the session in the person's container is for.")
+    var served = false
     @Argument var operations: [String] = []
 
     func run() async throws {
         for operation in operations {
             let world = URL(fileURLWithPath: worlds).appendingPathComponent(operation, isDirectory: true)
             let attempt = try await Attempt(
-                person: Neighbourhood(in: world).person(person), name: person, link: link, owner: owner)
+                person: served ? visitor(in: world) : Neighbourhood(in: world).person(person), name: person, link: link,
+                owner: owner)
             let (sign, told) = await attempt.outcome(of: operation)
             print("\(operation) \(sign) \(told.replacingOccurrences(of: "\n", with: " "))")
         }
+    }
+
+    /// The person, who knows nothing of the cloud but where it is served.
+    private func visitor(in world: URL) throws -> Person {
+        let directory = try ContainerDirectory(openingAt: SharingTrial.container(of: person, in: world))
+        let sessions = SessionFile(at: directory.session)
+        // Address, container and environment.
+        let names = try sessions.session()?.cloud.split(separator: " ").map(String.init) ?? []
+        guard names.count == 3 else { throw ValidationError("\(sessions.url.path) has no session of a server") }
+        let cloud = HTTPCloud(try ServerAddress(names[0]), container: names[1], session: sessions)
+        return Person(
+            email: "\(person)@example.org", container: try PersistentContainer(directory: directory, author: person),
+            databases: cloud.databases)
     }
 }
 

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -20,7 +21,7 @@ struct Synchronize: AsyncParsableCommand {
         commandName: "sync", abstract: "Synchronises until both sides have all that the other has, or for ever.")
 
     @Argument var container: String
-    @Argument var cloud: String
+    @OptionGroup var cloud: CloudOptions
     @Option var policy = "mergeByPropertyObjectTrump"
     @Option(help: "Of all requests, how many go wrong.") var faults = 0.0
     @Option var seed: UInt64 = 1
@@ -28,10 +29,7 @@ struct Synchronize: AsyncParsableCommand {
 
     func run() async throws {
         let directory = try ContainerDirectory(openingAt: URL(fileURLWithPath: container))
-        let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: cloud))
-        let account = try await embedded.addAccount("anna@example.org")
-        let database = try embedded.database(.private, of: "probe", account: account.id)
-        let faulty = FaultyDatabase(database, plan: .all(rate: faults, seed: seed))
+        let faulty = FaultyDatabase(try await cloud.databases().private, plan: .all(rate: faults, seed: seed))
         guard let policy = MergePolicy(name: policy) else { throw ValidationError("no policy \(policy)") }
         var configuration = SyncConfiguration()
         configuration.mergePolicy = { _ in policy }
@@ -44,6 +42,29 @@ struct Synchronize: AsyncParsableCommand {
             }
             try await Task.sleep(for: .milliseconds(5))
         }
+    }
+}
+
+/// Where the cloud is: in a directory, or behind a server.
+struct CloudOptions: ParsableArguments {
+    @Option(name: .customLong("cloud"), help: "The cloud's directory.") var directory: String?
+    @Option(help: "The address of the server that has the cloud.") var server: String?
+    @Option(help: "The file with the session to ask the server with.") var session: String?
+    @Option(help: "The container in the cloud.") var cloudContainer = "probe"
+
+    func validate() throws {
+        guard (directory == nil) != (server == nil), (server == nil) == (session == nil) else {
+            throw ValidationError("name one cloud: --cloud, or --server and --session")
+        }
+    }
+
+    func databases() async throws -> CloudDatabases {
+        if let server, let session {
+            let file = SessionFile(at: URL(fileURLWithPath: session))
+            return HTTPCloud(try ServerAddress(server), container: cloudContainer, session: file).databases
+        }
+        let embedded = try EmbeddedCloud(at: URL(fileURLWithPath: directory ?? ""))
+        return try embedded.databases(of: cloudContainer, account: try await embedded.addAccount("anna@example.org").id)
     }
 }
 

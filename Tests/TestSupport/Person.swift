@@ -47,6 +47,10 @@ public struct Person: Sendable {
     public let container: PersistentContainer
     public let databases: CloudDatabases
 
+    public init(email: String, container: PersistentContainer, databases: CloudDatabases) {
+        (self.email, self.container, self.databases) = (email, container, databases)
+    }
+
     /// Synchronises once.
     @discardableResult
     public func sync() async throws -> SyncReport {

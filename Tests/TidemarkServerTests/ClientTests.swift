@@ -178,6 +178,71 @@ import TidemarkModel
         #expect(stub.requests.count == 5)
     }
 
+    // What was asked for
+
+    @Test(arguments: [
+        #"[{"recordName":"b","recordType":"Destination"},{"recordName":"a","recordType":"Destination"}]"#,
+        #"[{"recordName":"a","recordType":"D","zoneID":{"zoneName":"Other"}},{"recordName":"b","recordType":"D"}]"#,
+        #"[{"recordName":"a","recordType":"D"},{"recordName":"x","serverErrorCode":"NOT_FOUND"}]"#,
+    ])
+    func `records that were not asked for are not taken`(records: String) async throws {
+        let stub = try StubServer { _, _ in .json(#"{"records":\#(records)}"#) }
+        let database = try cloud(stub.address).database(.private)
+        let found = try await failure { try await database.lookup(["a", "b"], in: Self.zone, desiredKeys: nil) }
+        #expect(found.code == .internalError && found.reason.contains("not asked for"))
+        var request = Self.request
+        request.operations.append(
+            RecordOperation(.create, CloudRecord(CloudRecordID("b", in: Self.zone), type: "Destination")))
+        let saved = try await failure { try await database.modify(request) }
+        #expect(saved.code == .internalError && saved.reason.contains("not asked for"))
+    }
+
+    @Test(arguments: [
+        #"{"records":[{"recordName":"a","deleted":true},{"recordName":"a","recordType":"D"}]}"#,
+        #"{"records":[{"recordName":"a","recordType":"D","zoneID":{"zoneName":"Other"}}]}"#,
+        #"{"zoneID":{"zoneName":"Other"},"records":[]}"#,
+    ])
+    func `a page of changes has each record once, and none of another zone`(page: String) async throws {
+        let text = #"{"zones":[{"syncToken":"t",\#(page.dropFirst())]}"#
+        let stub = try StubServer { _, _ in .json(text) }
+        let database = try cloud(stub.address).database(.private)
+        let error = try await failure { try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil) }
+        #expect(error.code == .internalError && error.reason.contains("not asked for"))
+    }
+
+    @Test func `what a look-up leaves over is asked for again, as long as there is more`() async throws {
+        let later = #""serverErrorCode":"TRY_AGAIN_LATER","tidemark":{"code":"serviceUnavailable"}"#
+        let stub = try StubServer { _, number in
+            switch number {
+            case 0:
+                .json(
+                    #"{"records":[{"recordName":"a","recordType":"D"},{"recordName":"b",\#(later)},{"recordName":"c",\#(later)}]}"#
+                )
+            case 1: .json(#"{"records":[{"recordName":"b","recordType":"D"},{"recordName":"c",\#(later)}]}"#)
+            default: .json(#"{"records":[{"recordName":"c",\#(later)}]}"#)
+            }
+        }
+        let database = try cloud(stub.address).database(.private)
+        let found = try await database.lookup(["a", "b", "c"], in: Self.zone, desiredKeys: nil)
+        #expect(found.prefix(2).map { try? $0.get().id.recordName } == ["a", "b"])
+        #expect(throws: CloudError(.serviceUnavailable, "")) { try found[2].get() }
+        #expect(stub.requests.count == 3)
+        #expect(stub.requests[1].body.contains(#""records":[{"recordName":"b"},{"recordName":"c"}]"#))
+    }
+
+    @Test func `an item's error is short, and has nothing that a terminal would act on`() async throws {
+        let reason = "a\\u001b[2J" + String(repeating: "b", count: 5000)
+        let stub = try StubServer { _, _ in
+            .json(#"{"records":[{"recordName":"a","serverErrorCode":"BAD_REQUEST","reason":"\#(reason)"}]}"#)
+        }
+        let outcomes = try await cloud(stub.address).database(.private).modify(Self.request)
+        guard case .failed(let error) = try #require(outcomes.first) else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(error.reason == "a [2J" + String(repeating: "b", count: 495))
+    }
+
     /// The beginning of a stream of gzip, and stored blocks of it.
     private static let bombHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
     private static let bombPiece: [UInt8] = [0, 0xff, 0x7f, 0, 0x80] + [UInt8](repeating: 0x20, count: 0x7fff)
@@ -186,7 +251,8 @@ import TidemarkModel
         ("502 Bad Gateway", CloudError.Code.serviceUnavailable), ("504 Gateway Timeout", .serviceUnavailable),
         ("413 Content Too Large", .limitExceeded), ("429 Too Many Requests", .requestRateLimited),
         ("404 Not Found", .internalError),
-        ("403 Forbidden", .permissionFailure), ("401 Unauthorized", .notAuthenticated),
+        ("403 Forbidden", .serviceUnavailable), ("401 Unauthorized", .serviceUnavailable),
+        ("407 Proxy Authentication Required", .serviceUnavailable), ("421 Misdirected Request", .serviceUnavailable),
         ("500 Internal Server Error", .internalError),
         ("302 Found", .internalError), ("418 I'm a teapot", .internalError),
     ])
@@ -344,7 +410,77 @@ import TidemarkModel
         store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_ben", token: "other"))
         #expect(try await failure { try await cloud.database(.private).modify(Self.request) }.code == .notAuthenticated)
         #expect(stub.requests.count == 1)
-        #expect(try await cloud.database(.private).account().status == .noAccount)
+        let told = try await failure { try await cloud.database(.private).account() }
+        #expect(told.code == .notAuthenticated)
+        #expect(told.reason.contains("has ended (ended); sign in again"))
+    }
+
+    @Test func `a sign-in page of the network ends no session`() async throws {
+        let stub = try StubServer { _, number in
+            number % 2 == 0
+                ? .page("401 Unauthorized", headers: ["Retry-After: 0"]) : .page("403 Forbidden", headers: ["Retry-After: 0"])
+        }
+        let store = SessionMemory()
+        let database = try cloud(stub.address, store: store).database(.private)
+        for _ in 0..<2 { #expect(try await failure { try await database.account() }.code == .serviceUnavailable) }
+        #expect(store.session()?.token == Self.secret)
+        // The server's own word is one.
+        let server = try StubServer { _, _ in
+            .json(#"{"serverErrorCode":"ACCESS_DENIED","reason":"no"}"#, status: "403 Forbidden")
+        }
+        let denied = try await failure { try await cloud(server.address).database(.private).zones() }
+        #expect(denied.code == .permissionFailure)
+    }
+
+    @Test func `nobody else signs in where databases of an account are in use`() async throws {
+        let stub = try StubServer { request, _ in
+            guard request.line.hasSuffix("/session") else { return .json("{}") }
+            let name = request.body.contains("ben@") ? "_ben" : "_anna"
+            return .json(##"{"token":"token\##(name)","expires":1,"userRecordName":"\##(name)"}"##)
+        }
+        let store = SessionMemory()
+        let cloud = try cloud(stub.address, store: store, signedIn: false)
+        let database = cloud.database(.private)
+        try await cloud.signIn(email: "anna@example.org", password: "a")
+        let refused = try await failure { try await cloud.signIn(email: "ben@example.org", password: "b") }
+        #expect(refused.code == .invalidArguments)
+        #expect(refused.reason.contains("make another HTTPCloud"))
+        // Its session is ended, and the other one is still used.
+        #expect(stub.requests.last?.line.hasSuffix("/session/end") == true)
+        #expect(stub.requests.last?.header("Authorization") == "Bearer token_ben")
+        #expect(store.session()?.token == "token_anna")
+        #expect(try cloud.userRecordName == "_anna")
+        // Nor after signing out: what was begun for one account is not sent for another.
+        try await cloud.signOut()
+        _ = try await failure { try await cloud.signIn(email: "ben@example.org", password: "b") }
+        #expect(store.session() == nil)
+        try await cloud.signIn(email: "anna@example.org", password: "a")
+        #expect(store.session()?.userRecordName == "_anna")
+        _ = database
+    }
+
+    @Test func `signing out leaves alone who has signed in anew meanwhile`() async throws {
+        let store = SessionMemory()
+        let made = Mutex<CloudSession?>(nil)
+        let stub = try StubServer { _, _ in
+            if let new = made.withLock({ $0 }) { store.keep(new) }
+            return .json("{}")
+        }
+        let cloud = try cloud(stub.address, store: store)
+        let new = try CloudSession(cloud: cloud.name, userRecordName: "_ben", token: "new")
+        made.withLock { $0 = new }
+        try await cloud.signOut()
+        #expect(store.session() == new)
+    }
+
+    @Test(arguments: ["", "a\nb", String(repeating: "a", count: 256)])
+    func `a name of an account that is none is not kept`(name: String) async throws {
+        let text = name.replacingOccurrences(of: "\n", with: "\\n")
+        let stub = try StubServer { _, _ in .json(##"{"token":"abc","expires":1,"userRecordName":"\##(text)"}"##) }
+        let store = SessionMemory()
+        let cloud = try cloud(stub.address, store: store, signedIn: false)
+        #expect(try await failure { try await cloud.signIn(email: "a@example.org", password: "a") }.code == .internalError)
+        #expect(store.session() == nil)
     }
 
     @Test func `a session is not told to another server, nor for another container`() async throws {
@@ -390,6 +526,37 @@ import TidemarkModel
         #expect(stub.requests.count >= 6)
         let path = "GET /tidemark/1/iCloud.org.example.journal/development/private/notifications"
         #expect(stub.requests.prefix(6).map(\.line) == [path] + ["a%26b", "c", "d", "d", "d"].map { "\(path)?cursor=\($0)" })
+    }
+
+    @Test func `who is answered at once again and again asks more slowly`() async throws {
+        let pauses = Mutex<[Duration]>([])
+        var patience = Self.patience
+        // However long the machine takes.
+        patience.atOnce = .seconds(3600)
+        patience.wait = { time in pauses.withLock { $0.append(time) } }
+        // The first question finds out where to begin; then eight answers that come at once.
+        let stub = try StubServer { _, number in
+            number < 9
+                ? .json(#"{"cursor":"c","changed":false}"#) : number == 9 ? .json(#"{"cursor":"d","changed":true}"#) : .silence
+        }
+        var news = try await cloud(stub.address, patience: patience).database(.private).notifications().makeAsyncIterator()
+        await news.next()
+        let before = pauses.withLock { $0 }
+        #expect(before.count >= 4)
+        #expect(before.allSatisfy { $0 == patience.pollPause })
+    }
+
+    @Test func `who may not listen any more is told, also when something else has failed before`() async throws {
+        let stub = try StubServer { _, number in
+            switch number {
+            case 0: .json(#"{"cursor":"c","changed":false}"#)
+            case 1: .broken
+            default: .json(#"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"no"}"#, status: "401 Unauthorized")
+            }
+        }
+        var news = try await cloud(stub.address).database(.private).notifications().makeAsyncIterator()
+        await news.next()
+        #expect(stub.requests.count >= 3)
     }
 
     @Test func `who may not listen is told at once`() async throws {

@@ -1,5 +1,3 @@
-import Foundation
-import Logging
 import TestSupport
 import Testing
 import TidemarkAccess
@@ -7,22 +5,20 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkServer
 import TidemarkTesting
-
-@testable import TidemarkServer
 
 /// A cloud behind HTTP: the real server, on any port that is free, and our client.
 final class ServedCloudSubject: CloudContract.Subject {
     let tended: TendedCloud
     let access: AccessBook
-    let address: ServerAddress
-    private let running: Task<Void, Never>
+    private let server: ListeningServer
     private let apiToken: String
 
-    private init(
-        _ tended: TendedCloud, _ access: AccessBook, _ address: ServerAddress, _ apiToken: String, _ running: Task<Void, Never>
-    ) {
-        (self.tended, self.access, self.address, self.apiToken, self.running) = (tended, access, address, apiToken, running)
+    var address: ServerAddress { server.address }
+
+    private init(_ tended: TendedCloud, _ access: AccessBook, _ server: ListeningServer, _ apiToken: String) {
+        (self.tended, self.access, self.server, self.apiToken) = (tended, access, server, apiToken)
     }
 
     static func started(limits: ServerLimits? = nil) async throws -> ServedCloudSubject {
@@ -32,26 +28,9 @@ final class ServedCloudSubject: CloudContract.Subject {
         let token = try await access.addAPIToken(
             container: TendedCloud.container, environment: .development, name: "tests",
             callback: .popup(origin: "https://app.example.org"))
-        var configuration = ServerConfiguration(directory: tended.directory, port: 0)
-        if let limits { configuration.limits = limits }
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let server = try CloudServer(configuration, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }) {
-            port.yield($0)
-        }
-        let running = Task {
-            do { try await server.run() } catch { Issue.record("the server has ended: \(error)") }
-            port.finish()
-        }
-        var listening: Int?
-        for await port in ports {
-            listening = port
-            break
-        }
-        let address = try ServerAddress("http://127.0.0.1:\(try #require(listening))")
-        return ServedCloudSubject(tended, access, address, token.text, running)
+        let server = try await ListeningServer.started(over: tended.directory, limits: limits)
+        return ServedCloudSubject(tended, access, server, token.text)
     }
-
-    deinit { running.cancel() }
 
     /// The cloud as an account sees it that has signed in.
     func cloud(_ account: String?, environment: StoreEnvironment = .development) async throws -> HTTPCloud {

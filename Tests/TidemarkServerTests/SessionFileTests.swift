@@ -37,6 +37,32 @@ import TidemarkModel
         #expect(try file.session() == nil)
     }
 
+    @Test func `one is removed only while it is that one`() throws {
+        try file.keep(session)
+        let next = try CloudSession(cloud: session.cloud, userRecordName: "_ben", token: "next")
+        try file.remove(next)
+        #expect(try file.session() == session)
+        try file.remove(session)
+        #expect(try file.session() == nil)
+        // A lock that a process has left behind, which is no more, holds nobody up.
+        try Data().write(to: scratch[".cloud-session.lock"])
+        try file.keep(next)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
+    }
+
+    @Test func `of many who replace the same session one does`() throws {
+        try file.keep(session)
+        let names = (0..<8).map { "token-\($0)" }
+        let (file, session) = (file, session)
+        DispatchQueue.concurrentPerform(iterations: names.count) { index in
+            let next = try? CloudSession(cloud: session.cloud, userRecordName: "_anna", token: names[index])
+            if let next { try? file.replace(session, by: next) }
+        }
+        let kept = try #require(try file.session())
+        #expect(names.contains(kept.token))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
+    }
+
     @Test(arguments: [0o640, 0o604, 0o660, 0o620, 0o601]) func `one that others can get at is refused`(mode: Int) throws {
         try file.keep(session)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.url.path)
@@ -92,7 +118,7 @@ import TidemarkModel
         "https://a?b",
         "https://a#b", "https://a:0", "https://a:70000", "https://a/../b", "https://a b", "https://a/%2e%2e", "https://ä.example",
         "https://a\r\nb", "http://sync.example.org", "http://127.evil.example", "http://127.0.0.1.example.org",
-        "http://1270.0.0.1",
+        "http://1270.0.0.1", "http://127.0.0.01", "http://127.00.0.1", "http://0127.0.0.1",
         String(repeating: "https://a", count: 200),
     ])
     func `what is no address, or not safe, is refused`(text: String) {

@@ -90,6 +90,19 @@ import TidemarkModel
         #expect(other.allows(0))
     }
 
+    @Test func `a cloud that asks for no waiting does not switch it off`() {
+        var backoff = Backoff()
+        var waits: [Int64] = []
+        for told in [Duration.zero, .zero, .milliseconds(1), .seconds(-5), .zero] {
+            backoff.fail(at: 0, told: told, random: 0)
+            waits.append(backoff.notBefore)
+        }
+        #expect(waits == [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000])
+        // What is no less than the first step is what counts.
+        backoff.fail(at: 0, told: .seconds(1), random: 0)
+        #expect(backoff.notBefore == Self.second)
+    }
+
     @Test(arguments: [
         (CloudError.Code.networkUnavailable, ErrorReaction.retry), (.serviceUnavailable, .retry), (.requestRateLimited, .retry),
         (.zoneBusy, .retry), (.accountTemporarilyUnavailable, .retry), (.networkFailure, .resend), (.serverRecordChanged, .merge),

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkHTTP
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -72,16 +73,32 @@ struct AccountStatus: AsyncParsableCommand {
         }
     }
 
+    /// The account, or why a server does not say.
+    private func found(with access: CloudAccess) async throws -> Result<CloudAccount, CloudError> {
+        do throws(CloudError) {
+            return .success(try await access.databases.private.account())
+        } catch {
+            guard let cloud = access.settings.cloud, ServerAddress.isAddress(cloud) else { throw error }
+            return .failure(error)
+        }
+    }
+
     private func look(_ directory: ContainerDirectory) async throws -> Report {
         let settings = try StoreReader(container: directory).accountSettings()
         var (status, failures) = (CloudAccount.Status.noAccount, settings.state.setupFailures)
         var account: CloudAccount?
         if failures.isEmpty {
             do {
-                let found = try await CloudAccess(directory).databases.private.account()
-                (account, status) = (found, found.status)
-                if found.status != .available {
-                    failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")]
+                let access = try await CloudAccess(directory)
+                switch try await found(with: access) {
+                case .success(let found):
+                    (account, status) = (found, found.status)
+                    if found.status != .available {
+                        failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")]
+                    }
+                case .failure(let error):
+                    status = error.code == .notAuthenticated ? .noAccount : .couldNotDetermine
+                    failures = [access.told(ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason))]
                 }
             } catch let failure as ContainerEvent.Failure {
                 failures = [failure]

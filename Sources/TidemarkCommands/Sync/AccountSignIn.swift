@@ -88,12 +88,17 @@ struct AccountSignIn: AsyncParsableCommand {
         var changed: (cloud: EmbeddedCloud, before: EmbeddedAccount)?
         /// A session with a server, and where it is kept in whose place.
         var session: HTTPCloud?
-        var kept: (file: SessionFile, before: CloudSession?)?
+        var kept: (file: SessionFile, before: CloudSession?, now: CloudSession)?
 
         /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
         func remove() async {
             if let kept {
-                if let before = kept.before { try? kept.file.keep(before) } else { try? kept.file.remove() }
+                // What somebody else has put there meanwhile stays.
+                if let before = kept.before {
+                    try? kept.file.replace(kept.now, by: before)
+                } else {
+                    try? kept.file.remove(kept.now)
+                }
             }
             try? await session?.signOut()
             if let settings {
@@ -148,7 +153,8 @@ struct AccountSignIn: AsyncParsableCommand {
         let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment
         let memory = SessionMemory()
         let served = HTTPCloud(
-            try ServerAddress(place, allowsInsecure: true), container: name, environment: environment, session: memory)
+            // Also one that is known: a password goes there only in so many words.
+            try ServerAddress(place, allowsInsecure: insecureHTTP), container: name, environment: environment, session: memory)
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
         do throws(CloudError) {
             try await served.signIn(email: email, password: password)
@@ -187,14 +193,15 @@ struct AccountSignIn: AsyncParsableCommand {
         let lock = try SyncLock(directory)
         made.settings = (store, known)
         if let session {
-            made.kept = (session.file, session.before)
+            made.kept = session
             try session.file.keep(session.now)
         }
-        let choice = records
+        let (choice, user) = (records, session?.now.userRecordName)
         try await store.updateAccountSettings { settings in
             settings.cloud = place
             settings.cloudContainer = name
             settings.email = email
+            settings.userRecordName = user
             settings.signIn = choice.rawValue
         }
         lock.release()

@@ -61,13 +61,20 @@ struct AccountSignOut: AsyncParsableCommand {
         }
     }
 
-    /// Has the server forget the session; here it is gone in any case.
+    /// Has the server forget the session; here it is gone whatever the server says.
     private func endSession(_ settings: AccountSettings, _ directory: ContainerDirectory) async {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return }
         do {
             try await HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer).signOut()
         } catch {
-            Output.error("note: the session could not be ended on the server, which knows it until it expires: \(error.reason)")
+            if FileManager.default.fileExists(atPath: directory.session.path) {
+                Output.error(
+                    "note: the session could not be removed from the container: \(error.reason); delete \(directory.session.path)"
+                )
+            } else {
+                Output.error(
+                    "note: the session could not be ended on the server, which knows it until it expires: \(error.reason)")
+            }
         }
     }
 }

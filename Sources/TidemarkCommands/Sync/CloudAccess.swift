@@ -79,17 +79,46 @@ struct CloudAccess {
     ) throws -> HTTPCloud {
         let served = try HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer)
         guard settings.email != nil else { return served }
-        let remedy = "with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
+        let remedy = signInAgain(directory, cloud)
+        let user: String?
         do throws(CloudError) {
-            guard try served.userRecordName == nil else { return served }
+            user = try served.userRecordName
         } catch {
             guard error.code == .notAuthenticated else { throw error }
             // It says already that one has to sign in again.
             throw ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "\(error.reason) \(remedy)")
         }
-        throw ContainerEvent.Failure(
-            code: SyncErrorCode.noAccount,
-            reason: "\(directory.url.path) has no session with \(cloud), as copies have none; sign in again \(remedy)")
+        guard let user else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.noAccount,
+                reason: "\(directory.url.path) has no session with \(cloud), as copies have none; sign in again \(remedy)")
+        }
+        // A sign-in that was ended midway leaves one account's session with another's records.
+        guard user == settings.userRecordName else {
+            throw ContainerEvent.Failure(
+                code: SyncErrorCode.noAccount,
+                reason: "the session of \(directory.url.path) with \(cloud) is another account's; sign in again \(remedy)")
+        }
+        return served
+    }
+
+    /// The command that signs in again with a server.
+    static func signInAgain(_ directory: ContainerDirectory, _ cloud: String) -> String {
+        "with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
+    }
+
+    /// A failure as it is told: where a session has ended, with the command that begins another.
+    func told(_ failure: ContainerEvent.Failure) -> ContainerEvent.Failure {
+        guard failure.code == SyncErrorCode.noAccount, let cloud = settings.cloud, ServerAddress.isAddress(cloud),
+            failure.reason.hasSuffix("sign in again")
+        else { return failure }
+        return ContainerEvent.Failure(code: failure.code, reason: "\(failure.reason) \(Self.signInAgain(directory, cloud))")
+    }
+
+    func told(_ report: SyncReport) -> SyncReport {
+        var report = report
+        if let failure = report.failure { report.failure = told(failure) }
+        return report
     }
 
     /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
@@ -118,7 +147,7 @@ struct CloudAccess {
         // account's by now.
         configuration.accountState = {
             guard let now = try? reader.accountSettings(), now.email == opened.email, now.cloud == opened.cloud,
-                now.cloudContainer == opened.cloudContainer
+                now.cloudContainer == opened.cloudContainer, now.userRecordName == opened.userRecordName
             else { return AccountState(isSignedIn: false) }
             return now.state
         }

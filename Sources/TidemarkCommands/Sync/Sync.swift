@@ -94,7 +94,7 @@ struct Sync: AsyncParsableCommand {
             showing.cancel()
             await showing.value
             do {
-                try show(result.get(), ShareNews(from: before, to: reading.sharesOfOthers()))
+                try show(access.told(result.get()), ShareNews(from: before, to: reading.sharesOfOthers()))
             } catch is CancellationError {
                 throw ending(
                     "interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)

@@ -9,6 +9,8 @@ struct MultipartBody {
     private let mark: [UInt8]
     private var state = State.header
     private var rest: [UInt8]
+    /// Bytes that all around the content has at the most.
+    static let frame: Int64 = 65_536
     /// Bytes that the lines before the content have at the most.
     private static let headerMost = 16_384
 

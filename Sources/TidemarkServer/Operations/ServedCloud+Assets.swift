@@ -17,54 +17,104 @@ extension ServedCloud {
             let type: String
             let field: String
         }
-        let (zone, wanted) = try call.read { node throws(CloudError) in
+        let (asked, wanted) = try call.read { node throws(CloudError) in
             var wanted: [Wanted] = []
             for node in try node.required("tokens").asArray(most: Self.limits.operationsPerRequest) {
                 wanted.append(
                     Wanted(
-                        record: try node.string("recordName") ?? UUID().uuidString.lowercased(),
-                        type: try node.string("recordType") ?? "", field: try node.required("fieldName").asString()))
+                        record: try Self.name(node, "recordName") ?? UUID().uuidString.lowercased(),
+                        type: try Self.name(node, "recordType") ?? "", field: try Self.requiredName(node, "fieldName")))
             }
-            return (try CloudZoneID(ofRequest: node), wanted)
+            return (try Self.zone(node), wanted)
         }
         guard call.caller.account != nil else { throw CloudError(.notAuthenticated, "request needs authorization") }
         // A zone that is not there is told now, and not when a content has come.
-        let database = try database(call)
-        if !zone.isDefault { _ = try await database.lookup([], in: zone, desiredKeys: []) }
+        let zone = try await known(asked, try database(call))
         let expires = Self.now + AssetPass.uploadAge
         return .object {
             $0.list("tokens") { json in
                 for wanted in wanted {
                     let pass = AssetPass(
                         container: call.container, environment: call.environment, scope: call.scope ?? .private, zone: zone,
-                        account: call.caller.account, recordType: wanted.type, fieldName: wanted.field)
+                        account: call.caller.account, recordType: wanted.type, fieldName: wanted.field,
+                        id: String(UInt64.random(in: .min ... .max), radix: 36))
                     json.object {
                         $0.member("recordName", wanted.record)
                         $0.member("fieldName", wanted.field)
-                        $0.member(
-                            "url", call.baseURL + "/assets/upload/" + access.seal(pass.data, for: AssetPass.upload, until: expires))
+                        let text = access.seal(pass.data, for: AssetPass.upload, until: expires)
+                        $0.member("url", call.baseURL + "/assets/upload/" + text)
                     }
                 }
             }
         }
     }
 
+    // What is sealed is short
+
+    private static let nameMost = 255
+
+    private static func name(_ node: JSONNode, _ member: StaticString) throws(CloudError) -> String? {
+        guard let node = node[member] else { return nil }
+        let name = try node.asString()
+        guard name.utf8.count <= nameMost else { throw node.refusal("has more than \(nameMost) bytes") }
+        return name
+    }
+
+    private static func requiredName(_ node: JSONNode, _ member: StaticString) throws(CloudError) -> String {
+        _ = try node.required(member)
+        return try name(node, member) ?? ""
+    }
+
+    private static func zone(_ node: JSONNode) throws(CloudError) -> CloudZoneID {
+        if let zone = node["zoneID"], zone.isObject {
+            _ = try name(zone, "zoneName")
+            _ = try name(zone, "ownerRecordName")
+        }
+        return try CloudZoneID(ofRequest: node)
+    }
+
+    /// A zone as the cloud names it, whatever the request calls it; it is there, and not closed to who asks.
+    private func known(_ zone: CloudZoneID, _ database: EmbeddedDatabase) async throws(CloudError) -> CloudZoneID {
+        _ = try await database.lookup([], in: zone, desiredKeys: [])
+        guard database.scope != .shared else { return zone }
+        guard zone.ownerName == CloudZoneID.defaultOwner || zone.ownerName == database.user else {
+            throw CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist")
+        }
+        return CloudZoneID(zone.zoneName)
+    }
+
     /// Takes in a content, whatever its length: raw, or as the one part of a form.
     func upload(_ call: Call) async throws -> Reply {
-        guard let pass = access.open(call.parameters["capability"] ?? "", for: AssetPass.upload).flatMap(AssetPass.init) else {
-            throw CloudError(.permissionFailure, "the address is altered or has expired: ask assets/upload for another one")
-        }
-        let database = try database(pass)
+        guard let pass = access.open(call.parameters["capability"] ?? "", for: AssetPass.upload).flatMap(AssetPass.init),
+            let account = pass.account
+        else { throw CloudError(.permissionFailure, "the address is altered or has expired: ask assets/upload for another one") }
         guard let stream = call.stream else { throw CloudError(.invalidArguments, "there is no content") }
+        let form = try MultipartBody(contentType: call.headers[.contentType])
+        let length = try Self.length(call.headers, isForm: form != nil)
+        let database = try database(pass)
         let most = try await database.limits().bytesPerAsset
-        if let text = call.headers[.contentLength], let length = Int64(text), length > most + 65_536 { throw Self.tooLarge(most) }
+        if let length, length > most + MultipartBody.frame { throw Intake.tooLarge(most) }
 
-        let file = incoming.appendingPathComponent(UUID().uuidString.lowercased())
-        defer { unlink(file.path) }
-        let asset = try await receive(stream, type: call.headers[.contentType], most: most, into: file)
-        try await adopt(file, asset, pass.zone, database)
+        let running = RunningUpload(folder: incoming, account: account, address: pass.id)
+        try running.begin()
+        defer { running.end() }
+        // Before anything comes to lie on the disk: whether it may, and as much.
+        let room = try await database.room(in: pass.zone)
+        if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw Intake.full }
+        let intake = Intake(
+            incoming.appendingPathComponent(UUID().uuidString.lowercased()), form: form, most: most, room: room)
+        let asset: CloudAsset
+        do {
+            asset = try await receive(stream, length, intake)
+            try await database.adopt(intake.file, asset, in: pass.zone)
+        } catch {
+            await intake.remove()
+            throw error
+        }
+        await intake.remove()
         var receipt = pass
         receipt.asset = asset
+        receipt.id = ""
         let text = access.seal(receipt.data, for: AssetPass.receipt, until: Self.now + AssetPass.receiptAge)
         return .object {
             $0.member("singleFile") {
@@ -74,52 +124,42 @@ extension ServedCloud {
         }
     }
 
-    private static func tooLarge(_ most: Int64) -> CloudError {
-        CloudError(.quotaExceeded, "an asset has \(most) bytes at the most")
-    }
-
-    private func database(_ pass: AssetPass) throws(CloudError) -> EmbeddedDatabase {
-        try cloud.database(pass.scope, of: pass.container, environment: pass.environment, account: pass.account)
-    }
-
-    private func receive(_ stream: RequestBody, type: String?, most: Int64, into file: URL) async throws -> CloudAsset {
-        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw CloudError(.internalError, "cannot take in the content: \(String(cString: strerror(errno)))") }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        var digest = AssetDigest()
-        var count: Int64 = 0
-        var form = try MultipartBody(contentType: type)
-        for try await buffer in stream {
-            var bytes = Array(buffer.readableBytesView)
-            if form != nil { bytes = try form!.read(bytes) }
-            count += Int64(bytes.count)
-            guard count <= most else { throw Self.tooLarge(most) }
-            digest.update(bytes)
-            do {
-                try handle.write(contentsOf: bytes)
-            } catch {
-                throw CloudError(.quotaExceeded, "the server has no room for the content")
-            }
+    /// How many bytes a request says that it has; `nil` where it does not, and the form has an end of its own.
+    private static func length(_ headers: HTTPFields, isForm: Bool) throws -> Int64? {
+        if let coding = headers[.contentEncoding]?.lowercased(), !coding.isEmpty, coding != "identity" {
+            var refusal = Refusal.badRequest("a content is sent as it is: leave out Content-Encoding")
+            refusal.status = .unsupportedMediaType
+            refusal.headers[.acceptEncoding] = "identity"
+            throw refusal
         }
-        try form?.finish()
-        return digest.finish()
+        if let length = headers[.contentLength].flatMap({ Int64($0) }), length >= 0 { return length }
+        guard isForm else {
+            // A connection that breaks off looks like an end.
+            var refusal = Refusal.badRequest("a content that is no part of a form is sent with Content-Length, and not in chunks")
+            refusal.status = .lengthRequired
+            throw refusal
+        }
+        return nil
     }
 
-    /// Gives the cloud a content that has come whole.
-    private func adopt(
-        _ file: URL, _ asset: CloudAsset, _ zone: CloudZoneID, _ database: EmbeddedDatabase
-    ) async throws {
-        var offset = try await database.missingAssets([asset], in: zone)[asset]
-        guard let begun = offset else { return }
-        let most = try await database.limits().bytesPerAssetPiece
-        let handle = try FileHandle(forReadingFrom: file)
-        try handle.seek(toOffset: UInt64(begun))
-        repeat {
-            let piece = try handle.read(upToCount: most) ?? Data()
-            let received = try await database.upload(piece, of: asset, at: offset ?? 0, in: zone)
-            guard received > offset ?? 0 || received == asset.size else { break }
-            offset = received
-        } while offset ?? 0 < asset.size
+    /// The database that an address is for, as long as its container is served.
+    private func database(_ pass: AssetPass) throws -> EmbeddedDatabase {
+        guard try access.hasContainer(pass.container) else {
+            throw CloudError(.unknownItem, "the container '\(pass.container)' is not served any more")
+        }
+        return try cloud.database(pass.scope, of: pass.container, environment: pass.environment, account: pass.account)
+    }
+
+    private func receive(_ stream: RequestBody, _ length: Int64?, _ intake: Intake) async throws -> CloudAsset {
+        try await intake.begin()
+        var count: Int64 = 0
+        for try await buffer in stream {
+            count += Int64(buffer.readableBytes)
+            try await intake.take(buffer)
+        }
+        // Who has broken off is not there to be answered.
+        if let length, count != length { throw BodyFailure(cause: CloudResponder.Cut()) }
+        return try await intake.finish()
     }
 
     /// Sends a content, or a part of it.
@@ -132,14 +172,16 @@ extension ServedCloud {
 
     /// Assets that records name, to be named by others without being sent again.
     func rereference(_ call: Call) async throws -> Reply {
-        let (zone, wanted) = try call.read { node throws(CloudError) in
+        let (asked, wanted) = try call.read { node throws(CloudError) in
             var wanted: [(record: String, field: String)] = []
             for node in try node.required("assets").asArray(most: Self.limits.operationsPerRequest) {
-                wanted.append((try node.required("recordName").asString(), try node.required("fieldName").asString()))
+                wanted.append((try Self.requiredName(node, "recordName"), try Self.requiredName(node, "fieldName")))
             }
-            return (try CloudZoneID(ofRequest: node), wanted)
+            return (try Self.zone(node), wanted)
         }
-        let found = try await database(call).lookup(wanted.map(\.record), in: zone, desiredKeys: Set(wanted.map(\.field)))
+        let database = try database(call)
+        let zone = try await known(asked, database)
+        let found = try await database.lookup(wanted.map(\.record), in: zone, desiredKeys: Set(wanted.map(\.field)))
         let dialect = dialect(call)
         let expires = Self.now + AssetPass.receiptAge
         return .object {
@@ -187,16 +229,21 @@ extension ServedCloud {
         }
     }
 
+    /// No content has more bytes, whatever a cloud takes: a number that JSON has in all its digits.
+    private static let sizeMost: Int64 = 1 << 53
+
     /// What the path and the query say: `<digest>-<size>`, `zone`, `owner`.
     private func named(_ call: Call) throws(CloudError) -> (asset: CloudAsset, zone: CloudZoneID) {
-        let parts = (call.parameters["asset"] ?? "").split(separator: "-")
-        guard parts.count == 2, let size = Int64(parts[1]), size >= 0 else {
+        let parts = (call.parameters["asset"] ?? "").split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0].utf8.count == 64,
+            parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
+            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let size = Int64(parts[1]), size <= Self.sizeMost
+        else {
             throw CloudError(.invalidArguments, "the path names no asset: <SHA-256 in hexadecimal digits>-<bytes> was expected")
         }
         guard let zone = call.query["zone"] else { throw CloudError(.invalidArguments, "the query lacks 'zone'") }
-        return (
-            CloudAsset(digest: String(parts[0]), size: size), CloudZoneID(zone, owner: call.query["owner"] ?? CloudZoneID.defaultOwner)
-        )
+        let owner = call.query["owner"] ?? CloudZoneID.defaultOwner
+        return (CloudAsset(digest: String(parts[0]), size: size), CloudZoneID(zone, owner: owner))
     }
 
     func putPiece(_ call: Call) async throws -> Reply {
@@ -217,7 +264,10 @@ extension ServedCloud {
     /// Bytes that are read at once.
     private static let piece = 1 << 20
 
-    private func send(_ asset: CloudAsset, _ zone: CloudZoneID, _ database: EmbeddedDatabase, _ call: Call) async throws -> Reply {
+    private func send(
+        _ asset: CloudAsset, _ zone: CloudZoneID, _ database: EmbeddedDatabase, _ call: Call
+    ) async throws -> Reply {
+        guard asset.size >= 0 else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
         let tag = "\"\(asset.digest)\""
         var reply = Reply(body: .none)
         reply.headers[.eTag] = tag

@@ -17,7 +17,7 @@ extension ServedCloud {
 
     func listSubscriptions(_ call: Call) async throws -> Reply {
         let owner = try owner(call)
-        return .object { $0.list("subscriptions") { for it in subscriptions.subscriptions(of: owner) { it.write(&$0) } } }
+        return .object { $0.list("subscriptions") { for it in subscriptions.picture.subscriptions(of: owner) { it.write(&$0) } } }
     }
 
     private static func writeMissing(_ id: String, _ json: inout JSONWriter, _ dialect: WireDialect) {
@@ -40,7 +40,7 @@ extension ServedCloud {
         return .object {
             $0.list("subscriptions") { json in
                 for id in ids {
-                    guard let found = subscriptions.subscription(id, of: owner) else {
+                    guard let found = subscriptions.picture.subscription(id, of: owner) else {
                         Self.writeMissing(id, &json, dialect)
                         continue
                     }
@@ -59,7 +59,7 @@ extension ServedCloud {
                 if kind.isString("delete") {
                     wanted.append((nil, try given.required("subscriptionID").asString()))
                 } else if kind.isString("create") || kind.isString("update") {
-                    let subscription = try Subscription(given)
+                    let subscription = try Subscription(given, in: call.scope ?? .private)
                     wanted.append((subscription, subscription.id))
                 } else {
                     throw kind.refusal("is none of create, update, delete")
@@ -76,9 +76,9 @@ extension ServedCloud {
         for (subscription, id) in wanted {
             do throws(CloudError) {
                 if let subscription {
-                    try subscriptions.save(subscription, of: owner)
+                    try await subscriptions.save(subscription, of: owner)
                     subscription.write(&json)
-                } else if try subscriptions.remove(id, of: owner) {
+                } else if try await subscriptions.remove(id, of: owner) {
                     json.object {
                         $0.member("subscriptionID", id)
                         $0.member("deleted", true)
@@ -100,16 +100,23 @@ extension ServedCloud {
 
     // Devices
 
-    /// How long an address of the courier is good, microseconds: a year.
-    private static let courierAge: Int64 = 365 * 86_400 * 1_000_000
+    /// How long an address of the courier is good, microseconds: 30 days.
+    private static let courierAge: Int64 = 30 * 86_400 * 1_000_000
+    private static let courierPurpose = "courier"
 
     func createToken(_ call: Call) async throws -> Reply {
-        let environment = try call.read { node throws(CloudError) in try node.required("apnsEnvironment").asString() }
+        let environment = try call.read { node throws(CloudError) in
+            let environment = try node.required("apnsEnvironment")
+            let name = try environment.asString()
+            guard (1...64).contains(name.utf8.count) else { throw environment.refusal("is not 1 to 64 bytes long") }
+            return name
+        }
         let owner = try owner(call)
         let token = EmbeddedCloud.systemRandom(32).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
-        try subscriptions.add(
-            .init(token: token, account: owner.account, container: owner.container, environment: owner.environment))
-        let address = access.seal(Data(token.utf8), for: "courier", until: Self.now + Self.courierAge)
+        let device = SubscriptionBook.Device(
+            token: token, account: owner.account, container: owner.container, environment: owner.environment)
+        try await subscriptions.add(device)
+        let address = access.seal(try JSONEncoder().encode(device), for: Self.courierPurpose, until: Self.now + Self.courierAge)
         return .object {
             $0.member("apnsEnvironment", environment)
             $0.member("apnsToken", token)
@@ -126,7 +133,7 @@ extension ServedCloud {
             throw CloudError(.invalidArguments, "apnsToken is not 1 to 256 bytes long")
         }
         let owner = try owner(call)
-        try subscriptions.add(
+        try await subscriptions.add(
             .init(token: token, account: owner.account, container: owner.container, environment: owner.environment))
         return .object { _ in }
     }
@@ -134,22 +141,43 @@ extension ServedCloud {
     /// How long a wait is answered with nothing after, so that who waits knows that the way is open.
     private static let patience = Duration.seconds(50)
 
-    /// Waits for a notification; nothing, when there is none for a while.
+    /// The device that an address of the courier is for, if it may still hear of anything.
+    private func device(_ capability: String) async throws -> SubscriptionBook.Device {
+        // The same for all that can be wrong with it.
+        let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
+        guard let data = access.open(capability, for: Self.courierPurpose),
+            let device = try? JSONDecoder().decode(SubscriptionBook.Device.self, from: data)
+        else { throw dead }
+        guard subscriptions.picture.has(device), try access.hasContainer(device.container),
+            try await cloud.account(id: device.account)?.status == .available
+        else { throw dead }
+        return device
+    }
+
+    /// Waits for a notification; nothing, when there is none for a while, or the device waits anew.
     func wait(_ call: Call) async throws -> Reply {
-        guard let data = access.open(call.parameters["capability"] ?? "", for: "courier") else {
-            throw CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
+        let device = try await device(call.parameters["capability"] ?? "")
+        try waits.enter(device.account)
+        defer { waits.leave(device.account) }
+        let frame = await first(within: Self.patience) { await courier.take(for: device.box) }
+        if Task.isCancelled, let frame {
+            // There is nobody any more to whom it could be told.
+            await courier.putBack(frame, for: device.box)
+            throw CancellationError()
         }
-        let device = String(decoding: data, as: UTF8.self)
-        let frame = await first(within: Self.patience) { await courier.take(for: device) }
         return Reply(body: frame.map { .json($0) } ?? .none)
     }
 
     /// Waits until a database has changed since a cursor.
     func awaitChange(_ call: Call) async throws -> Reply {
+        // Also of the public database: whoever waits is somebody.
+        guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
         let database = try database(call)
+        guard let known = call.query["cursor"] else { return Self.news(try await cursor(database), isChanged: false) }
+        try waits.enter(account)
+        defer { waits.leave(account) }
         // Whoever listens first, and looks then, misses nothing.
         let news = try await database.notifications()
-        guard let known = call.query["cursor"] else { return Self.news(try await cursor(database), isChanged: false) }
         var (cursor, isChanged) = try await look(database, since: known)
         if !isChanged {
             let ring: Void? = await first(within: Self.patience) {
@@ -201,8 +229,10 @@ extension ServedCloud {
                     try? await Task.sleep(for: patience)
                     return nil
                 }
-                let value = await group.next() ?? nil
+                var value = await group.next() ?? nil
                 group.cancelAll()
+                // What came at the moment when patience ended was taken, and is not to be lost.
+                for await late in group { value = value ?? late }
                 return value
             }
         }
@@ -210,112 +240,24 @@ extension ServedCloud {
 
     // Telling
 
-    /// Tells those who have subscribed to it of what a request has changed.
+    /// Has those told who have subscribed to what a request has changed, when it is answered.
     func tell(_ call: Call, _ request: WireModify, _ outcomes: [RecordOutcome], _ database: EmbeddedDatabase) async {
-        let all = subscriptions.subscriptions(
-            container: call.container, environment: call.environment, isPublic: call.scope == .public)
-        guard !all.isEmpty else { return }
-        let owner = request.zone.ownerName == CloudZoneID.defaultOwner ? database.user ?? "" : request.zone.ownerName
+        var changes: [Herald.News.Change] = []
         for (item, outcome) in zip(request.items, outcomes) {
-            let event: Subscription.Event
-            var type = item.operation.record.type
+            let given = item.operation.record
             switch outcome {
             case .failed: continue
-            case .deleted: event = .delete
+            case .deleted: changes.append(.init(record: given.id.recordName, type: given.type, event: .delete))
             case .saved(let record):
-                event = record.created == record.modified ? .create : .update
-                type = record.type
-            }
-            for (subscriber, subscription) in all where subscription.events.contains(event) {
-                let name = item.operation.record.id.recordName
-                guard let zone = await concerned(subscriber, subscription, request.zone, owner: owner, type, name, event) else {
-                    continue
-                }
-                if subscription.firesOnce { _ = try? subscriptions.remove(subscription.id, of: subscriber) }
-                let frame = Self.frame(subscription, subscriber, record: name, zone: zone, event)
-                for device in subscriptions.devices(
-                    of: subscriber.account, container: subscriber.container, environment: subscriber.environment)
-                { await courier.put(frame, for: device.token) }
+                let event: Subscription.Event = record.created == record.modified ? .create : .update
+                changes.append(.init(record: given.id.recordName, type: record.type, event: event))
             }
         }
-    }
-
-    /// The zone as a subscriber knows it, if they are to hear of a change in it; `nil` otherwise.
-    private func concerned(
-        _ subscriber: SubscriptionBook.Owner, _ subscription: Subscription, _ zone: CloudZoneID, owner: String, _ type: String,
-        _ name: String, _ event: Subscription.Event
-    ) async -> CloudZoneID? {
-        guard
-            let database = try? cloud.database(
-                subscriber.scope, of: subscriber.container, environment: subscriber.environment, account: subscriber.account)
-        else { return nil }
-        let isOwn = database.user == owner
-        guard subscriber.scope == .public || (subscriber.scope == .private) == isOwn else { return nil }
-        let place = subscriber.scope == .public ? zone : CloudZoneID(zone.zoneName, owner: owner)
-        if let wanted = subscription.zone, !(subscription.kind == .query && subscription.isZoneWide) {
-            guard wanted.zoneName == zone.zoneName else { return nil }
-            if subscriber.scope == .shared, wanted.ownerName != owner { return nil }
-        }
-        if subscription.kind == .query {
-            guard type == subscription.recordType || (event == .delete && type.isEmpty) else { return nil }
-        }
-        // They hear of what they see, and of nothing else. What is gone can't be looked at any more: its zone can.
-        guard event != .delete else {
-            guard !subscription.hasFilters else { return nil }
-            return (try? await database.lookup([], in: place, desiredKeys: [])) == nil ? nil : place
-        }
-        guard let text = subscription.query else {
-            let found = try? await database.lookup([name], in: place, desiredKeys: []).first?.get()
-            return found == nil ? nil : place
-        }
-        guard subscription.hasFilters else {
-            let found = try? await database.lookup([name], in: place, desiredKeys: []).first?.get()
-            return found == nil ? nil : place
-        }
-        let bytes = Array("{\"query\":\(text)}".utf8)
-        let schema = try? await cloud.schema(of: subscriber.container, environment: subscriber.environment).types
-        guard
-            var query = try? JSONText.read(
-                bytes,
-                { node throws(CloudError) in
-                    try CloudQuery(node, zone: place) { schema?[$0]?.fields.compactMapValues(\.fieldType) ?? [:] }
-                })
-        else { return nil }
-        query.filters.append(.init(.recordName, .equals, .string(name)))
-        let found = try? await database.query(query, in: place, limit: 1, desiredKeys: [], continuation: nil)
-        return found?.records.isEmpty ?? true ? nil : place
-    }
-
-    private static func frame(
-        _ subscription: Subscription, _ subscriber: SubscriptionBook.Owner, record: String, zone: CloudZoneID,
-        _ event: Subscription.Event
-    ) -> [UInt8] {
-        var json = JSONWriter()
-        let user = EmbeddedCloud.userRecordName(subscriber.account, in: subscriber.container)
-        json.object { json in
-            json.member("aps") {
-                if let alert = subscription.alert {
-                    $0.member("alert", alert)
-                } else {
-                    $0.member("content-available", 1 as Int64)
-                }
-            }
-            json.member("ck") { json in
-                json.member("ce", 2 as Int64)
-                json.member("cid", subscriber.container)
-                json.member("nid", UUID().uuidString.lowercased())
-                json.member("ckuserid", user)
-                json.member("aux") { _ in }
-                json.member(subscription.kind == .query ? "qry" : "fet") {
-                    $0.member("sid", subscription.id)
-                    $0.member("rid", record)
-                    $0.member("zid", zone.zoneName)
-                    $0.member("zoid", zone.ownerName == CloudZoneID.defaultOwner ? user : zone.ownerName)
-                    $0.member("dbs", Int64(subscriber.scope.rawValue))
-                    $0.member("fo", event.number)
-                }
-            }
-        }
-        return json.bytes
+        let isOwn = request.zone.ownerName == CloudZoneID.defaultOwner
+        herald.tell(
+            .init(
+                container: call.container, environment: call.environment, isPublic: call.scope == .public,
+                zoneName: request.zone.zoneName, zoneOwner: isOwn ? database.user ?? "" : request.zone.ownerName,
+                changes: changes))
     }
 }

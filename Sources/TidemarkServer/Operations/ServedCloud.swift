@@ -11,6 +11,8 @@ struct ServedCloud: Sendable {
     let access: AccessBook
     let subscriptions: SubscriptionBook
     let courier: Courier
+    let herald: Herald
+    let waits: WaitingRoom
     /// Where uploads lie that are not complete.
     let incoming: URL
 
@@ -31,6 +33,8 @@ struct ServedCloud: Sendable {
         self.access = access
         subscriptions = try SubscriptionBook(at: directory)
         courier = Courier()
+        herald = Herald(cloud, subscriptions, courier)
+        waits = WaitingRoom()
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         try FileManager.default.createDirectory(
             at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

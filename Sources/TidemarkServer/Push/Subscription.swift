@@ -34,16 +34,29 @@ struct Subscription: Sendable, Codable, Hashable {
 }
 
 extension Subscription {
+    /// Bytes of one: its query, its notification and its names.
+    static let sizeMost = 16_384
+    private static let alertMost = 1_024
+    private static let nameMost = 255
+
+    /// - Parameter scope: The database that it is for.
     /// - Throws: `CloudError` `invalidArguments`.
-    init(_ node: JSONNode) throws(CloudError) {
+    init(_ node: JSONNode, in scope: DatabaseScope) throws(CloudError) {
         id = try node.string("subscriptionID") ?? UUID().uuidString.lowercased()
-        guard (1...255).contains(id.utf8.count) else { throw node.refusal("has a subscriptionID that is not 1 to 255 bytes long") }
+        guard (1...Self.nameMost).contains(id.utf8.count) else {
+            throw node.refusal("has a subscriptionID that is not 1 to \(Self.nameMost) bytes long")
+        }
         let type = try node.required("subscriptionType")
         guard let kind = Kind(rawValue: try type.asString()) else { throw type.refusal("is neither query nor zone") }
         self.kind = kind
         if let given = node["zoneID"] {
             let zone = try CloudZoneID(given)
+            try Self.check(zone.zoneName, given, "zoneName")
+            try Self.check(zone.ownerName, given, "ownerRecordName")
             (zoneName, ownerName) = (zone.zoneName, zone.ownerName)
+        }
+        if scope == .shared, ownerName == nil || ownerName == CloudZoneID.defaultOwner {
+            throw node.refusal("lacks a 'zoneID' with an 'ownerRecordName', which one in the shared database needs")
         }
         isZoneWide = try node.bool("zoneWide") ?? false
         firesOnce = try node.bool("firesOnce") ?? false
@@ -57,7 +70,9 @@ extension Subscription {
         switch kind {
         case .query:
             let query = try node.required("query")
-            recordType = try query.required("recordType").asString()
+            let type = try query.required("recordType").asString()
+            try Self.check(type, query, "recordType")
+            recordType = type
             // It is read, so that what can't be one is refused now.
             let read = try CloudQuery(node, zone: zone ?? .default) { _ in [:] }
             hasFilters = !read.filters.isEmpty
@@ -68,8 +83,23 @@ extension Subscription {
             events = Event.allCases
         }
         if let info = node["notificationInfo"] {
+            guard info.isObject else { throw info.refusal("is not an object") }
             notification = info.text
             alert = try info.string("alertBody")
+            if let alert, alert.utf8.count > Self.alertMost {
+                throw info.refusal("has an alertBody of more than \(Self.alertMost) bytes")
+            }
+        }
+        let texts = [id, recordType, query, zoneName, ownerName, notification]
+        let size = texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+        guard size <= Self.sizeMost else {
+            throw node.refusal("has \(size) bytes with its query and notificationInfo, and \(Self.sizeMost) is the most")
+        }
+    }
+
+    private static func check(_ name: String, _ node: JSONNode, _ member: String) throws(CloudError) {
+        guard (1...nameMost).contains(name.utf8.count) else {
+            throw node.refusal("has a \(member) that is not 1 to \(nameMost) bytes long")
         }
     }
 

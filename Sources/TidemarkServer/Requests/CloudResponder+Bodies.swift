@@ -8,6 +8,45 @@ struct BodyFailure: Error {
     let cause: any Error
 }
 
+/// A body that an operation reads a piece at a time. What it leaves can be read on behind it.
+///
+/// Unchecked, since it has one reader at a time: the operation, and then the responder.
+final class HandedBody: AsyncSequence, @unchecked Sendable {
+    typealias Element = ByteBuffer
+
+    private let body: RequestBody
+    private var iterator: RequestBody.AsyncIterator?
+    /// Whether all of it was read, and how many bytes were.
+    private(set) var isDone = false
+    private(set) var count = 0
+
+    init(_ body: RequestBody) { self.body = body }
+
+    /// All of them go on where the last one was.
+    struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let body: HandedBody
+
+        func next() async throws -> ByteBuffer? { try await body.next() }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(body: self) }
+
+    fileprivate func next() async throws -> ByteBuffer? {
+        guard !isDone else { return nil }
+        var reading = iterator ?? body.makeAsyncIterator()
+        // A body can be begun once.
+        defer { iterator = reading }
+        do {
+            let piece = try await reading.next()
+            count += piece?.readableBytes ?? 0
+            isDone = piece == nil
+            return piece
+        } catch {
+            throw BodyFailure(cause: error)
+        }
+    }
+}
+
 extension CloudResponder {
     /// More than that of an unwanted body isn't read, though the client then may not see why.
     private static let unwanted = 16 << 20

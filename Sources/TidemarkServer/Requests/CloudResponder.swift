@@ -130,13 +130,29 @@ final class CloudResponder: Sendable {
         if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: ServerTime.now()) {
             exchange.newToken = try await admission.access.renewed(session).text
         }
+        let handed = operation.body == .stream ? HandedBody(request.body) : nil
         let call = Call(
             operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: Self.network(exchange.address),
             container: parameters.container, environment: parameters.environment, scope: parameters.scope,
-            parameters: parameters.others, query: query, body: body, stream: operation.body == .stream ? request.body : nil,
+            parameters: parameters.others, query: query, body: body, stream: handed.map { RequestBody(asyncSequence: $0) },
             headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL)
-        if operation.body == .stream, case .unread = exchange.reading { exchange.reading = .handedOn }
-        return try await operation.answer(call)
+        guard let handed, case .unread = exchange.reading else { return try await operation.answer(call) }
+        // What it leaves is read on, as of any other body.
+        exchange.reading = .begun(RequestBody(asyncSequence: handed).makeAsyncIterator())
+        defer {
+            exchange.bodySize = handed.count
+            if handed.isDone { exchange.reading = .done }
+        }
+        return try await Self.apart { try await operation.answer(call) }
+    }
+
+    /// Does something in a task of its own: what a task has taken for its frames it keeps until it ends, and a connection's goes on.
+    private static func apart(_ body: @escaping @Sendable () async throws -> Reply) async throws -> Reply {
+        try await withThrowingTaskGroup(of: Reply.self) { tasks in
+            tasks.addTask { try await body() }
+            guard let reply = try await tasks.next() else { throw CancellationError() }
+            return reply
+        }
     }
 
     /// Lets the caller in. Where the path names no container, it or the body says enough, and nobody is asked.

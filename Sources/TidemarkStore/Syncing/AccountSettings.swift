@@ -3,12 +3,14 @@ import TidemarkModel
 
 /// Which cloud a container is synchronised with, and as whom; kept with its private store, so that it goes where that goes.
 public struct AccountSettings: Hashable, Sendable {
-    /// Where the cloud is: the path of an embedded one's directory. `nil`: none was ever named.
+    /// Where the cloud is: the path of an embedded one's directory, or the address of a server. `nil`: none was ever named.
     public var cloud: String?
     /// The cloud container, a name such as `iCloud.org.example.journal`.
     public var cloudContainer = "default"
     /// The account; `nil` when nobody is signed in.
     public var email: String?
+    /// The account's name in the cloud container, where a server has said it: a session of another account is not used.
+    public var userRecordName: String?
     public var driveIsOn = true
     public var appIsOn = true
     /// The name of the merge policy.
@@ -27,6 +29,7 @@ public struct AccountSettings: Hashable, Sendable {
             case "cloud": cloud = value
             case "cloud_container": cloudContainer = value ?? cloudContainer
             case "email": email = value
+            case "user_record_name": userRecordName = value
             case "drive": driveIsOn = value != "off"
             case "app": appIsOn = value != "off"
             case "merge_policy": mergePolicy = value
@@ -40,6 +43,7 @@ public struct AccountSettings: Hashable, Sendable {
         let values: [(String, String?)] = [
             ("cloud", cloud), ("cloud_container", cloudContainer), ("email", email), ("drive", driveIsOn ? "on" : "off"),
             ("app", appIsOn ? "on" : "off"), ("merge_policy", mergePolicy), ("sign_in", signIn),
+            ("user_record_name", userRecordName),
         ]
         for (key, value) in values {
             try db.execute(sql: "INSERT OR REPLACE INTO tide_account (key, value) VALUES (?, ?)", arguments: [key, value])

@@ -19,6 +19,13 @@ struct TravelJournal {
         /// The directory of a cloud, or the address of a server that has one.
         var cloud, server: String?
         var email: String
+
+        var directory: URL {
+            let text = cloud ?? ""
+            // Older journals have it as an URL.
+            if text.hasPrefix("file:"), let url = URL(string: text) { return url }
+            return URL(fileURLWithPath: text, isDirectory: true)
+        }
     }
 
     private static let cloudContainer = "org.example.journal"
@@ -46,7 +53,7 @@ struct TravelJournal {
         guard let data = try? Data(contentsOf: accountFile) else { throw ValidationError("sign in first") }
         let account = try JSONDecoder().decode(Account.self, from: data)
         if let server = account.server { return try served(by: server).databases }
-        let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: account.cloud ?? "", isDirectory: true))
+        let cloud = try EmbeddedCloud(at: account.directory)
         return try cloud.databases(of: Self.cloudContainer, account: try await cloud.account(account.email)?.id)
     }
 

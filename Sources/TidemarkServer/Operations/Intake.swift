@@ -1,0 +1,129 @@
+import Foundation
+import NIOCore
+import Synchronization
+import TidemarkCloud
+import TidemarkStore
+
+/// A content on its way in: a file of its own, hashed as it comes.
+///
+/// Its work runs on a thread of its own: unpacking a form, hashing and writing take their time.
+actor Intake {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.intake")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    nonisolated let file: URL
+    private let most: Int64
+    private let room: Int64
+    private var form: MultipartBody?
+    private var handle: FileHandle?
+    private var digest = AssetDigest()
+    /// Bytes of the content.
+    private var count: Int64 = 0
+    /// Bytes of all that has come.
+    private var received: Int64 = 0
+
+    /// - Parameters:
+    ///   - form: What the content is a part of; `nil` where it comes raw.
+    ///   - most: Bytes that an asset may have.
+    ///   - room: Bytes that its owner has left.
+    init(_ file: URL, form: MultipartBody?, most: Int64, room: Int64) {
+        (self.file, self.most, self.room) = (file, most, room)
+        self.form = form
+    }
+
+    /// Makes the file.
+    func begin() throws(CloudError) {
+        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw CloudError(.internalError, "cannot take in the content: \(String(cString: strerror(errno)))")
+        }
+        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    /// Takes in what has come.
+    ///
+    /// - Throws: `quotaExceeded` for too much, `invalidArguments` for what is no form.
+    func take(_ buffer: ByteBuffer) throws(CloudError) {
+        var bytes = Array(buffer.readableBytesView)
+        received += Int64(bytes.count)
+        if form != nil {
+            // What is around the content is not to go on for ever.
+            guard received <= most + MultipartBody.frame else { throw Self.tooLarge(most) }
+            bytes = try form?.read(bytes) ?? []
+        }
+        guard !bytes.isEmpty else { return }
+        count += Int64(bytes.count)
+        guard count <= most else { throw Self.tooLarge(most) }
+        guard count <= room else { throw Self.full }
+        digest.update(bytes)
+        do {
+            try handle?.write(contentsOf: bytes)
+        } catch {
+            throw CloudError(.quotaExceeded, "the server has no room for the content")
+        }
+    }
+
+    /// What has come, as an asset. Nothing comes after that.
+    ///
+    /// - Throws: `invalidArguments` for a form that is not complete.
+    func finish() throws(CloudError) -> CloudAsset {
+        _ = try form?.finish()
+        var whole = AssetDigest()
+        swap(&whole, &digest)
+        handle = nil
+        return whole.finish()
+    }
+
+    /// Removes the file unless it was moved away.
+    func remove() {
+        handle = nil
+        unlink(file.path)
+    }
+
+    static func tooLarge(_ most: Int64) -> CloudError { CloudError(.quotaExceeded, "an asset has \(most) bytes at the most") }
+
+    static let full = CloudError(.quotaExceeded, "the account's storage is full")
+}
+
+/// An upload that runs, by an address that is good for one at a time.
+struct RunningUpload: Hashable, Sendable {
+    /// Where its content lies until it is complete.
+    let folder: URL
+    let account: String
+    /// ``AssetPass/id``.
+    let address: String
+
+    /// How many there may be of one account.
+    static let mostOfAccount = 4
+    /// How many there may be of one folder.
+    static let most = 32
+
+    /// Those of this process.
+    private static let all = Mutex<Set<RunningUpload>>([])
+
+    /// - Throws: `CloudError` `requestRateLimited`, `serviceUnavailable` while there are too many.
+    func begin() throws(CloudError) {
+        let refusal = Self.all.withLock { all -> CloudError? in
+            let beside = all.filter { $0.folder == folder }
+            if beside.contains(self) {
+                return CloudError(
+                    .requestRateLimited, "this address takes a content in already: send one at a time to it",
+                    retryAfter: .seconds(2))
+            }
+            if beside.count(where: { $0.account == account }) >= Self.mostOfAccount {
+                return CloudError(
+                    .requestRateLimited, "the account sends \(Self.mostOfAccount) contents already, and no more go at once",
+                    retryAfter: .seconds(2))
+            }
+            if beside.count >= Self.most {
+                return CloudError(
+                    .serviceUnavailable, "the server takes in as many contents as it can", retryAfter: .seconds(2))
+            }
+            all.insert(self)
+            return nil
+        }
+        if let refusal { throw refusal }
+    }
+
+    func end() { Self.all.withLock { all in _ = all.remove(self) } }
+}

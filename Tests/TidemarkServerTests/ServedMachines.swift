@@ -1,0 +1,136 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A cloud that the built server serves, in a process of its own, and machines: folders that know nothing of each other, nor of the cloud but
+/// where it is served. What is done on them the tool does, in processes.
+final class ServedMachines: Sendable {
+    static let password = "kurz vor Tromsø"
+    private static let container = "iCloud.org.example.journal"
+
+    private let scratch: Scratch
+    private let tool: Tool
+    private let server: RunningTool
+    private let url: String
+
+    private init(_ scratch: Scratch, _ tool: Tool, _ server: RunningTool, _ url: String) {
+        (self.scratch, self.tool, self.server, self.url) = (scratch, tool, server, url)
+    }
+
+    /// - Parameter people: Who has an account: `ben` is Ben Berg, ben@example.org.
+    static func started(people: [String]) async throws -> ServedMachines {
+        let (scratch, tool) = (try Scratch(), try Tool())
+        let input = try scratch.write(password + "\n", to: "password")
+        let cloud = scratch["cloud"].path
+        var commands = [["container", "add", container]]
+        commands += people.map {
+            ["account", "add", "\($0)@example.org", "--name", "\($0.capitalized) Berg", "--password-stdin"]
+        }
+        for words in commands {
+            let result = try await tool.run(["admin"] + words + ["--data", cloud], input: input)
+            try #require(result.status == 0, "\(words): \(result.errors)")
+        }
+        let portFile = scratch["port"]
+        let server = try Tool(named: "tidemark-server").start([
+            "--data", cloud, "--port", "0", "--port-file", portFile.path, "--request-rate", "0", "--sign-in-attempts", "0",
+            "--log-level", "error",
+        ])
+        _ = try await eventually { port(portFile) != nil }
+        let listening = try #require(port(portFile), "the server does not listen")
+        return ServedMachines(scratch, tool, server, "http://127.0.0.1:\(listening)")
+    }
+
+    private static func port(_ file: URL) -> Int? {
+        guard let text = try? String(contentsOf: file, encoding: .utf8) else { return nil }
+        return Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    /// The journal of a machine.
+    func path(_ machine: String) -> String { scratch["\(machine)/Journal.tidemark"].path }
+
+    /// A file of a machine, and the folders on its way.
+    @discardableResult
+    func write(_ data: Data, to path: String) throws -> URL { try scratch.write(data, to: path) }
+
+    @discardableResult
+    func run(_ words: String..., status: Int32 = 0, input: URL? = nil) async throws -> Tool.Result {
+        let result = try await tool.run(words, input: input)
+        #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+        for text in [result.output, result.errors] { #expect(!text.contains(Self.password)) }
+        return result
+    }
+
+    func signIn(_ machine: String, as person: String) async throws {
+        try FileManager.default.createDirectory(at: scratch[machine], withIntermediateDirectories: true)
+        try await run(
+            "account", "sign-in", path(machine), "--server", url, "--email", "\(person)@example.org", "--container",
+            Self.container, "--password-stdin", input: scratch["password"])
+    }
+
+    /// What who runs the server does with an account.
+    func administer(_ person: String, _ option: String, _ value: String) async throws {
+        try await run("admin", "account", "set", "\(person)@example.org", option, value, "--data", scratch["cloud"].path)
+    }
+
+    /// Imports records with captions, every so many of them with a picture of its own.
+    func importRecords(_ machine: String, count: Int, pictureEvery: Int) async throws {
+        var lines: [String] = []
+        for number in 0..<count {
+            var image = ""
+            if number % pictureEvery == 0 {
+                try write(Picture.png(number), to: "\(machine)/pictures/\(number).png")
+                image = #","image":"pictures/\#(number).png""#
+            }
+            lines.append(#"{"id":"r\#(number)","caption":"Place \#(number)","visits":\#(number % 7)\#(image)}"#)
+        }
+        let manifest = try scratch.writeLines(lines, to: "\(machine)/journal.jsonl")
+        try await run(
+            "import", manifest.path, "--into", path(machine), "--type", "Destination", "--id", "id", "--asset", "image")
+    }
+
+    func sync(_ machines: String...) async throws {
+        for machine in machines { try await run("sync", path(machine)) }
+    }
+
+    /// All records of a store by name, whatever the field of the name is called.
+    func records(_ machine: String, _ scope: String = "private") async throws -> [String: [String: String]] {
+        let list = try await tool.run([
+            "records", "list", path(machine), "--type", "Destination", "--scope", scope, "--json", "--limit", "10000",
+        ])
+        // A store into which nothing has come knows no types.
+        guard list.status == 0 else { return [:] }
+        let all = try JSONSerialization.jsonObject(with: Data(list.output.utf8)) as? [[String: Any]] ?? []
+        return all.reduce(into: [:]) { records, record in
+            let name = "\(record["id"] ?? record["_name"] ?? "")"
+            records[name] = record.filter { $0.key != "id" && $0.key != "_name" }.mapValues { "\($0)" }
+        }
+    }
+
+    /// The pictures of a machine, by the names of their files.
+    func pictures(_ machine: String) throws -> [String: Data] {
+        let folder = URL(fileURLWithPath: path(machine)).appendingPathComponent("assets", isDirectory: true)
+        var pictures: [String: Data] = [:]
+        for shelf in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
+            let files = try? FileManager.default.contentsOfDirectory(at: shelf, includingPropertiesForKeys: nil)
+            for file in files ?? [] {
+                pictures[file.lastPathComponent] = try Data(contentsOf: file)
+            }
+        }
+        return pictures
+    }
+
+    /// The saves of a machine that the cloud has refused.
+    func refused(_ machine: String) async throws -> [[String: Any]] {
+        try await run("refused", path(machine), "--json").output.split(separator: "\n").map {
+            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
+        }
+    }
+
+    /// Nothing waits on a machine, and nothing is damaged.
+    func checkAtRest(_ machines: String...) async throws {
+        for machine in machines {
+            #expect(try await run("status", path(machine), "--json").json()["pending"] as? Int == 0)
+            #expect(try await run("verify", path(machine)).output.contains("no problem"))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Goal: two machines have nothing in common but a server, and what sync and sharing promise holds. Method: the built server and the built
+/// tool, as processes; each machine a folder with containers of its own.
+@Suite(.timeLimit(.minutes(10))) struct ServedMachinesTests {
+    @Test func `500 records and their pictures arrive, edits go both ways, and a conflict is settled`() async throws {
+        let place = try await ServedMachines.started(people: ["anna"])
+        for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
+        try await place.importRecords("laptop", count: 500, pictureEvery: 5)
+        #expect(try await place.run("sync", place.path("laptop"), "--json").json()["exported"] as? Int == 500)
+        #expect(try await place.run("sync", place.path("phone"), "--json").json()["imported"] as? Int == 500)
+        var expected = try await place.records("laptop")
+        #expect(expected.count == 500)
+        #expect(try await place.records("phone") == expected)
+        let pictures = try place.pictures("laptop")
+        #expect(Set(pictures.values) == Set(stride(from: 0, to: 500, by: 5).map { Picture.png($0) }))
+        #expect(try place.pictures("phone") == pictures)
+
+        for (machine, numbers) in [("laptop", 0..<3), ("phone", 3..<6)] {
+            for number in numbers {
+                try await place.run("records", "set", place.path(machine), "r\(number)", "caption=of the \(machine)")
+                expected["r\(number)"]?["caption"] = "of the \(machine)"
+            }
+        }
+        for machine in ["laptop", "phone"] {
+            try await place.run("records", "set", place.path(machine), "r6", "caption=of the \(machine)")
+        }
+        try await place.run("records", "delete", place.path("phone"), "r7")
+        try await place.sync("laptop", "phone", "laptop")
+        expected["r6"]?["caption"] = "of the phone"
+        expected["r7"] = nil
+        for machine in ["laptop", "phone"] { #expect(try await place.records(machine) == expected, "\(machine)") }
+        #expect(
+            try await place.run("conflicts", place.path("phone")).output.contains(
+                "r6 caption: was \"Place 6\", here \"of the phone\", there \"of the laptop\"; local won"))
+        try await place.checkAtRest("laptop", "phone")
+    }
+
+    /// The switches of an account, and the codes that say that nothing is synchronised; a sync tells the first.
+    private static let states: [(drive: String, app: String, codes: [Int])] = [
+        ("on", "on", []), ("on", "off", [134_400]), ("off", "on", []), ("off", "off", [134_405, 134_400]),
+    ]
+
+    @Test func `an account that is switched off or away sends nothing, says so, and what waits goes out afterwards`() async throws
+    {
+        let place = try await ServedMachines.started(people: ["anna"])
+        try await place.signIn("laptop", as: "anna")
+        try await place.signIn("phone", as: "anna")
+        let laptop = place.path("laptop")
+        try await place.importRecords("laptop", count: 1, pictureEvery: 1)
+        try await place.sync("laptop")
+        for (number, state) in Self.states.enumerated() {
+            try await place.run("records", "set", laptop, "r0", "caption=\(number)")
+            try await place.run("account", "set", laptop, "--drive", state.drive, "--app", state.app)
+            let status = try await place.run("account", "status", laptop, "--json", status: state.codes.isEmpty ? 0 : 69).json()
+            #expect((status["failures"] as? [[String: Any]] ?? []).map { $0["code"] as? Int } == state.codes)
+            if let code = state.codes.first {
+                #expect(try await place.run("sync", laptop, status: 69).errors.contains("\(code)"))
+                #expect(try await place.run("status", laptop, "--json").json()["pending"] as? Int == 1)
+                try await place.run("account", "set", laptop, "--drive", "on", "--app", "on")
+            }
+            #expect(try await place.run("sync", laptop, "--json").json()["exported"] as? Int == 1)
+            try await place.sync("phone")
+            #expect(try await place.records("phone")["r0"]?["caption"] == "\(number)")
+        }
+        for status in ["temporarilyUnavailable", "restricted"] {
+            try await place.administer("anna", "--status", status)
+            #expect(try await place.run("account", "status", laptop, status: 69).output.contains(status))
+            #expect(try await place.records("laptop").count == 1)
+            try await place.administer("anna", "--status", "available")
+            try await place.run("account", "status", laptop)
+        }
+        try await place.sync("laptop")
+        try await place.checkAtRest("laptop", "phone")
+    }
+
+    @Test func `what waits when an account signs out is set aside, no other gets it, and it comes back`() async throws {
+        let place = try await ServedMachines.started(people: ["anna", "ben"])
+        try await place.signIn("laptop", as: "anna")
+        let laptop = place.path("laptop")
+        try await place.importRecords("laptop", count: 1, pictureEvery: 1)
+        try await place.sync("laptop")
+        let picture = try place.write(Picture.png(7), to: "laptop/7.png")
+        try await place.run("records", "set", laptop, "r0", "caption=edited", "image=\(picture.path)")
+        let edited = try await place.records("laptop")
+        try await place.run("account", "sign-out", laptop)
+        #expect(try await place.records("laptop") == [:])
+        #expect(try await place.run("sync", laptop, status: 69).errors.contains("134400"))
+        let aside = try await place.run("quarantine", "list", laptop, "--json").json()
+        #expect(aside["records"] as? Int == 1 && aside["pending"] as? Int == 1)
+        let id = try #require(aside["identifier"] as? String)
+
+        // Somebody else signs in on the machine, and has another one.
+        try await place.signIn("laptop", as: "ben")
+        try await place.signIn("other", as: "ben")
+        try await place.sync("laptop")
+        #expect(try await place.run("quarantine", "restore", laptop, id, status: 77).errors.contains("another account"))
+        try await place.sync("laptop", "other")
+        for machine in ["laptop", "other"] { #expect(try await place.records(machine) == [:]) }
+        try await place.run("account", "sign-out", laptop)
+
+        try await place.signIn("laptop", as: "anna")
+        try await place.sync("laptop")
+        #expect(try await place.records("laptop")["r0"]?["caption"] == "Place 0")
+        try await place.run("quarantine", "restore", laptop, id)
+        try await place.sync("laptop")
+        #expect(try await place.run("quarantine", "list", laptop).output.isEmpty)
+        try await place.signIn("phone", as: "anna")
+        try await place.sync("phone")
+        for machine in ["laptop", "phone"] { #expect(try await place.records(machine) == edited, "\(machine)") }
+        #expect(try place.pictures("phone").values.contains(Picture.png(7)))
+        try await place.sync("other")
+        #expect(try await place.records("other") == [:])
+        try await place.checkAtRest("laptop", "phone", "other")
+    }
+
+    @Test func `what is shared is edited by both, and what comes too late is refused, taken back and kept`() async throws {
+        let place = try await ServedMachines.started(people: ["anna", "ben"])
+        for (machine, person) in [("laptop", "anna"), ("other", "ben")] { try await place.signIn(machine, as: person) }
+        let (laptop, other) = (place.path("laptop"), place.path("other"))
+        func invite() async throws -> String {
+            let invited = try await place.run("share", "invite", laptop, "r0", "ben@example.org", "--read-write", "--json").json()
+            return try #require((invited["links"] as? [[String: Any]])?.first?["link"] as? String)
+        }
+        /// Both have the record with that caption, and the owner the other one, too.
+        func expectShared(_ caption: String) async throws {
+            let own = try await place.records("laptop")
+            #expect(Set(own.keys) == ["r0", "r1"] && own["r0"]?["caption"] == caption)
+            #expect(try await place.records("other", "shared") == own.filter { $0.key == "r0" })
+            #expect(try await place.records("other") == [:])
+        }
+        try await place.importRecords("laptop", count: 2, pictureEvery: 1)
+        try await place.sync("laptop")
+        try await place.run("share", "create", laptop, "r0")
+        let first = try await invite()
+        try await place.run("share", "accept", other, first)
+        try await expectShared("Place 0")
+        #expect(try Array(place.pictures("other").values) == [Picture.png(0)])
+        try await place.run("records", "set", other, "r0", "caption=of Ben")
+        try await place.sync("other", "laptop")
+        try await expectShared("of Ben")
+
+        // Less is permitted while something waits.
+        try await place.run("records", "set", other, "r0", "caption=too late")
+        try await place.run("share", "set", laptop, "r0", "ben@example.org", "--permission", "read-only")
+        try await place.sync("other", "laptop")
+        try await expectShared("of Ben")
+        let late = try #require(try await place.refused("other").first)
+        #expect(late["record"] as? String == "r0" && late["code"] as? String == "permissionFailure")
+        #expect((late["after"] as? [String: String])?["caption"] == "\"too late\"")
+        let denied = try await place.run("records", "set", other, "r0", "caption=again", status: 77)
+        #expect(denied.errors.contains("the permission is Read-Only"))
+        try await place.run("refused", other, "--discard", try #require(late["identifier"] as? String))
+
+        // More again, and then nothing.
+        try await place.run("share", "set", laptop, "r0", "ben@example.org", "--permission", "read-write")
+        try await place.sync("other")
+        try await place.run("records", "set", other, "r0", "caption=in time")
+        try await place.sync("other", "laptop")
+        try await expectShared("in time")
+        try await place.run("records", "set", other, "r0", "caption=also too late")
+        try await place.run("share", "remove", laptop, "r0", "ben@example.org")
+        try await place.sync("other", "laptop")
+        #expect(try await place.records("other", "shared") == [:])
+        #expect(try await place.records("laptop")["r0"]?["caption"] == "in time")
+        #expect(try await place.refused("other").map { $0["record"] as? String } == ["r0"])
+        try await place.run("share", "accept", other, first, status: 66)
+
+        // Invited anew, until the owner shares it no more.
+        try await place.run("share", "accept", other, try await invite())
+        try await expectShared("in time")
+        try await place.run("share", "stop", laptop, "r0")
+        try await place.sync("other")
+        #expect(try await place.records("other", "shared") == [:])
+        #expect(Set(try await place.records("laptop").keys) == ["r0", "r1"])
+        #expect(try await place.run("share", "list", laptop).output == "nothing is shared\n")
+        try await place.checkAtRest("laptop", "other")
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkHTTP
+
+/// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
+/// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
+@Suite(.timeLimit(.minutes(10))) struct ServedSharingTests {
+    @Test func `six processes try everything through servers, and each gets what the table says`() async throws {
+        let trial = try await SharingTrial.settled()
+        let sessions = try await Self.sessions(in: trial.template)
+        try trial.makeWorlds()
+        var servers: [ListeningServer] = []
+        for world in trial.worlds {
+            let server = try await ListeningServer.started(over: world.appendingPathComponent("cloud"))
+            let name = HTTPCloud(server.address, container: Neighbourhood.container).name
+            for (person, user, token) in sessions {
+                let file = SharingTrial.container(of: person, in: world).appendingPathComponent("cloud-session")
+                try SessionFile(at: file).keep(CloudSession(cloud: name, userRecordName: user, token: token))
+            }
+            servers.append(server)
+        }
+        try await trial.run(["--served"])
+        #expect(Set(servers.map(\.address)).count == trial.worlds.count)
+    }
+
+    /// Has the cloud be served, and everybody be let in. Whoever copies the cloud lets the same tokens in.
+    private static func sessions(in world: URL) async throws -> [(person: String, user: String, token: String)] {
+        let directory = world.appendingPathComponent("cloud")
+        let (cloud, access) = (try EmbeddedCloud(at: directory), try AccessBook(at: directory))
+        try await access.addContainer(Neighbourhood.container)
+        var sessions: [(person: String, user: String, token: String)] = []
+        for person in SharingTrial.people {
+            let account = try #require(try await cloud.account("\(person)@example.org")).id
+            let token = try await access.makeSession(
+                account: account, container: Neighbourhood.container, environment: .development, kind: .device)
+            sessions.append((person, EmbeddedCloud.userRecordName(account, in: Neighbourhood.container), token.text))
+        }
+        return sessions
+    }
+}
