@@ -82,9 +82,15 @@ public struct HTTPDatabase: SharingDatabase {
             var outcomes: [RecordOutcome] = []
             outcomes.reserveCapacity(request.operations.count)
             for (index, record) in try Self.items(node, "records", request.operations.count).enumerated() {
-                try Self.check(record, isOf: request.operations[index].record.id.recordName, in: request.zone)
+                let name = request.operations[index].record.id.recordName
+                try Self.check(record, isOf: name, in: request.zone)
                 let outcome = try RecordOutcome(answered: record, in: request.zone)
                 if case .failed(let error) = outcome {
+                    // What a conflict says is there is merged with: it must be that record.
+                    guard
+                        error.serverRecord.map({ $0.id.recordName == name && $0.id.zone.zoneName == request.zone.zoneName })
+                            ?? true
+                    else { throw CloudError(.internalError, Self.notAskedFor) }
                     outcomes.append(.failed(error.shownOfItem))
                 } else {
                     outcomes.append(outcome)
@@ -182,12 +188,12 @@ public struct HTTPDatabase: SharingDatabase {
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         try Self.check(token)
-        let page: ZoneChanges = try await Self.withFewer(limit) { limit throws(CloudError) in
+        let changes: ZoneChanges = try await Self.withFewer(limit) { limit throws(CloudError) in
             try await page(of: zone, since: token, limit: limit, desiredKeys: desiredKeys)
         }
         var names: Set<String> = []
-        names.reserveCapacity(page.changes.count)
-        for change in page.changes {
+        names.reserveCapacity(changes.changes.count)
+        for change in changes.changes {
             let id =
                 switch change {
                 case .saved(let record): record.id
@@ -195,7 +201,7 @@ public struct HTTPDatabase: SharingDatabase {
                 }
             guard id.zone.zoneName == zone.zoneName, names.insert(id.recordName).inserted else { throw notAskedFor }
         }
-        return page
+        return changes
     }
 
     private func page(

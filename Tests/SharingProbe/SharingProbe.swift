@@ -39,7 +39,7 @@ struct SharingProbe: AsyncParsableCommand {
         let sessions = SessionFile(at: directory.session)
         // Address, container and environment.
         let names = try sessions.session()?.cloud.split(separator: " ").map(String.init) ?? []
-        guard names.count == 3 else { throw ValidationError("\(sessions.url.path) has no session of a server") }
+        guard names.count == 3 else { throw CloudError(.notAuthenticated, "\(sessions.url.path) has no session") }
         let cloud = HTTPCloud(try ServerAddress(names[0]), container: names[1], session: sessions)
         return Person(
             email: "\(person)@example.org", container: try PersistentContainer(directory: directory, author: person),

@@ -2,8 +2,7 @@ import Foundation
 import Logging
 import Testing
 import TidemarkHTTP
-
-@testable import TidemarkServer
+import TidemarkServer
 
 /// The real server over a cloud's directory, in this process, on any port that is free, until nobody has it any more.
 final class ListeningServer: Sendable {

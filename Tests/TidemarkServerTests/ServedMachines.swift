@@ -52,10 +52,11 @@ final class ServedMachines: Sendable {
     @discardableResult
     func write(_ data: Data, to path: String) throws -> URL { try scratch.write(data, to: path) }
 
+    /// - Parameter status: How it is to end; `nil` for anyhow.
     @discardableResult
-    func run(_ words: String..., status: Int32 = 0, input: URL? = nil) async throws -> Tool.Result {
+    func run(_ words: String..., status: Int32? = 0, input: URL? = nil) async throws -> Tool.Result {
         let result = try await tool.run(words, input: input)
-        #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+        #expect(result.status == status ?? result.status, "\(words): \(result.output)\(result.errors)")
         for text in [result.output, result.errors] { #expect(!text.contains(Self.password)) }
         return result
     }
@@ -86,6 +87,13 @@ final class ServedMachines: Sendable {
         let manifest = try scratch.writeLines(lines, to: "\(machine)/journal.jsonl")
         try await run(
             "import", manifest.path, "--into", path(machine), "--type", "Destination", "--id", "id", "--asset", "image")
+    }
+
+    /// Imports a record with fields of text.
+    func importRecord(_ machine: String, _ name: String, type: String = "Destination", _ fields: [String: String]) async throws {
+        let line = try JSONSerialization.data(withJSONObject: fields.merging(["id": name]) { $1 })
+        let manifest = try write(line + Data("\n".utf8), to: "\(machine)/record.jsonl")
+        try await run("import", manifest.path, "--into", path(machine), "--type", type, "--id", "id")
     }
 
     func sync(_ machines: String...) async throws {

@@ -55,7 +55,7 @@ import Testing
             try await place.run("records", "set", laptop, "r0", "caption=\(number)")
             try await place.run("account", "set", laptop, "--drive", state.drive, "--app", state.app)
             let status = try await place.run("account", "status", laptop, "--json", status: state.codes.isEmpty ? 0 : 69).json()
-            #expect((status["failures"] as? [[String: Any]] ?? []).map { $0["code"] as? Int } == state.codes)
+            #expect((status["failures"] as? [[String: Any]] ?? []).compactMap { $0["code"] as? Int } == state.codes)
             if let code = state.codes.first {
                 #expect(try await place.run("sync", laptop, status: 69).errors.contains("\(code)"))
                 #expect(try await place.run("status", laptop, "--json").json()["pending"] as? Int == 1)
@@ -73,6 +73,39 @@ import Testing
             try await place.run("account", "status", laptop)
         }
         try await place.sync("laptop")
+        try await place.checkAtRest("laptop", "phone")
+    }
+
+    @Test func `what the server refuses stays here, is told with its reason, and goes when it may`() async throws {
+        let place = try await ServedMachines.started(people: ["anna"])
+        for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
+        let laptop = place.path("laptop")
+        // More than a record may have, in bytes and in fields; another one goes.
+        try await place.importRecord("laptop", "large", ["caption": String(repeating: "x", count: 2_000_000)])
+        let fields = (0..<600).map { ("f\($0)", "x") }
+        try await place.importRecord("laptop", "wide", type: "Wide", Dictionary(uniqueKeysWithValues: fields))
+        try await place.importRecord("laptop", "senja", ["caption": "Senja"])
+        #expect(try await place.run("sync", laptop, status: 75).errors.contains("2 changes could not be sent"))
+        let status = try await place.run("status", laptop).output
+        #expect(status.contains("save Destination large: refused since") && status.contains("limitExceeded"))
+        #expect(status.contains("save Wide wide: refused since"))
+        try await place.sync("phone")
+        #expect(try await place.records("phone") == ["senja": ["caption": "Senja"]])
+        try await place.run("records", "set", laptop, "large", "caption=small", "--type", "Destination")
+        try await place.run("records", "delete", laptop, "wide")
+        try await place.sync("laptop")
+
+        // The account is full, and then it is not.
+        try await place.administer("anna", "--quota", "1")
+        try await place.run(
+            "records", "set", laptop, "senja", "caption=\(String(repeating: "s", count: 1_000))", "--type", "Destination")
+        try await place.run("sync", laptop, "--patience", "0", status: nil)
+        #expect(try await place.run("status", laptop, "--record", "senja").output.contains("quotaExceeded"))
+        try await place.administer("anna", "--quota", "none")
+        try await place.sync("laptop", "phone")
+        let all = try await place.records("laptop")
+        #expect(Set(all.keys) == ["large", "senja"] && all["senja"]?["caption"]?.utf8.count == 1_000)
+        #expect(try await place.records("phone") == all)
         try await place.checkAtRest("laptop", "phone")
     }
 

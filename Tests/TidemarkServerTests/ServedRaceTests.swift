@@ -5,7 +5,6 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
-import TidemarkServer
 
 /// Goal: over HTTP, too, a change of somebody's permission counts for every commit after it and for none before.
 ///
@@ -90,7 +89,8 @@ import TidemarkServer
             for name in Set(attempts.map(\.name)) {
                 let last = attempts.filter { $0.name == name && $0.change != nil }.max { $0.change! < $1.change! }
                 let found = try? await place.owner.lookup([name], in: place.zone, desiredKeys: nil)[0].get().fields["n"]
-                #expect(found == last.map { .int64($0.value) }, "\(name) in round \(round)")
+                let wanted: CloudValue? = last.map { .int64($0.value) }
+                #expect(found == wanted, "\(name) in round \(round)")
             }
             done += attempts.count { $0.change != nil }
             refused += attempts.count { $0.change == nil }
