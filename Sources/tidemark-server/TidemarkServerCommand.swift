@@ -125,7 +125,7 @@ struct LimitOptions: ParsableArguments {
     var connections = ServerLimits().connections
 
     @Option(help: ArgumentHelp("Requests a second of an account and of an address; 0 for no limit.", valueName: "n"))
-    var requestRate = ServerLimits().requestsPerSecond
+    var requestRate = Int(ServerLimits().requestsPerSecond)
 
     @Option(help: ArgumentHelp("Requests that may come at once before the rate counts.", valueName: "n"))
     var requestBurst = ServerLimits().burst
@@ -151,7 +151,7 @@ struct LimitOptions: ParsableArguments {
     var limits: ServerLimits {
         var limits = ServerLimits()
         (limits.bodySize, limits.bodiesSize, limits.connections) = (bodySize, bodiesSize, connections)
-        (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (requestRate, requestBurst, signInAttempts)
+        (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
         return limits
     }

@@ -70,7 +70,11 @@ final class StubServer: Sendable {
         Thread.detachNewThread { [weak self] in
             while true {
                 let connection = accept(listening, nil, nil)
-                guard connection >= 0 else { return }
+                guard connection >= 0 else {
+                    // By nobody else: the number may be another socket's as soon as it is closed.
+                    close(listening)
+                    return
+                }
                 guard let self else {
                     close(connection)
                     return
@@ -82,7 +86,6 @@ final class StubServer: Sendable {
 
     deinit {
         shutdown(listening, Int32(SHUT_RDWR))
-        close(listening)
     }
 
     var address: ServerAddress {

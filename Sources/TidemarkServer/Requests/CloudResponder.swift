@@ -39,7 +39,7 @@ final class CloudResponder: Sendable {
         admission = Admission(access: signIn.access)
         routes = Routes(operations)
         limits = configuration.limits
-        requests = RequestRate(perSecond: Double(limits.requestsPerSecond), burst: Double(limits.burst))
+        requests = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
         publicURL = configuration.publicURL
         trustsProxy = configuration.trustsProxy
         hasTLS = configuration.tls != nil

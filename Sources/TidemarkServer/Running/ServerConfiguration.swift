@@ -50,7 +50,7 @@ public struct ServerLimits: Sendable {
     /// Connections at once; others wait.
     public var connections = 10_000
     /// Requests a second that an account or an address may go on with; 0 is no limit.
-    public var requestsPerSecond = 500
+    public var requestsPerSecond = 500.0
     /// Requests that may come at once before that rate counts.
     public var burst = 5_000
     /// Attempts to sign in a minute, of an address and to an account; 0 is no limit.

@@ -134,8 +134,10 @@ import TidemarkModel
             "records/lookup", #"{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"},"records":[{"recordName":"a"}]}"#)
         let url = try #require(found.list("records")[0].text("fields", "photo", "value", "downloadURL"))
         #expect(try await ben.send(.GET, url: url).bytes == Array("shared".utf8))
-        try await client.modify(
-            "delete", record: #"{"recordName":"\#(share.text("recordName") ?? "")","recordChangeTag":"\#(share.text("recordChangeTag") ?? "")"}"#)
+        let stale = try await client.modify(
+            "delete", record: #"{"recordName":"\#(share.text("recordName") ?? "")","recordChangeTag":"1"}"#)
+        #expect(stale.text("serverErrorCode") == "CONFLICT")
+        try await client.modify("forceDelete", record: #"{"recordName":"\#(share.text("recordName") ?? "")"}"#)
         #expect(try await ben.send(.GET, url: url).status != 200)
     }
 }

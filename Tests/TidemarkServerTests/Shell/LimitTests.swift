@@ -136,14 +136,14 @@ import Testing
 
     @Test func `too many requests of an address are put off`() async throws {
         var limits = ServerLimits()
-        (limits.requestsPerSecond, limits.burst) = (1, 3)
+        (limits.requestsPerSecond, limits.burst) = (0.001, 3)
         try await ShellServer.with(limits: limits, trustsProxy: true) { server in
             let path = server.path("records/query", query: server.api)
             var statuses: [Int] = []
             for _ in 0..<5 {
                 let answer = try await server.send(.POST, path, headers: ["X-Forwarded-For": "10.0.0.1, 2001:db8::1:2"])
                 statuses.append(answer.status)
-                if answer.status == 429 { #expect(answer.json["retryAfter"] as? Int == 1) }
+                if answer.status == 429 { #expect((answer.json["retryAfter"] as? Int ?? 0) > 900) }
             }
             #expect(statuses.prefix(3) == [200, 200, 200])
             #expect(statuses.contains(429))

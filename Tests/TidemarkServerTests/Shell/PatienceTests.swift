@@ -10,7 +10,7 @@ import Testing
 @Suite struct PatienceTests {
     @Test func `a head that is never complete is given up`() async throws {
         var limits = ServerLimits()
-        limits.headTime = .milliseconds(200)
+        limits.headTime = .seconds(3)
         try await ShellServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
             try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -37,10 +37,10 @@ import Testing
         }
     }
 
-    @Test func `a connection without a request may stay for a while, and no longer`() async throws {
+    @Test func `a connection that rests may stay for a while, and one that never asks for anything goes sooner`() async throws {
         var limits = ServerLimits()
-        limits.idleTime = .milliseconds(300)
-        limits.headTime = .milliseconds(100)
+        limits.idleTime = .seconds(2)
+        limits.headTime = .seconds(3)
         try await ShellServer.with(limits: limits) { server in
             let silent = try await RawConnection(port: server.port)
             let used = try await RawConnection(port: server.port)

@@ -55,7 +55,7 @@ import TidemarkCloud
             await server.shutDown()
             #expect(try await idle.closed().hasSuffix("ok\n"))
             #expect(try await waiting.text == "{\"waited\":true}")
-            await #expect(throws: (any Error).self) { _ = try await RawConnection(port: server.port) }
+            // Whether the port is given up can't be told here: another server may have it by now.
             gate.open()
             let answer = try await running
             #expect(answer.status == 200)
