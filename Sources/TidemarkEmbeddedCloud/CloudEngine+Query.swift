@@ -85,7 +85,8 @@ extension CloudSchema.RecordType {
         func check(_ count: Int) throws(CloudError) {
             guard count <= CloudQuery.valuesPerFilter else {
                 throw CloudError(
-                    .limitExceeded, "\(filter.comparator.rawValue) compares with \(CloudQuery.valuesPerFilter) values at the most")
+                    .limitExceeded, "\(filter.comparator.rawValue) compares with \(CloudQuery.valuesPerFilter) values at the most"
+                )
             }
         }
         func tokens(_ text: String) throws(CloudError) -> [String] {

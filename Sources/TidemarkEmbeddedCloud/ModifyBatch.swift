@@ -83,7 +83,8 @@ struct ModifyBatch {
             guard answered <= engine.limits.bytesPerRequest * 4 || request.operations.count == 1 else {
                 throw CloudError(
                     .limitExceeded,
-                    "the answer would have more than \(engine.limits.bytesPerRequest * 4) bytes. Halve the request, or ask for fewer fields")
+                    "the answer would have more than \(engine.limits.bytesPerRequest * 4) bytes. Halve the request, or ask for fewer fields"
+                )
             }
         }
         if request.isAtomic, !failures.isEmpty {
@@ -358,7 +359,8 @@ struct ModifyBatch {
 
     /// That what a record names was uploaded, by the caller unless they own it or may read it.
     private func checkAssets(
-        of record: StoredRecord, _ fields: [String: CloudValue], _ rows: any CloudTransaction) throws(CloudError) {
+        of record: StoredRecord, _ fields: [String: CloudValue], _ rows: any CloudTransaction
+    ) throws(CloudError) {
         guard !record.assets.isEmpty else { return }
         let there = try engine.assets(record.assets, for: access, rows)
         if let missing = record.assets.first(where: { there[$0] == nil }) {

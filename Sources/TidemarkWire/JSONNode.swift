@@ -34,7 +34,8 @@ package enum JSONText {
         var tape: OpaquePointer?
         let fault = bytes.withUnsafeBytes { bytes in
             tide_json_tape_create(
-                bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty, bytes.count, UInt32(depth), UInt32(clamping: most),
+                bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty, bytes.count, UInt32(depth),
+                UInt32(clamping: most),
                 &tape)
         }
         defer { tide_json_tape_destroy(tape) }

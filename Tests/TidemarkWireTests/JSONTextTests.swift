@@ -17,8 +17,10 @@ import TidemarkModel
 
     @Test(arguments: [
         ("", "the body is not valid JSON"), ("{", "the body is not valid JSON"), ("{}{}", "the body is not valid JSON"),
-        ("{\"a\":1,}", "the body is not valid JSON"), ("{'a':1}", "the body is not valid JSON"), ("[1 2]", "the body is not valid JSON"),
-        ("\"\u{1}\"", "the body is not valid JSON"), ("nul", "the body is not valid JSON"), ("[\"\\ud800\"]", "the body is not valid JSON"),
+        ("{\"a\":1,}", "the body is not valid JSON"), ("{'a':1}", "the body is not valid JSON"),
+        ("[1 2]", "the body is not valid JSON"),
+        ("\"\u{1}\"", "the body is not valid JSON"), ("nul", "the body is not valid JSON"),
+        ("[\"\\ud800\"]", "the body is not valid JSON"),
         ("[18446744073709551616]", "the JSON has a number that is written wrongly or is beyond 64 bits"),
         ("[1e999]", "the JSON has a number that is written wrongly or is beyond 64 bits"),
         ("[01]", "the JSON has a number that is written wrongly or is beyond 64 bits"),
@@ -32,7 +34,8 @@ import TidemarkModel
     @Test func `a name that comes twice among many is found`() {
         let members = (0..<1000).map { "\"m\($0)\":\($0)" }
         #expect(refusal("{\(members.joined(separator: ","))}") == "read")
-        #expect(refusal("{\(members.joined(separator: ",")),\"m500\":0}") == "the JSON has an object with the member 'm500' twice")
+        #expect(
+            refusal("{\(members.joined(separator: ",")),\"m500\":0}") == "the JSON has an object with the member 'm500' twice")
     }
 
     @Test func `depth and number of values are bounded`() {
@@ -52,7 +55,8 @@ import TidemarkModel
     }
 
     @Test func `numbers are what they are written as`() throws {
-        try JSONText.read(Array("[1,1.0,-9223372036854775808,9223372036854775807,18446744073709551615,1e3]".utf8)) { node throws(CloudError) in
+        try JSONText.read(Array("[1,1.0,-9223372036854775808,9223372036854775807,18446744073709551615,1e3]".utf8)) {
+            node throws(CloudError) in
             let elements = Array(node.elements)
             #expect(elements.map(\.integer) == [1, nil, .min, .max, nil, nil])
             #expect(elements.map(\.wholeNumber) == [1, 1, .min, .max, nil, 1000])

@@ -58,7 +58,8 @@ import TidemarkModel
         try JSONText.read(bytes { record().write(&$0, WireDialect(isExtended: false)) }) { node throws(CloudError) in
             #expect(
                 node.members.map(\.name) == [
-                    "recordName", "recordType", "recordChangeTag", "fields", "pluginFields", "created", "modified", "deleted", "zoneID",
+                    "recordName", "recordType", "recordChangeTag", "fields", "pluginFields", "created", "modified", "deleted",
+                    "zoneID",
                     "parent",
                 ])
             let created = try node.required("created")
@@ -70,20 +71,28 @@ import TidemarkModel
 
     @Test func `shares, metadata, links and audits come back as they were`() throws {
         let share = share()
-        let read = try JSONText.read(bytes { share.write(&$0, extended) }) { node throws(CloudError) in try CloudShare(node, in: .default) }
+        let read = try JSONText.read(bytes { share.write(&$0, extended) }) { node throws(CloudError) in
+            try CloudShare(node, in: .default)
+        }
         #expect(read == share)
-        let metadata = ShareMetadata(share: share, root: "n1", owner: share.participants[0].identity, participant: nil, scope: .shared)
-        let opened = try JSONText.read(bytes { metadata.write(&$0, extended) }) { node throws(CloudError) in try ShareMetadata(node) }
+        let metadata = ShareMetadata(
+            share: share, root: "n1", owner: share.participants[0].identity, participant: nil, scope: .shared)
+        let opened = try JSONText.read(bytes { metadata.write(&$0, extended) }) { node throws(CloudError) in
+            try ShareMetadata(node)
+        }
         #expect(opened == metadata)
         let link = ShareLink(id: "i", token: "t", participant: "p2")
         #expect(try JSONText.read(bytes { link.write(&$0) }) { node throws(CloudError) in try ShareLink(node) } == link)
         for kind in ShareAuditEntry.Kind.allCases {
-            let entry = ShareAuditEntry(time: 1, userRecordName: "_a1", share: share.id, kind: kind, subject: "p2", value: "readOnly")
-            #expect(try JSONText.read(bytes { entry.write(&$0) }) { node throws(CloudError) in try ShareAuditEntry(node) } == entry)
+            let entry = ShareAuditEntry(
+                time: 1, userRecordName: "_a1", share: share.id, kind: kind, subject: "p2", value: "readOnly")
+            #expect(
+                try JSONText.read(bytes { entry.write(&$0) }) { node throws(CloudError) in try ShareAuditEntry(node) } == entry)
         }
         let changes: [ShareChange] = [
             .setTitle(nil), .setTitle("x"), .setPublicPermission(.readOnly),
-            .invite(.phoneNumber("+4612345"), role: .administrator, permission: .readWrite), .setPermission(participant: "p", .none),
+            .invite(.phoneNumber("+4612345"), role: .administrator, permission: .readWrite),
+            .setPermission(participant: "p", .none),
             .setRole(participant: "p", .privateUser), .remove(participant: "p"),
         ]
         for change in changes {
@@ -95,7 +104,8 @@ import TidemarkModel
         try JSONText.read(bytes) { node throws(CloudError) in
             try WireModify(
                 node, operations: 3, schema: { _ in schema },
-                asset: { claim, _, _, _ in claim.digest.map { CloudAsset(digest: $0, size: claim.size ?? 0) } }, newName: { "new" })
+                asset: { claim, _, _, _ in claim.digest.map { CloudAsset(digest: $0, size: claim.size ?? 0) } },
+                newName: { "new" })
         }
     }
 
@@ -104,9 +114,11 @@ import TidemarkModel
         (changed.created, changed.modified) = (nil, nil)
         let operations = [
             RecordOperation(.update, changed, clearing: ["gone"]),
-            RecordOperation.delete(CloudRecordID("n2", in: zone)), RecordOperation.delete(CloudRecordID("n3", in: zone), changeTag: "4"),
+            RecordOperation.delete(CloudRecordID("n2", in: zone)),
+            RecordOperation.delete(CloudRecordID("n3", in: zone), changeTag: "4"),
         ]
-        let request = ModifyRecordsRequest(zone: zone, operations: operations, isAtomic: true, clientToken: "c", desiredKeys: ["title"])
+        let request = ModifyRecordsRequest(
+            zone: zone, operations: operations, isAtomic: true, clientToken: "c", desiredKeys: ["title"])
         let read = try modify(bytes { request.write(&$0) })
         #expect(read.items.map(\.operation) == operations)
         #expect(read.zone == zone && read.isAtomic == true && read.clientToken == "c" && read.desiredKeys == ["title"])
@@ -126,7 +138,8 @@ import TidemarkModel
                 == "invalidArguments: operations[0].record missing required field 'recordChangeTag'")
         #expect(
             reason(#"{"operations":[{"operationType":"eat","record":{}}]}"#)
-                == "invalidArguments: operations[0].operationType is none of create, update, forceUpdate, replace, forceReplace, delete, forceDelete")
+                == "invalidArguments: operations[0].operationType is none of create, update, forceUpdate, replace, forceReplace, delete, forceDelete"
+        )
         #expect(reason(#"{"operations":[1,2,3,4]}"#) == "limitExceeded: operations has 4 elements, and 3 is the most")
     }
 
@@ -135,7 +148,8 @@ import TidemarkModel
             Array(
                 #"{"operations":[{"operationType":"create","record":{"recordType":"N","recordName":"a","fields":{"t":{"value":{"x":1}}}}},{"operationType":"forceDelete","record":{"recordName":"b"}}]}"#
                     .utf8))
-        #expect(read.items[0].failure?.reason == "operations[0].record.fields.t.value is a value of no type that a field can have")
+        #expect(
+            read.items[0].failure?.reason == "operations[0].record.fields.t.value is a value of no type that a field can have")
         #expect(read.items[1].failure == nil)
     }
 
@@ -162,9 +176,11 @@ import TidemarkModel
 
     @Test func `each code of ours has one of the protocol's, and comes back by itself among our own`() throws {
         let codes: [CloudError.Code] = [
-            .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable,
+            .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy,
+            .accountTemporarilyUnavailable,
             .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone, .changeTokenExpired,
-            .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure, .alreadyShared, .unknownItem,
+            .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure, .alreadyShared,
+            .unknownItem,
             .invalidArguments, .internalError,
         ]
         for code in codes {
@@ -190,7 +206,10 @@ import TidemarkModel
                 .init(.field("place"), .near, .location(Location(latitude: 1, longitude: 2)), distance: 5),
                 .init(.modifiedBy, .isIn, .list([.string("_a")], of: .string)),
             ],
-            sorts: [.init(.field("title"), isAscending: false), .init(.field("p"), relativeLocation: Location(latitude: 1, longitude: 2))])
+            sorts: [
+                .init(.field("title"), isAscending: false),
+                .init(.field("p"), relativeLocation: Location(latitude: 1, longitude: 2)),
+            ])
         let zone = zone
         let text = bytes { json in
             json.object {
@@ -207,15 +226,19 @@ import TidemarkModel
         #"{"query":{"recordType":"N","filterBy":[{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"],"type":"STRING_LIST"}}],"sortBy":[{"fieldName":"t","ascending":true}]}}"#,
     ])
     func `one filter or sort may stand for a list of them`(text: String) throws {
-        let read = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in try CloudQuery(node, zone: .default) { _ in [:] } }
+        let read = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in
+            try CloudQuery(node, zone: .default) { _ in [:] }
+        }
         #expect(
             read
                 == CloudQuery(
-                    recordType: "N", filters: [.init(.field("t"), .isIn, .list([.string("a")], of: .string))], sorts: [.init(.field("t"))]))
+                    recordType: "N", filters: [.init(.field("t"), .isIn, .list([.string("a")], of: .string))],
+                    sorts: [.init(.field("t"))]))
     }
 
     @Test func `a list is compared with a list, by its type too`() {
-        let text = #"{"query":{"recordType":"N","filterBy":[{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"],"type":"STRING"}}]}}"#
+        let text =
+            #"{"query":{"recordType":"N","filterBy":[{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"],"type":"STRING"}}]}}"#
         #expect(throws: CloudError.self) {
             try JSONText.read(Array(text.utf8)) { node throws(CloudError) in try CloudQuery(node, zone: .default) { _ in [:] } }
         }
@@ -223,7 +246,8 @@ import TidemarkModel
 
     @Test func `a record's name is compared with a reference, or with the name alone`() throws {
         for value in [#"{"value":{"recordName":"n1"},"type":"REFERENCE"}"#, #"{"value":"n1"}"#] {
-            let text = #"{"query":{"recordType":"N","filterBy":[{"fieldName":"___recordID","comparator":"EQUALS","fieldValue":\#(value)}]}}"#
+            let text =
+                #"{"query":{"recordType":"N","filterBy":[{"fieldName":"___recordID","comparator":"EQUALS","fieldValue":\#(value)}]}}"#
             let read = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in
                 try CloudQuery(node, zone: .default) { _ in [:] }
             }
@@ -244,7 +268,9 @@ import TidemarkModel
             changed: [zone], deleted: [CloudZoneID("b", owner: "_a")], purged: [CloudZoneID("c", owner: "_a")],
             token: CloudToken(rawValue: "d"), moreComing: false)
         #expect(
-            try JSONText.read(bytes { database.write(&$0, extended) }) { node throws(CloudError) in try DatabaseChanges(answered: node) }
+            try JSONText.read(bytes { database.write(&$0, extended) }) { node throws(CloudError) in
+                try DatabaseChanges(answered: node)
+            }
                 == database)
     }
 }

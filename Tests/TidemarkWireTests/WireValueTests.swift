@@ -28,14 +28,16 @@ import TidemarkModel
     }
 
     private static let values: [CloudValue] = [
-        .string(""), .string("é\n\"🐢"), .int64(.min), .int64(.max), .int64(0), .double(0.1), .double(-0.0), .double(1e300), .double(2),
+        .string(""), .string("é\n\"🐢"), .int64(.min), .int64(.max), .int64(0), .double(0.1), .double(-0.0), .double(1e300),
+        .double(2),
         .timestamp(1_763_712_000_123_000), .timestamp(1_763_712_000_123_456), .timestamp(-1), .timestamp(.max), .timestamp(.min),
         .bytes(Data()), .bytes(Data([0, 255, 128])),
-        .location({
-            var place = Location(latitude: 59.33, longitude: -18.06, altitude: 28)
-            (place.horizontalAccuracy, place.verticalAccuracy, place.course, place.speed) = (5, 3, 90, 0.5)
-            return place
-        }()),
+        .location(
+            {
+                var place = Location(latitude: 59.33, longitude: -18.06, altitude: 28)
+                (place.horizontalAccuracy, place.verticalAccuracy, place.course, place.speed) = (5, 3, 90, 0.5)
+                return place
+            }()),
         .reference(CloudReference("x")), .reference(CloudReference("x", action: .deleteSelf)), .asset(asset),
         .list([], of: .string), .list([], of: .asset), .list([.int64(1), .int64(-2)], of: .int64),
         .list([.timestamp(1), .timestamp(2_000)], of: .timestamp), .list([.double(1), .double(1.5)], of: .double),
@@ -62,7 +64,9 @@ import TidemarkModel
             &json, zone: zone, WireDialect(isExtended: false, numbersAsStrings: true)
         ) { _ in nil }
         #expect(String(decoding: json.bytes, as: UTF8.self) == #"{"value":["9007199254740993"],"type":"INT64_LIST"}"#)
-        #expect(try read(#"{"value":["9007199254740993"],"type":"INT64_LIST"}"#) == .value(.list([.int64(9_007_199_254_740_993)], of: .int64)))
+        #expect(
+            try read(#"{"value":["9007199254740993"],"type":"INT64_LIST"}"#)
+                == .value(.list([.int64(9_007_199_254_740_993)], of: .int64)))
     }
 
     @Test func `an asset has all that clients want of one`() throws {
@@ -98,7 +102,8 @@ import TidemarkModel
         (#"{"value":[1]}"#, .list(of: .timestamp), .list([.timestamp(1000)], of: .timestamp)),
         (#"{"value":[],"type":"UNKNOWN_LIST"}"#, .list(of: .bytes), .list([], of: .bytes)),
     ])
-    func `a value without a type is of the schema's, where it knows one`(text: String, known: FieldType, value: CloudValue) throws {
+    func `a value without a type is of the schema's, where it knows one`(text: String, known: FieldType, value: CloudValue) throws
+    {
         #expect(try read(text, known: known) == .value(value))
     }
 
@@ -110,9 +115,18 @@ import TidemarkModel
     }
 
     @Test(arguments: [
-        (#"{"value":"x","type":"TIMESTAMP"}"#, "value is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP"),
-        (#"{"value":1.5,"type":"TIMESTAMP"}"#, "value is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP"),
-        (#"{"value":9223372036854775807,"type":"TIMESTAMP"}"#, "value is a time beyond what can be kept. Invalid value, expected type TIMESTAMP"),
+        (
+            #"{"value":"x","type":"TIMESTAMP"}"#,
+            "value is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP"
+        ),
+        (
+            #"{"value":1.5,"type":"TIMESTAMP"}"#,
+            "value is no time: a whole number of milliseconds since 1970 was expected. Invalid value, expected type TIMESTAMP"
+        ),
+        (
+            #"{"value":9223372036854775807,"type":"TIMESTAMP"}"#,
+            "value is a time beyond what can be kept. Invalid value, expected type TIMESTAMP"
+        ),
         (#"{"value":1.5,"type":"INT64"}"#, "value does not fit. Invalid value, expected type INT64"),
         (#"{"value":7,"type":"STRING"}"#, "value does not fit. Invalid value, expected type STRING"),
         (#"{"value":"!","type":"BYTES_LIST"}"#, "value is no list. Invalid value, expected type BYTES_LIST"),
@@ -122,7 +136,10 @@ import TidemarkModel
         (#"{"value":1,"type":"BOOLEAN"}"#, "type is no type of a field: 'BOOLEAN'"),
         (#"{"value":{"latitude":1},"type":"LOCATION"}"#, "value lacks the member 'longitude'"),
         (#"{"value":{"recordName":"x","action":"EAT"}}"#, "value has an action that is none of NONE, DELETE_SELF, VALIDATE"),
-        (#"{"value":{"recordName":"x","zoneID":{"zoneName":"other"}}}"#, "value.zoneID names another zone than the record's, and references are within one"),
+        (
+            #"{"value":{"recordName":"x","zoneID":{"zoneName":"other"}}}"#,
+            "value.zoneID names another zone than the record's, and references are within one"
+        ),
         ("7", "the body is no value of a field: an object with 'value' was expected"),
     ])
     func `a value that can't be is refused with its place`(text: String, wanted: String) { #expect(reason(text) == wanted) }

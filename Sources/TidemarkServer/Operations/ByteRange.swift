@@ -18,7 +18,9 @@ enum ByteRange: Hashable {
         let (first, last) = (Int64(ends[0]), Int64(ends[1]))
         switch (first, last) {
         case (let first?, _) where first >= 0 && (last != nil || ends[1].isEmpty):
-            if let last, last < first { self = .all } else {
+            if let last, last < first {
+                self = .all
+            } else {
                 self = first < size ? .part(first..<(min(last ?? size - 1, size - 1) + 1)) : .none
             }
         case (nil, let last?) where ends[0].isEmpty && last > 0: self = size > 0 ? .part(max(0, size - last)..<size) : .none

@@ -60,7 +60,9 @@ extension ServedCloud {
             do throws(CloudError) {
                 let isFull = json.bytes.count > Self.answerSize
                 let changes = try await isFull ? later(wanted, database) : changes(wanted, database)
-                let zone = wanted.zone.ownerName == CloudZoneID.defaultOwner ? CloudZoneID(wanted.zone.zoneName, owner: user) : wanted.zone
+                let zone =
+                    wanted.zone.ownerName == CloudZoneID.defaultOwner
+                    ? CloudZoneID(wanted.zone.zoneName, owner: user) : wanted.zone
                 json.object {
                     $0.member("zoneID") { zone.writeMembers(&$0) }
                     changes.writeMembers(&$0, types: wanted.types, dialect)
@@ -161,7 +163,9 @@ extension ServedCloud {
                 for zone in wanted {
                     let owner = zone.ownerName == CloudZoneID.defaultOwner ? user : zone.ownerName
                     json.object {
-                        if let found = there.first(where: { $0.zoneName == zone.zoneName && ($0.ownerName == owner || owner == nil) }) {
+                        if let found = there.first(where: {
+                            $0.zoneName == zone.zoneName && ($0.ownerName == owner || owner == nil)
+                        }) {
                             $0.member("zoneID") { found.writeMembers(&$0) }
                         } else {
                             $0.member("zoneID") { zone.writeMembers(&$0) }
@@ -182,7 +186,9 @@ extension ServedCloud {
             var wanted = Wanted(isAtomic: try node["tidemark"]?.bool("atomic") ?? false)
             for node in try node.required("operations").asArray(most: Self.limits.operationsPerRequest) {
                 let kind = try node.required("operationType")
-                guard kind.isString("create") || kind.isString("delete") else { throw kind.refusal("is neither create nor delete") }
+                guard kind.isString("create") || kind.isString("delete") else {
+                    throw kind.refusal("is neither create nor delete")
+                }
                 let zone = try node.required("zone")
                 wanted.operations.append((try CloudZoneID(zone["zoneID"] ?? zone), kind.isString("delete")))
             }
@@ -198,7 +204,8 @@ extension ServedCloud {
             for (place, operation) in wanted.operations.enumerated() {
                 do throws(CloudError) {
                     try await database.modifyZones(
-                        saving: operation.isDeletion ? [] : [operation.zone], deleting: operation.isDeletion ? [operation.zone] : [])
+                        saving: operation.isDeletion ? [] : [operation.zone],
+                        deleting: operation.isDeletion ? [operation.zone] : [])
                 } catch {
                     if error.code == .notAuthenticated { throw error }
                     failures[place] = error

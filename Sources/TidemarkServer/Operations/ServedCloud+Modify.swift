@@ -58,7 +58,8 @@ extension ServedCloud {
         }
         let records = items.indices.filter { place in
             let item = items[place]
-            let isShare = hasShares && (item.share != nil || item.mayDeleteShare && shares.contains(item.operation.record.id.recordName))
+            let isShare =
+                hasShares && (item.share != nil || item.mayDeleteShare && shares.contains(item.operation.record.id.recordName))
             return outcomes[place] == nil && !isShare
         }
         // One that is empty is done, too: it says whether the zone is there.
@@ -93,7 +94,10 @@ extension ServedCloud {
             guard let pass = access.open(receipt, for: AssetPass.receipt).flatMap(AssetPass.init), let asset = pass.asset,
                 pass.container == call.container, pass.environment == call.environment, pass.account == call.caller.account,
                 pass.fieldName == field, pass.recordType.isEmpty || pass.recordType == type
-            else { throw node.refusal("has a bad upload receipt: it is altered, expired, or for another field. Upload the asset again") }
+            else {
+                throw node.refusal(
+                    "has a bad upload receipt: it is altered, expired, or for another field. Upload the asset again")
+            }
             guard claim.size == nil || claim.size == asset.size,
                 claim.fileChecksum == nil || claim.fileChecksum == asset.fileChecksum
             else { throw node.refusal("has a bad upload receipt: it is for another content than size and fileChecksum say") }

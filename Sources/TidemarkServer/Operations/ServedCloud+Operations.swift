@@ -14,13 +14,15 @@ extension ServedCloud {
             Operation("records.modify", .post, database + "/records/modify", isForKeys: true, isChanging: true, answer: modify),
             Operation("records.lookup", .post, database + "/records/lookup", isForKeys: true, answer: lookup),
             Operation("records.changes", .post, database + "/records/changes", scopes: custom, answer: recordChanges),
-            Operation("records.resolve", .post, database + "/records/resolve", scopes: [.public], needsUser: true, answer: resolve),
+            Operation(
+                "records.resolve", .post, database + "/records/resolve", scopes: [.public], needsUser: true, answer: resolve),
             Operation(
                 "records.accept", .post, database + "/records/accept", scopes: [.public], needsUser: true, isChanging: true,
                 answer: accept),
             Operation("changes.database", .post, database + "/changes/database", scopes: custom, answer: databaseChanges),
             Operation("changes.zone", .post, database + "/changes/zone", scopes: custom, answer: zoneChanges),
-            Operation("zones.list", .get, database + "/zones/list", body: .none, needsUser: true, isForKeys: true, answer: listZones),
+            Operation(
+                "zones.list", .get, database + "/zones/list", body: .none, needsUser: true, isForKeys: true, answer: listZones),
             Operation("zones.list.post", .post, database + "/zones/list", needsUser: true, isForKeys: true, answer: listZones),
             Operation("zones.lookup", .post, database + "/zones/lookup", needsUser: true, isForKeys: true, answer: lookupZones),
             Operation("zones.modify", .post, database + "/zones/modify", needsUser: true, isChanging: true, answer: modifyZones),
@@ -33,7 +35,8 @@ extension ServedCloud {
             Operation(
                 "subscriptions.modify", .post, database + "/subscriptions/modify", needsUser: true, isChanging: true,
                 answer: modifySubscriptions),
-            Operation("tokens.create", .post, container + "/tokens/create", needsUser: true, isChanging: true, answer: createToken),
+            Operation(
+                "tokens.create", .post, container + "/tokens/create", needsUser: true, isChanging: true, answer: createToken),
             Operation(
                 "tokens.register", .post, container + "/tokens/register", needsUser: true, isChanging: true,
                 answer: registerToken),
@@ -46,7 +49,8 @@ extension ServedCloud {
             Operation("users.caller", .get, database + "/users/caller", body: .none, needsUser: true, answer: currentCaller),
             Operation("users.current", .get, database + "/users/current", body: .none, needsUser: true, answer: currentUser),
             Operation("users.discover", .post, database + "/users/discover", needsUser: true, answer: findUsers),
-            Operation("users.discover.contacts", .get, database + "/users/discover", body: .none, needsUser: true, answer: contacts),
+            Operation(
+                "users.discover.contacts", .get, database + "/users/discover", body: .none, needsUser: true, answer: contacts),
             Operation("users.lookup.email", .post, database + "/users/lookup/email", needsUser: true, answer: lookupUsers),
             Operation("users.lookup.id", .post, database + "/users/lookup/id", needsUser: true, answer: lookupUsers),
             Operation("users.lookup.contacts", .post, database + "/users/lookup/contacts", needsUser: true, answer: contacts),

@@ -33,7 +33,8 @@ extension ServedCloud {
         repeat {
             let part = begin..<min(begin + Self.lookUpPart, wanted.names.count)
             let isFull = json.bytes.count > Self.answerSize
-            let found = isFull
+            let found =
+                isFull
                 ? part.map { _ in .failure(Self.answerIsFull) }
                 : try await database.lookup(
                     Array(wanted.names[part]), in: wanted.zone, desiredKeys: isSame ? wanted.keys.first ?? nil : nil)

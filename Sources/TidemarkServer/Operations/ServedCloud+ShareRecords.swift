@@ -9,15 +9,17 @@ extension ServedCloud {
     func changeShare(_ item: WireModify.Item, _ database: EmbeddedDatabase) async throws(CloudError) -> RecordOutcome {
         let (operation, id) = (item.operation, item.operation.record.id)
         if operation.isDeletion {
-            if operation.kind == .delete, let share = try await database.shares(in: id.zone).first(where: { $0.id.recordName == id.recordName }),
+            if operation.kind == .delete,
+                let share = try await database.shares(in: id.zone).first(where: { $0.id.recordName == id.recordName }),
                 share.changeTag != operation.record.changeTag
             {
                 throw CloudError(
-                    .serverRecordChanged, "client oplock error updating record", serverRecord: try await record(of: share, database))
+                    .serverRecordChanged, "client oplock error updating record",
+                    serverRecord: try await record(of: share, database))
             }
             do throws(CloudError) {
                 try await database.deleteShare(id)
-            } catch where error.code == .unknownItem && operation.kind == .forceDelete {
+            } catch  where error.code == .unknownItem && operation.kind == .forceDelete {
                 return .deleted(id)
             }
             return .deleted(id)
@@ -40,7 +42,8 @@ extension ServedCloud {
                 throw CloudError(.unknownItem, "Cannot share - no such record exists to share")
             }
             guard wanted.rootChangeTag == nil || wanted.rootChangeTag == record.changeTag else {
-                throw CloudError(.serverRecordChanged, "client oplock error updating record: forRecord has changed", serverRecord: record)
+                throw CloudError(
+                    .serverRecordChanged, "client oplock error updating record: forRecord has changed", serverRecord: record)
             }
         } else if id.recordName != CloudShare.zoneWideName {
             throw CloudError(
@@ -48,7 +51,8 @@ extension ServedCloud {
                 "a share is for a record, which forRecord names; one for the whole zone has the name \(CloudShare.zoneWideName)")
         }
         var share = try await database.createShare(
-            in: id.zone, coverage: .init(root: wanted.root), title: wanted.title, publicPermission: wanted.publicPermission ?? .none)
+            in: id.zone, coverage: .init(root: wanted.root), title: wanted.title,
+            publicPermission: wanted.publicPermission ?? .none)
         do throws(CloudError) {
             let changes = try changes(of: share, to: wanted.participants ?? [], isWhole: false)
             if !changes.isEmpty { share = try await database.changeShare(share.id, changes) }
@@ -98,7 +102,8 @@ extension ServedCloud {
                 return known.identity.lookUp?.normalized == lookUp
             }
             guard let known else {
-                guard let lookUp = participant.identity.lookUp ?? participant.identity.userRecordName.map(UserLookUp.userRecordName)
+                guard
+                    let lookUp = participant.identity.lookUp ?? participant.identity.userRecordName.map(UserLookUp.userRecordName)
                 else { throw CloudError(.invalidArguments, "a participant has neither lookupInfo nor userRecordName") }
                 changes.append(.invite(lookUp, role: participant.role, permission: participant.permission))
                 continue
@@ -122,7 +127,8 @@ extension ServedCloud {
 
     /// The record of a share, as answers have it.
     private func record(of share: CloudShare, _ database: EmbeddedDatabase) async throws(CloudError) -> CloudRecord {
-        guard var record = try await database.lookup([share.id.recordName], in: share.id.zone, desiredKeys: nil).first?.get() else {
+        guard var record = try await database.lookup([share.id.recordName], in: share.id.zone, desiredKeys: nil).first?.get()
+        else {
             throw CloudError(.unknownItem, "Record not found")
         }
         if let guid = share.shortGUID { record.share?.shortGUID = guid }

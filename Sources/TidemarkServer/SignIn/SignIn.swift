@@ -70,7 +70,8 @@ struct SignIn: Sendable {
     var operations: [Operation] {
         [
             Operation(
-                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10), isOpen: true,
+                "session.begin", .post, "/tidemark/1/{container}/{environment}/session", body: .bytes(most: 16 << 10),
+                isOpen: true,
                 isChanging: true
             ) { try await begin($0) },
             Operation(

@@ -1,8 +1,8 @@
 import Foundation
 import HTTPTypes
 import TidemarkAccess
-import TidemarkWire
 import TidemarkModel
+import TidemarkWire
 
 /// The page where people sign in for a program, in a browser.
 struct SignInPage: Sendable {

@@ -14,7 +14,8 @@ import TidemarkModel
     private func address(_ client: ProtocolClient, record: String = "a", field: String = "photo") async throws -> String {
         let answer = try await client.post(
             "assets/upload",
-            #"{"zoneID":{"zoneName":"notes"},"tokens":[{"recordName":"\#(record)","recordType":"Note","fieldName":"\#(field)"}]}"#)
+            #"{"zoneID":{"zoneName":"notes"},"tokens":[{"recordName":"\#(record)","recordType":"Note","fieldName":"\#(field)"}]}"#
+        )
         return try #require(answer.list("tokens").first?.text("url"), "\(String(decoding: answer.bytes, as: UTF8.self))")
     }
 
@@ -38,7 +39,9 @@ import TidemarkModel
             + Array("\r\n--xyz--\r\n".utf8)
         let parted = try await client.send(
             .POST, url: address(client), headers: [("Content-Type", "multipart/form-data; boundary=xyz")], form)
-        #expect(try raw.object.object("singleFile")?.text("fileChecksum") == #require(parted.object.text("singleFile", "fileChecksum")))
+        #expect(
+            try raw.object.object("singleFile")?.text("fileChecksum") == #require(
+                parted.object.text("singleFile", "fileChecksum")))
         #expect(raw.object.number("singleFile", "size") == Int64(Self.content.count))
 
         let saved = try await client.modify(
@@ -65,23 +68,30 @@ import TidemarkModel
         let client = try await started()
         let up = try await client.send(.POST, url: address(client), Array("small".utf8))
         let file = try asset(up)
-        let saved = try await client.modify("create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(file)}}}"#)
+        let saved = try await client.modify(
+            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(file)}}}"#)
         let tag = try #require(saved.text("recordChangeTag"))
         let read = try asset(up, without: "receipt")
         let again = try await client.modify(
             "update",
-            record: #"{"recordName":"a","recordType":"Note","recordChangeTag":"\#(tag)","fields":{"photo":{"value":\#(read)},"t":{"value":"x"}}}"#)
+            record:
+                #"{"recordName":"a","recordType":"Note","recordChangeTag":"\#(tag)","fields":{"photo":{"value":\#(read)},"t":{"value":"x"}}}"#
+        )
         #expect(again.text("serverErrorCode") == nil)
         #expect(again.text("fields", "photo", "value", "fileChecksum") == up.object.text("singleFile", "fileChecksum"))
-        let stolen = try await client.modify("create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(read)}}}"#)
+        let stolen = try await client.modify(
+            "create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(read)}}}"#)
         #expect(stolen.text("serverErrorCode") == "BAD_REQUEST")
         #expect(stolen.text("reason")?.contains("bad upload receipt") == true)
         // With the address that names it anew it goes.
         let given = try await client.post(
-            "assets/rereference", #"{"zoneID":{"zoneName":"notes"},"assets":[{"recordName":"a","fieldName":"photo"},{"recordName":"z","fieldName":"photo"}]}"#)
+            "assets/rereference",
+            #"{"zoneID":{"zoneName":"notes"},"assets":[{"recordName":"a","fieldName":"photo"},{"recordName":"z","fieldName":"photo"}]}"#
+        )
         #expect(given.list("assets").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
         let named = String(decoding: try JSONSerialization.data(withJSONObject: given.list("assets")[0]), as: UTF8.self)
-        let other = try await client.modify("create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(named)}}}"#)
+        let other = try await client.modify(
+            "create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(named)}}}"#)
         #expect(other.text("serverErrorCode") == nil)
     }
 
@@ -95,7 +105,10 @@ import TidemarkModel
             (ben, #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(file)}}}"#),
             (client, #"{"recordName":"a","recordType":"Note","fields":{"other":{"value":\#(file)}}}"#),
             (client, #"{"recordName":"a","recordType":"Place","fields":{"photo":{"value":\#(file)}}}"#),
-            (client, #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(file.replacing("\"size\":4", with: "\"size\":5"))}}}"#),
+            (
+                client,
+                #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(file.replacing("\"size\":4", with: "\"size\":5"))}}}"#
+            ),
         ] {
             let answer = try await who.modify("create", record: record)
             #expect(answer.text("serverErrorCode") == "BAD_REQUEST")
@@ -120,10 +133,13 @@ import TidemarkModel
     @Test func `who is put out of a share can't use the addresses any more that they were given`() async throws {
         let client = try await started()
         let up = try await client.send(.POST, url: address(client), Array("shared".utf8))
-        try await client.modify("create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(asset(up))}}}"#)
+        try await client.modify(
+            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(asset(up))}}}"#)
         let share = try await client.modify(
             "create",
-            record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"a"},"publicPermission":"READ_ONLY","fields":{"cloudkit.title":{"value":"One"}}}"#)
+            record:
+                #"{"recordType":"cloudkit.share","forRecord":{"recordName":"a"},"publicPermission":"READ_ONLY","fields":{"cloudkit.title":{"value":"One"}}}"#
+        )
         let guid = try #require(share.text("shortGUID"))
         let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
         let accepted = try await ben.of("public").post(

@@ -30,7 +30,8 @@ import TidemarkModel
         #expect(answer.list("zones").map { $0.text("serverErrorCode") } == [nil, "ZONE_NOT_FOUND"])
         let again = try await client.post(
             "zones/modify",
-            #"{"operations":[{"operationType":"create","zone":{"zoneName":"notes"}},{"operationType":"create","zone":{"zoneID":{"zoneName":"a b"}}},{"operationType":"delete","zone":{"zoneID":{"zoneName":"never"}}}]}"#)
+            #"{"operations":[{"operationType":"create","zone":{"zoneName":"notes"}},{"operationType":"create","zone":{"zoneID":{"zoneName":"a b"}}},{"operationType":"delete","zone":{"zoneID":{"zoneName":"never"}}}]}"#
+        )
         #expect(again.status == 200)
         #expect(again.list("zones").map { $0.text("serverErrorCode") } == [nil, "BAD_REQUEST", nil])
         #expect(again.list("zones")[2].number("deleted") == 1)
@@ -61,13 +62,20 @@ import TidemarkModel
         let client = try await client()
         try await client.makeZone()
         try await client.modify(
-            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"at":{"value":1763712000123,"type":"TIMESTAMP"},"n":{"value":1.5}}}"#)
+            "create",
+            record:
+                #"{"recordName":"a","recordType":"Note","fields":{"at":{"value":1763712000123,"type":"TIMESTAMP"},"n":{"value":1.5}}}"#
+        )
         let second = try await client.modify(
-            "create", record: #"{"recordName":"b","recordType":"Note","fields":{"at":{"value":1763712000999},"n":{"value":2},"new":{"value":[]}}}"#)
+            "create",
+            record:
+                #"{"recordName":"b","recordType":"Note","fields":{"at":{"value":1763712000999},"n":{"value":2},"new":{"value":[]}}}"#
+        )
         #expect(second.text("fields", "at", "type") == "TIMESTAMP")
         #expect(second.text("fields", "n", "type") == "DOUBLE")
         #expect(second.object("fields")?["new"] == nil)
-        let wrong = try await client.modify("create", record: #"{"recordName":"c","recordType":"Note","fields":{"at":{"value":"soon"}}}"#)
+        let wrong = try await client.modify(
+            "create", record: #"{"recordName":"c","recordType":"Note","fields":{"at":{"value":"soon"}}}"#)
         #expect(wrong.text("serverErrorCode") == "BAD_REQUEST")
         #expect(wrong.text("reason")?.contains("expected type TIMESTAMP") == true)
     }
@@ -76,11 +84,14 @@ import TidemarkModel
         let client = try await client()
         try await client.makeZone()
         let made = try await client.modify(
-            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"t":{"value":"x"},"u":{"value":"y"},"l":{"value":["z"]}}}"#)
+            "create",
+            record: #"{"recordName":"a","recordType":"Note","fields":{"t":{"value":"x"},"u":{"value":"y"},"l":{"value":["z"]}}}"#)
         let tag = try #require(made.text("recordChangeTag"))
         let changed = try await client.modify(
             "update",
-            record: #"{"recordName":"a","recordType":"Note","recordChangeTag":"\#(tag)","fields":{"t":{"value":null},"u":{"value":""},"l":{"value":[]}}}"#)
+            record:
+                #"{"recordName":"a","recordType":"Note","recordChangeTag":"\#(tag)","fields":{"t":{"value":null},"u":{"value":""},"l":{"value":[]}}}"#
+        )
         #expect(changed.object("fields")?.keys.sorted() == ["l", "u"])
         #expect(changed.text("fields", "l", "type") == "STRING_LIST")
     }
@@ -90,7 +101,9 @@ import TidemarkModel
         try await client.makeZone()
         try await client.modify("create", record: #"{"recordName":"a","recordType":"Note"}"#)
         let now = try await client.post(
-            "changes/zone", #"{"zones":[{"zoneID":{"zoneName":"notes"},"syncToken":""},{"zoneID":{"zoneName":"gone"}},{"zoneID":{"zoneName":"notes"},"syncToken":"nonsense"},{}]}"#)
+            "changes/zone",
+            #"{"zones":[{"zoneID":{"zoneName":"notes"},"syncToken":""},{"zoneID":{"zoneName":"gone"}},{"zoneID":{"zoneName":"notes"},"syncToken":"nonsense"},{}]}"#
+        )
         #expect(now.status == 200)
         #expect(now.list("zones").map { $0.text("serverErrorCode") } == [nil, "ZONE_NOT_FOUND", "BAD_REQUEST", "BAD_REQUEST"])
         #expect((now.list("zones")[0]["records"] as? [any Sendable])?.isEmpty == true)
@@ -112,7 +125,8 @@ import TidemarkModel
         try await client.subject.index("recordName", of: "Note")
         let answer = try await client.post(
             "internal/records/query/batch?getCurrentSyncToken=true&remapEnums=true",
-            #"{"batch":[{"zoneID":{"zoneName":"notes"},"query":{"recordType":"Note"}},{"zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":{"fieldName":"t","comparator":"EQUALS","fieldValue":{"value":"x"}}}}]}"#)
+            #"{"batch":[{"zoneID":{"zoneName":"notes"},"query":{"recordType":"Note"}},{"zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":{"fieldName":"t","comparator":"EQUALS","fieldValue":{"value":"x"}}}}]}"#
+        )
         let batch = answer.list("batch")
         #expect((batch[0]["records"] as? [any Sendable])?.count == 1)
         #expect(batch[0].text("syncToken") != nil)
@@ -126,10 +140,13 @@ import TidemarkModel
         let client = try await client()
         try await client.makeZone()
         for name in ["a", "b"] {
-            try await client.modify("create", record: #"{"recordName":"\#(name)","recordType":"Note","fields":{"t":{"value":"x"},"u":{"value":9}}}"#)
+            try await client.modify(
+                "create", record: #"{"recordName":"\#(name)","recordType":"Note","fields":{"t":{"value":"x"},"u":{"value":9}}}"#)
         }
         let found = try await client.post(
-            "records/lookup", #"{"zoneID":{"zoneName":"notes"},"numbersAsStrings":true,"records":[{"recordName":"a","desiredKeys":["u"]},{"recordName":"b","desiredKeys":[]},{"recordName":"c"}],"desiredKeys":["t"]}"#)
+            "records/lookup",
+            #"{"zoneID":{"zoneName":"notes"},"numbersAsStrings":true,"records":[{"recordName":"a","desiredKeys":["u"]},{"recordName":"b","desiredKeys":[]},{"recordName":"c"}],"desiredKeys":["t"]}"#
+        )
         #expect(found.list("records").map { $0.object("fields")?.keys.sorted() } == [["u"], [], nil])
         #expect(found.list("records")[0].text("fields", "u", "value") == "9")
         #expect(found.list("records")[2].text("serverErrorCode") == "NOT_FOUND")

@@ -45,7 +45,9 @@ import TidemarkModel
         #expect(one.object("rootRecord") == nil)
         #expect(other.text("serverErrorCode") == "NOT_FOUND")
         let carla = try await ProtocolClient(anna.subject, account: "carla@example.org")
-        #expect(try await carla.of("public").post("records/resolve", request).list("results")[0].text("serverErrorCode") == "NOT_FOUND")
+        #expect(
+            try await carla.of("public").post("records/resolve", request).list("results")[0].text("serverErrorCode")
+                == "NOT_FOUND")
 
         let accepted = try await ben.of("public").post("records/accept", request)
         #expect(accepted.list("results")[0].text("participantStatus") == "ACCEPTED")
@@ -56,12 +58,15 @@ import TidemarkModel
         #expect(zones.list("zones").map { $0.text("zoneID", "ownerRecordName") } == [owner])
         let changes = try await ben.of("shared").post(
             "changes/zone", #"{"zones":[{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"}}]}"#)
-        let names = (changes.list("zones")[0]["records"] as? [any Sendable] ?? []).compactMap { ($0 as? ProtocolClient.Object)?.text("recordName") }
+        let names = (changes.list("zones")[0]["records"] as? [any Sendable] ?? []).compactMap {
+            ($0 as? ProtocolClient.Object)?.text("recordName")
+        }
         #expect(Set(names) == ["n1", "n2", share.text("recordName") ?? ""])
 
         let written = try await ben.of("shared").post(
             "records/modify",
-            #"{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"},"operations":[{"operationType":"forceUpdate","record":{"recordName":"n2","recordType":"Note","fields":{"t":{"value":"by Ben"}}}}]}"#)
+            #"{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"},"operations":[{"operationType":"forceUpdate","record":{"recordName":"n2","recordType":"Note","fields":{"t":{"value":"by Ben"}}}}]}"#
+        )
         #expect(written.list("records")[0].text("modified", "userRecordName") != owner)
         let root = try await anna.post("records/lookup", #"{"zoneID":{"zoneName":"notes"},"records":[{"recordName":"n1"}]}"#)
         #expect(root.list("records")[0].text("share", "recordName") == share.text("recordName"))
@@ -76,7 +81,8 @@ import TidemarkModel
         let stale = try await anna.modify("update", record: update("1", ""))
         #expect(stale.text("serverErrorCode") == "CONFLICT")
         let ben1 = #"{"type":"USER","permission":"READ_ONLY","userIdentity":{"lookupInfo":{"emailAddress":"ben@example.org"}}}"#
-        let carla = #"{"type":"USER","permission":"READ_ONLY","userIdentity":{"lookupInfo":{"emailAddress":"carla@example.org"}}}"#
+        let carla =
+            #"{"type":"USER","permission":"READ_ONLY","userIdentity":{"lookupInfo":{"emailAddress":"carla@example.org"}}}"#
         let changed = try await anna.modify("update", record: update(tag, ben1 + "," + carla))
         let people = (changed["participants"] as? [any Sendable] ?? []).compactMap { $0 as? ProtocolClient.Object }
         #expect(people.map { $0.text("permission") } == ["READ_WRITE", "READ_ONLY", "READ_ONLY"], "\(changed)")
@@ -99,7 +105,9 @@ import TidemarkModel
         try await anna.modify("create", record: #"{"recordName":"n3","recordType":"Note"}"#)
         let badGuest = try await anna.modify(
             "create",
-            record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n3"},"publicPermission":"NONE","participants":[{"userIdentity":{}}]}"#)
+            record:
+                #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n3"},"publicPermission":"NONE","participants":[{"userIdentity":{}}]}"#
+        )
         #expect(badGuest.text("serverErrorCode") == "BAD_REQUEST")
         let fine = try await anna.modify(
             "create", record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n3"},"publicPermission":"NONE"}"#)
@@ -110,7 +118,8 @@ import TidemarkModel
         let owner = accepted.list("results")[0].text("zoneID", "ownerRecordName") ?? ""
         let left = try await ben.of("shared").post(
             "records/modify",
-            #"{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"},"operations":[{"operationType":"forceDelete","record":{"recordName":"\#(share.text("recordName") ?? "")"}}]}"#)
+            #"{"zoneID":{"zoneName":"notes","ownerRecordName":"\#(owner)"},"operations":[{"operationType":"forceDelete","record":{"recordName":"\#(share.text("recordName") ?? "")"}}]}"#
+        )
         #expect(left.list("records")[0].number("deleted") == 1, "\(left.object)")
         #expect(try await ben.of("shared").post("zones/list").list("zones").isEmpty)
     }
@@ -119,11 +128,13 @@ import TidemarkModel
         let (anna, ben, _) = try await shared()
         let made = try await anna.post(
             "subscriptions/modify",
-            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s1","subscriptionType":"query","zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":[]},"firesOn":["create","delete"],"notificationInfo":{"alertBody":"New note"}}},{"operationType":"create","subscription":{"subscriptionID":"s2","subscriptionType":"zone"}}]}"#)
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s1","subscriptionType":"query","zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":[]},"firesOn":["create","delete"],"notificationInfo":{"alertBody":"New note"}}},{"operationType":"create","subscription":{"subscriptionID":"s2","subscriptionType":"zone"}}]}"#
+        )
         #expect(made.status == 400, "a subscription to a zone names it")
         let fixed = try await anna.post(
             "subscriptions/modify",
-            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s1","subscriptionType":"query","zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":[]},"firesOn":["create","delete"],"notificationInfo":{"alertBody":"New note"}}}]}"#)
+            #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"s1","subscriptionType":"query","zoneID":{"zoneName":"notes"},"query":{"recordType":"Note","filterBy":[]},"firesOn":["create","delete"],"notificationInfo":{"alertBody":"New note"}}}]}"#
+        )
         #expect(fixed.list("subscriptions")[0].text("subscriptionID") == "s1")
         #expect(try await anna.get("subscriptions/list").list("subscriptions").count == 1)
         #expect(try await ben.get("subscriptions/list").list("subscriptions").isEmpty)
@@ -147,7 +158,9 @@ import TidemarkModel
         let gone = try await anna.send(.GET, url: courier).object
         #expect(gone.text("ck", "qry", "rid") == "x1" && gone.number("ck", "qry", "fo") == 3)
         let removed = try await anna.post(
-            "subscriptions/modify", #"{"operations":[{"operationType":"delete","subscription":{"subscriptionID":"s1"}},{"operationType":"delete","subscription":{"subscriptionID":"s9"}}]}"#)
+            "subscriptions/modify",
+            #"{"operations":[{"operationType":"delete","subscription":{"subscriptionID":"s1"}},{"operationType":"delete","subscription":{"subscriptionID":"s9"}}]}"#
+        )
         #expect(removed.list("subscriptions").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
     }
 }

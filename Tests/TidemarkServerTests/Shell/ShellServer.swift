@@ -12,9 +12,9 @@ import Testing
 import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkWire
 
 @testable import TidemarkServer
-import TidemarkWire
 
 /// A server on a port of its own, with operations that a test gives it, and credentials of all kinds.
 final class ShellServer: Sendable {
