@@ -99,12 +99,22 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         }
     }
 
+    #if os(Linux)
+        nonisolated(unsafe) private static var trimming: (any DispatchSourceTimer)?
+    #endif
+
     /// Has large buffers go back to the system as soon as they are done with: else many large answers at once are held for good.
     private static func returnMemory() {
         #if os(Linux)
             _ = mallopt(M_ARENA_MAX, 2)
             _ = mallopt(M_MMAP_THRESHOLD, 256 << 10)
             _ = mallopt(M_TRIM_THRESHOLD, 8 << 20)
+            // What lies between what is still in use goes back by itself only now and then.
+            let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "tidemark.memory", qos: .utility))
+            timer.schedule(deadline: .now() + 10, repeating: 10, leeway: .seconds(5))
+            timer.setEventHandler { _ = malloc_trim(4 << 20) }
+            timer.activate()
+            trimming = timer
         #endif
     }
 

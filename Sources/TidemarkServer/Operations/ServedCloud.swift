@@ -84,7 +84,7 @@ struct ServedCloud: Sendable {
         _ call: Call, _ body: (JSONNode, (String) -> [String: FieldType]) throws(CloudError) -> Request
     ) async throws(CloudError) -> Request {
         var isAsked = false
-        let found = try Self.result {
+        let found = Self.result {
             () throws(CloudError) in
             try JSONText.read(call.body) { node throws(CloudError) in
                 try body(node) { _ in
