@@ -100,13 +100,13 @@ actor AssetShelf {
             guard there + Int64(piece.count) <= asset.size else {
                 throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
             }
+            let arrival = try arrival(of: part, descriptor, there)
             try file.write(contentsOf: piece)
+            arrival?.add(piece)
             let received = there + Int64(piece.count)
             guard received == asset.size else { return (received, false) }
-            try file.seek(toOffset: 0)
-            var digest = AssetDigest()
-            while let data = try file.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
-            guard digest.finish() == asset else {
+            arrivals[part.path] = nil
+            guard try arrival?.finish() ?? Self.digest(of: file) == asset else {
                 unlink(part.path)
                 throw CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
             }
@@ -142,6 +142,50 @@ actor AssetShelf {
         } catch {
             throw CloudError(storage: error)
         }
+    }
+
+    // What has come is hashed as it comes, where one process takes in all of it.
+
+    /// A content on its way, hashed as far as it has come.
+    private final class Arrival {
+        let file: UInt64
+        private(set) var count: Int64 = 0
+        private var digest: AssetDigest? = AssetDigest()
+
+        init(_ file: UInt64) { self.file = file }
+
+        func add(_ piece: Data) {
+            digest?.update(piece)
+            count += Int64(piece.count)
+        }
+
+        func finish() -> CloudAsset? { digest.take()?.finish() }
+    }
+
+    private var arrivals: [String: Arrival] = [:]
+    private static let arrivalsMost = 1_000
+
+    /// What is known of a file that has so many bytes; `nil` when another process has written some of them.
+    private func arrival(of part: URL, _ descriptor: Int32, _ there: Int64) throws -> Arrival? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("look at", part) }
+        let file = UInt64(status.st_ino)
+        if there == 0 {
+            if arrivals.count >= Self.arrivalsMost { arrivals = [:] }
+            arrivals[part.path] = Arrival(file)
+        }
+        guard let known = arrivals[part.path], known.file == file, known.count == there else {
+            arrivals[part.path] = nil
+            return nil
+        }
+        return known
+    }
+
+    private static func digest(of file: FileHandle) throws -> CloudAsset {
+        try file.seek(toOffset: 0)
+        var digest = AssetDigest()
+        while let data = try file.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
+        return digest.finish()
     }
 
     /// A piece of an asset that is there whole.

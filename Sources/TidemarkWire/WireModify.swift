@@ -11,7 +11,6 @@ package struct WireModify {
         package var failure: CloudError?
         /// What a new share is for: the root's name, and what it was when it was decided.
         package var share: WireShareRequest?
-        package var createsShortGUID = false
         /// Fields whose assets came without a receipt, with their checksums: they are what the record has already, or nothing.
         package var checksums: [String: [String]] = [:]
         package var desiredKeys: Set<String>?
@@ -147,8 +146,6 @@ extension WireModify.Item {
         operation = RecordOperation(kind, record, clearing: cleared)
         self.checksums = checksums
         if isShare { share = try WireShareRequest(given) }
-        let (inRecord, beside) = (try given.bool("createShortGUID"), try node.bool("createShortGUID"))
-        createsShortGUID = inRecord ?? beside ?? false
         desiredKeys = try node.keys("desiredKeys")
         hasDesiredKeys = node["desiredKeys"] != nil
     }

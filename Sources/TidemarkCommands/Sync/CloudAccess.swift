@@ -79,7 +79,7 @@ struct CloudAccess {
     ) throws -> HTTPCloud {
         let served = try HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer)
         guard settings.email != nil else { return served }
-        let remedy = signInAgain(directory, cloud)
+        let remedy = signInAgain(directory, cloud, settings)
         let user: String?
         do throws(CloudError) {
             user = try served.userRecordName
@@ -103,8 +103,8 @@ struct CloudAccess {
     }
 
     /// The command that signs in again with a server.
-    static func signInAgain(_ directory: ContainerDirectory, _ cloud: String) -> String {
-        "with 'tidemark account sign-in \(directory.url.path) --server \(cloud)'"
+    static func signInAgain(_ directory: ContainerDirectory, _ cloud: String, _ settings: AccountSettings) -> String {
+        "with 'tidemark account sign-in \(directory.url.path) --server \(cloud) --email \(settings.email ?? "ADDRESS")'"
     }
 
     /// A failure as it is told: where a session has ended, with the command that begins another.
@@ -112,7 +112,8 @@ struct CloudAccess {
         guard failure.code == SyncErrorCode.noAccount, let cloud = settings.cloud, ServerAddress.isAddress(cloud),
             failure.reason.hasSuffix("sign in again")
         else { return failure }
-        return ContainerEvent.Failure(code: failure.code, reason: "\(failure.reason) \(Self.signInAgain(directory, cloud))")
+        return ContainerEvent.Failure(
+            code: failure.code, reason: "\(failure.reason) \(Self.signInAgain(directory, cloud, settings))")
     }
 
     func told(_ report: SyncReport) -> SyncReport {

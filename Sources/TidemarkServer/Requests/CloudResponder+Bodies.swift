@@ -138,7 +138,7 @@ extension CloudResponder {
         switch exchange.reading {
         case .awaited: true
         case .unread, .begun: (request.headers[.contentLength].flatMap { Int($0) } ?? 0) > Self.unwanted
-        case .done, .handedOn: false
+        case .done: false
         }
     }
 
@@ -146,7 +146,7 @@ extension CloudResponder {
     func readOn(_ request: Request, _ exchange: Exchange) async throws {
         var iterator: RequestBody.AsyncIterator
         switch exchange.reading {
-        case .done, .handedOn: return
+        case .done: return
         case .awaited: throw Cut()
         case .unread: iterator = request.body.makeAsyncIterator()
         case .begun(let begun): iterator = begun

@@ -15,8 +15,6 @@ struct Exchange {
         case awaited
         case unread
         case begun(RequestBody.AsyncIterator)
-        /// An operation reads it.
-        case handedOn
     }
 
     let began = ServerTime.seconds()

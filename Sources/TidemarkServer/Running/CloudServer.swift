@@ -110,16 +110,24 @@ public final class CloudServer: Service {
         // What the framework tells of each connection is of use only to whoever looks for a fault.
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .warning)
+        try checkPortFile()
+        if !configuration.isPrivate, configuration.tls == nil, !configuration.trustsProxy {
+            logger.warning("other machines are listened to without TLS: passwords and records can be read on the way")
+        }
         let responder = responder
-        let server = try builder.buildServer(
-            configuration: HummingbirdCore.ServerConfiguration(
-                address: .hostname(configuration.host, port: configuration.port), backlog: 1_024,
-                availableConnectionsDelegate: ConnectionLimit(connections)),
-            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
-            responder: { request, writer, channel in try await responder.respond(to: request, writer, channel) },
-            onServerRunning: { [self] channel in listening(channel.localAddress?.port ?? configuration.port) })
         do {
+            let server = try builder.buildServer(
+                configuration: HummingbirdCore.ServerConfiguration(
+                    address: .hostname(configuration.host, port: configuration.port), backlog: 1_024,
+                    availableConnectionsDelegate: ConnectionLimit(connections)),
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
+                responder: { request, writer, channel in try await responder.respond(to: request, writer, channel) },
+                onServerRunning: { [self] channel in listening(channel.localAddress?.port ?? configuration.port) })
             try await server.run()
+        } catch let error as NIOSSLError {
+            throw ServerError(.certificate, "the certificate and the key don't go together, or can't be used: \(error)")
+        } catch let error as SocketAddressError.UnknownHost {
+            throw ServerError(.address, "there is no machine called '\(error.host)' to listen on: take another --host")
         } catch let error as IOError {
             throw ServerError(.address, Self.reason(error, configuration))
         } catch let error as SocketAddressError {
@@ -136,6 +144,15 @@ public final class CloudServer: Service {
         group.maximumGracefulShutdownDuration = configuration.limits.shutdownTime
         try await ServiceGroup(configuration: group).run()
         logger.notice("ended")
+    }
+
+    /// Whoever waits for the port is not to wait for ever.
+    private func checkPortFile() throws(ServerError) {
+        guard let file = configuration.portFile else { return }
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        guard access(folder, W_OK) == 0 else {
+            throw ServerError(.io, "the port can't be written to \(file): \(String(cString: strerror(errno)))")
+        }
     }
 
     private func listening(_ port: Int) {

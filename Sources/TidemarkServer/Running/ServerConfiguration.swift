@@ -30,6 +30,9 @@ public struct ServerConfiguration: Sendable {
     public var limits: ServerLimits
     public var logLevel: Logger.Level
 
+    /// Whether only this machine can reach it.
+    var isPrivate: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
     public init(
         directory: URL, host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, portFile: String? = nil,
         publicURL: String? = nil, trustsProxy: Bool = false, limits: ServerLimits = ServerLimits(),
