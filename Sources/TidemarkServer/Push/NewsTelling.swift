@@ -74,8 +74,8 @@ struct NewsTelling: Sendable {
         // One's own zones and the public database are seen whole.
         guard interest.owner.scope == .shared else { return wanted }
         guard let seen = await seen(by: interest.owner, news, &findings) else { return [] }
-        // What is gone can't be looked at any more: its zone can.
-        wanted.removeAll { $0.event != .delete && !seen.contains($0.record) }
+        // Whether they have seen what is gone can't be looked at any more: its name is not told. The feed of changes tells it to whom it concerns.
+        wanted.removeAll { !seen.contains($0.record) }
         return wanted
     }
 
