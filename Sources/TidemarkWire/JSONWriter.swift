@@ -1,7 +1,7 @@
 /// Writes a JSON text, without spaces.
 ///
-/// It is ours since answers are made of many small members that are known one by one: an encoder of `Codable` values takes several times as
-/// long, and memory for all of them at once.
+/// It is ours since answers are made of many small members that are known one by one: an encoder of `Codable` values needs all of them in
+/// memory at once, in types made for it.
 package struct JSONWriter {
     package private(set) var bytes: [UInt8] = []
     /// Whether a comma comes first.

@@ -14,7 +14,6 @@ package struct WireModify {
         /// Fields whose assets came without a receipt, with their checksums: they are what the record has already, or nothing.
         package var checksums: [String: [String]] = [:]
         package var desiredKeys: Set<String>?
-        package var hasDesiredKeys = false
     }
 
     /// In place of a digest: what follows is a checksum, and the digest is still to be found.
@@ -147,7 +146,6 @@ extension WireModify.Item {
         self.checksums = checksums
         if isShare { share = try WireShareRequest(given) }
         desiredKeys = try node.keys("desiredKeys")
-        hasDesiredKeys = node["desiredKeys"] != nil
     }
 }
 

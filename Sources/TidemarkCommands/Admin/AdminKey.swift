@@ -78,14 +78,16 @@ struct AdminKeyAdd: AsyncParsableCommand {
             let address = "key-\(id.prefix(32))@server.invalid"
             let isNew = try await cloud.account(address) == nil
             let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(text: name))
+            let key: ServerKey
             do {
-                let key = try await book.addKey(
+                key = try await book.addKey(
                     container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
-                if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
             } catch {
+                // The error that is told is the first one; an account that stays has nothing.
                 if isNew { try? await cloud.removeIfUnused(account) }
                 throw error
             }
+            if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
         }
     }
 

@@ -68,7 +68,7 @@ extension ServedCloud {
                 ModifyRecordsRequest(
                     zone: request.zone, operations: records.map { items[$0].operation }, isAtomic: isAtomic,
                     clientToken: request.clientToken,
-                    desiredKeys: items.contains(where: \.hasDesiredKeys) ? nil : request.desiredKeys))
+                    desiredKeys: items.contains { $0.desiredKeys != nil } ? nil : request.desiredKeys))
             for (place, answer) in zip(records, answers) { outcomes[place] = answer }
             let hasFailed = answers.contains { if case .failed = $0 { true } else { false } }
             if isAtomic, hasFailed { return failTheRest() }
