@@ -25,6 +25,12 @@ build: deps ## Builds the release command-line tool at .build/release/tidemark
 server: build ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
 	swift build -c release --product tidemark-server
 
+.PHONY: image
+image: ## Builds a container image of the server, IMAGE (tidemark), by docker or podman
+	@for name in docker podman; do "$$name" info >/dev/null 2>&1 && engine=$$name && break; done; \
+	test -n "$$engine" || { echo "make image: neither docker nor podman runs here; start one of them, or use 'make server'" >&2; exit 69; }; \
+	"$$engine" build --file Deployment/Dockerfile --tag $(or $(IMAGE),tidemark) .
+
 .PHONY: import
 import: build ## Installs what is missing, builds, imports the sample journal and shows the result
 	$(CLI) import Examples/journal/journal.jsonl --into $(JOURNAL) --type Destination --id id --asset image

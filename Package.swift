@@ -99,7 +99,8 @@ let package = Package(
         .target(
             name: "TidemarkHTTP",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "CZlib", "TidemarkCloud", "TidemarkModel", "TidemarkWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),

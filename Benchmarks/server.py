@@ -45,7 +45,7 @@ def build(binaries):
     source, target = HERE / "server" / "load.c", binaries / "load"
     binaries.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        preparing.compile_step(["cc", "-std=gnu17", "-O2", "-march=native", "-Wall", "-Wextra", source, "-lcrypto", "-o", target])
+        preparing.compile_step(["cc", "-std=gnu17", "-O2", "-march=native", "-Wall", "-Wextra", source, "-lcrypto", "-lm", "-o", target])
     return target
 
 
@@ -131,17 +131,18 @@ def measure(bench, options, report):
         note("idle, closed", done["closed"])
     if "slow" in wanted:
         quiet = bench.run("lookup", connections=16, seconds=seconds, rate=1_000, zone="shown", records=options.records)
-        # Long enough for heads to be given up, and opened again.
-        slow = bench.start("slow", connections=options.slow, seconds=max(25, 2 * seconds + 4), zone="shown")
-        slow.stdout.readline()
-        time.sleep(2)
-        busy = bench.run("lookup", connections=16, seconds=max(12, seconds), rate=1_000, zone="shown", records=options.records)
-        done = bench.finish(slow, "slow")
         note("quiet, p99", quiet["p99"])
-        note("among slow ones, p99", busy["p99"])
-        note("among slow ones ÷ quiet, p99", busy["p99"] / quiet["p99"])
-        note("slow heads, closed after", max(done["headers"]["longest"], done["headers"]["oldest open"]))
-        note("slow bodies, closed after", max(done["body"]["longest"], done["body"]["oldest open"]))
+        for beat in ("apart", "together"):
+            # Long enough for heads to be given up, and opened again.
+            slow = bench.start("slow", connections=options.slow, seconds=max(25, 2 * seconds + 4), zone="shown", beat=beat)
+            slow.stdout.readline()
+            time.sleep(2)
+            busy = bench.run("lookup", connections=16, seconds=max(12, seconds), rate=1_000, zone="shown", records=options.records)
+            done = bench.finish(slow, "slow")
+            note(f"among slow ones {beat}, p99", busy["p99"])
+            note(f"among slow ones {beat} ÷ quiet, p99", busy["p99"] / quiet["p99"])
+            note("slow heads, closed after", max(done["headers"]["longest"], done["headers"]["oldest open"]))
+            note("slow bodies, closed after", max(done["body"]["longest"], done["body"]["oldest open"]))
     if "assets" in wanted:
         for mode in ("upload", "download"):
             done = bench.run(mode, connections=2, bytes=options.bytes)
@@ -170,18 +171,23 @@ def measure_floor(place, options, report):
 
 
 def line(name, values, goal="", met=lambda it: True, unit=""):
+    """Prints a figure; whether its goal is met, if it has one."""
     median = statistics.median(values)
     show = lambda value: f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
-    said = ("yes" if met(median) else "NO") if goal else ""
+    is_met = not goal or met(median)
+    said = ("yes" if is_met else "NO") if goal else ""
     print(f"{name:<62}{show(median) + unit:>16}  {show(min(values)):>9} – {show(max(values)):<9}  {goal:<18} {said}")
+    return is_met
 
 
 def print_table(report, options):
+    """Prints what was measured; the figures whose goals are missed."""
     print(f"{'figure':<62}{'median':>16}  {'min – max':>21}  goal")
+    missed = []
 
     def row(key, name, *rest, **more):
-        if key in report:
-            line(name, report[key], *rest, **more)
+        if key in report and not line(name, report[key], *rest, **more):
+            missed.append(name.strip())
 
     for answer, words in (("all", "whole records answered"), ("tags", "only tags answered")):
         row(f"modify ({answer}), records/s", f"modify in batches of {BATCH}, {words}", "≥ 15,000 records/s", lambda it: it >= 15_000, unit="/s")
@@ -196,13 +202,16 @@ def print_table(report, options):
     row("idle, usable", f"of {options.idle:,} connections that rest, usable at the end", f"{options.idle:,}", lambda it: it == options.idle)
     row("idle, MB more", "  memory that they take", unit=" MB")
     row("quiet, p99", "look-ups, 1,000/s, p99", unit=" ms")
-    row("among slow ones, p99", f"the same among {options.slow:,} slow connections, p99", unit=" ms")
-    row("among slow ones ÷ quiet, p99", "  ÷ the same alone", "≤ 3", lambda it: it <= 3)
+    row("among slow ones apart, p99", f"the same among {options.slow:,} slow connections, p99", unit=" ms")
+    row("among slow ones apart ÷ quiet, p99", "  ÷ the same alone", "≤ 3", lambda it: it <= 3)
+    row("among slow ones together, p99", "the same among as many that all send at one moment, p99", unit=" ms")
+    row("among slow ones together ÷ quiet, p99", "  ÷ the same alone")
     row("slow heads, closed after", "  slow heads are closed after", "≤ 15 s", lambda it: it <= 15, unit=" s")
     row("slow bodies, closed after", "  slow bodies, closed after or oldest", unit=" s")
     for mode in ("upload", "download"):
         row(f"{mode}, MB/s", f"{options.bytes / 1e6:,.0f} MB of assets, {mode}", "≥ 300 MB/s", lambda it: it >= 300, unit=" MB/s")
     row("peak memory, MB", "peak memory of the server", "≤ 300 MB", lambda it: it <= 300, unit=" MB")
+    return missed
 
 
 def main():
@@ -221,10 +230,12 @@ def main():
             print(f"round {round + 1} of {options.runs}", file=sys.stderr, flush=True)
     except Failure as error:
         sys.exit(f"server.py: {error}")
-    print_table(report, options)
+    missed = print_table(report, options)
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
     shutil.rmtree(place)
+    if missed:
+        sys.exit(f"server.py: goals missed: {'; '.join(missed)}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -26,16 +27,18 @@ static const char usage[] =
     "  modify            creates records, --batch (200) in each request; as many as --records, if given\n"
     "  lookup            asks for one of the first --records records that modify has made\n"
     "  idle              opens --connections that ask once, stay for --seconds, and ask again\n"
-    "  slow              has --connections of which a third sends nothing, a third headers and a third bodies, a byte a second\n"
+    "  slow              has --connections of which a third sends nothing, a third headers and a third bodies, a byte a second,\n"
+    "                    each at its own moment or, with --beat together, all at once\n"
     "  upload, download  --bytes (200000000) of assets of --size (10000000), in pieces of --piece (4000000)\n"
     "  --host 127.0.0.1  --base /database/1/CONTAINER/ENVIRONMENT/private  --own /tidemark/1/CONTAINER/ENVIRONMENT/private\n"
-    "  --zone load  --connections 8  --seconds 10  --warm-up 1  --rate N (requests a second)  --seed 1  --first 0  --answer all|tags\n";
+    "  --zone load  --connections 8  --seconds 10  --warm-up 1  --rate N (requests a second)  --seed 1  --first 0  --answer all|tags\n"
+    "  --beat apart|together\n";
 
 static struct {
-    const char *mode, *host, *base, *own, *token, *zone, *answer;
+    const char *mode, *host, *base, *own, *token, *zone, *answer, *beat;
     uint64_t port, connections, batch, records, first, seed, bytes, size, piece;
     double seconds, warm_up, rate;
-} options = {.host = "127.0.0.1", .zone = "load", .answer = "all", .connections = 8, .batch = 200, .seed = 1, .bytes = 200000000,
+} options = {.host = "127.0.0.1", .zone = "load", .answer = "all", .beat = "apart", .connections = 8, .batch = 200, .seed = 1, .bytes = 200000000,
              .size = 10000000, .piece = 4000000, .seconds = 10, .warm_up = 1};
 
 static void fail(const char *format, ...) {
@@ -627,9 +630,11 @@ static void run_slow(void) {
     for (uint64_t index = 0; index < options.connections; index++) open_connection(&connections[index]);
     printf("{\"mode\": \"slow\", \"opened\": true}\n");
     fflush(stdout);
-    double end = now() + options.seconds, beat = now();
+    bool together = strcmp(options.beat, "together") == 0;
+    uint64_t sent = 0;
+    double began = now(), end = began + options.seconds;
     while (now() < end) {
-        int count = epoll_wait(poller, events, 512, 20);
+        int count = epoll_wait(poller, events, 512, 2);
         for (int index = 0; index < count; index++) {
             connection *it = events[index].data.ptr;
             uint64_t kind = it->number % 3;
@@ -652,10 +657,11 @@ static void run_slow(void) {
                 open_connection(it);
             }
         }
-        if (now() - beat < 1) continue;
-        beat = now();
-        for (uint64_t index = 0; index < options.connections; index++) {
-            connection *it = &connections[index];
+        // Of each second's round, as much as is due.
+        double seconds_in = now() - began;
+        double rounds = together ? floor(seconds_in) : seconds_in;
+        for (uint64_t due = (uint64_t)(rounds * (double)options.connections); sent < due; sent++) {
+            connection *it = &connections[sent % options.connections];
             if (!it->is_connecting && it->number % 3 > 0) (void)!send(it->fd, " ", 1, MSG_NOSIGNAL);
         }
     }
@@ -685,7 +691,7 @@ static uint64_t parse_number(const char *text, const char *option) {
 static void parse(int count, char **arguments) {
     static const struct option names[] = {
         {"host", 1, NULL, 'h'},    {"port", 1, NULL, 'p'},  {"base", 1, NULL, 'b'},    {"own", 1, NULL, 'o'},    {"token", 1, NULL, 't'},
-        {"zone", 1, NULL, 'z'},    {"answer", 1, NULL, 'a'}, {"connections", 1, NULL, 'c'}, {"batch", 1, NULL, 'n'}, {"records", 1, NULL, 'r'},
+        {"zone", 1, NULL, 'z'},    {"answer", 1, NULL, 'a'}, {"beat", 1, NULL, 'e'}, {"connections", 1, NULL, 'c'}, {"batch", 1, NULL, 'n'}, {"records", 1, NULL, 'r'},
         {"first", 1, NULL, 'f'},   {"seed", 1, NULL, 's'},  {"bytes", 1, NULL, 'B'},   {"size", 1, NULL, 'S'},   {"piece", 1, NULL, 'P'},
         {"seconds", 1, NULL, 'd'}, {"warm-up", 1, NULL, 'w'}, {"rate", 1, NULL, 'R'},  {NULL, 0, NULL, 0},
     };
@@ -702,6 +708,7 @@ static void parse(int count, char **arguments) {
         case 't': options.token = optarg; break;
         case 'z': options.zone = optarg; break;
         case 'a': options.answer = optarg; break;
+        case 'e': options.beat = optarg; break;
         case 'p': options.port = parse_number(optarg, name); break;
         case 'c': options.connections = parse_number(optarg, name); break;
         case 'n': options.batch = parse_number(optarg, name); break;

@@ -4,7 +4,7 @@ import TidemarkModel
 /// That a program may ask for what is public in a container, and have people sign in.
 ///
 /// The token itself, 64 hexadecimal digits, is told once, when it is made; the book keeps its SHA-256.
-public struct APIToken: Hashable, Identifiable, Sendable {
+public struct APIToken: ContainerGrant, Hashable, Identifiable, Sendable {
     /// 16 hexadecimal digits. No secret.
     public let id: String
     public let container: String
@@ -19,9 +19,4 @@ public struct APIToken: Hashable, Identifiable, Sendable {
 
     /// Whether pages of an origin may use it, as a browser's header `Origin` names it.
     public func allows(origin: String) -> Bool { origins.isEmpty || origins.contains(origin) }
-
-    /// Whether it is of this container in this environment.
-    public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
-        self.container == container && self.environment == environment
-    }
 }

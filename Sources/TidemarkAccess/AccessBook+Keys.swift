@@ -46,11 +46,9 @@ extension AccessBook {
     /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
     public func revokeKey(id: String) async throws(AccessError) {
         try await ledger.write { db in
-            try db.execute(sql: "DELETE FROM keys WHERE id = ?", arguments: [id])
-            guard db.changesCount > 0 else {
-                throw AccessError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'")
-            }
-            try AccessTables.bump(db)
+            try AccessTables.delete(
+                from: "keys", is: id,
+                orThrow: AccessError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'"), db)
         }
     }
 
@@ -65,13 +63,15 @@ extension AccessBook {
     /// One that changes something is let in once: who has listened to it can't have it done again. A server whose request got no answer signs
     /// it anew. What only reads does no harm twice, and some ways of signing give the same question in the same second the same signature.
     ///
-    /// The memory of what has come is this process's, and begins anew with it.
+    /// The memory of what has come is this process's, and begins anew with it. What was signed before it began is refused, since it may have
+    /// come before.
     ///
     /// - Parameter isChanging: Whether it changes anything.
     public func check(_ request: SignedRequest, by key: ServerKey, isChanging: Bool) throws(SignatureFailure) {
         let now = now()
         let (second, mark) = try key.mark(of: request, at: now)
         guard isChanging else { return }
+        guard second >= started else { throw .beforeStart }
         let failure = replays.withLock { memories -> SignatureFailure? in
             do throws(SignatureFailure) {
                 // 100,000 in ten minutes are some 4 MB.

@@ -63,13 +63,19 @@ extension AccessBook {
 
     /// Signs an account in.
     ///
+    /// - Parameters:
+    ///   - device: What it signs in on, as that says itself.
+    ///   - address: From where.
     /// - Returns: `nil` when the password is not the account's. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``AccessError`` `notFound` when the container is not served; `busy`, `storage`.
     public func signIn(
-        _ password: String, account: String?, container: String, environment: StoreEnvironment = .development, kind: Session.Kind
+        _ password: String, account: String?, container: String, environment: StoreEnvironment = .development, kind: Session.Kind,
+        device: String = "", address: String = ""
     ) async throws(AccessError) -> SessionToken? {
         guard let hash = try await matchingHash(password, of: account), let account else { return nil }
-        return try await makeSession(account: account, container: container, environment: environment, kind: kind, hash: hash)
+        return try await makeSession(
+            account: account, container: container, environment: environment, kind: kind, device: device, address: address,
+            hash: hash)
     }
 
     /// What is kept of an account's password, if it is this one.

@@ -5,13 +5,18 @@ import TidemarkModel
 extension AccessBook {
     /// Begins a session of an account, which is known by other means than its password.
     ///
+    /// - Parameters:
+    ///   - device: What it is on, as that says itself.
+    ///   - address: From where.
     /// - Throws: ``AccessError`` `notFound` when the container is not served; `storage`, `busy`.
     public func makeSession(
-        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind
+        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
+        address: String = ""
     ) async throws(AccessError) -> SessionToken {
         guard
             let token = try await makeSession(
-                account: account, container: container, environment: environment, kind: kind, hash: nil)
+                account: account, container: container, environment: environment, kind: kind, device: device, address: address,
+                hash: nil)
         else { throw AccessError(.storage, "the session could not be made") }
         return token
     }
@@ -19,28 +24,42 @@ extension AccessBook {
     /// - Parameter hash: What the account's password has to be still.
     /// - Returns: `nil` when it has another one by now.
     func makeSession(
-        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, hash: PasswordHash?
+        account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
+        address: String = "", hash: PasswordHash?
     ) async throws(AccessError) -> SessionToken? {
-        let (id, began) = (random(16), now())
+        let began = now()
         let expires = began + kind.lifetime
+        let row = SessionRow(
+            id: random(16), account: account, container: container, environment: environment, kind: kind, began: began,
+            kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
         let isMade = try await ledger.write { db in
             try Self.demandContainer(container, db)
             if let hash { guard try PasswordHash(of: account, db) == hash else { return false } }
             try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [began])
             try db.execute(
                 sql: """
-                    INSERT INTO sessions (id, account, container, environment, kind, began, kept) VALUES (?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO sessions (id, account, container, environment, kind, began, kept, device, used, address)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    Data(id), account, container, environment.rawValue, kind.stored, began, Self.kept(kind, expires),
+                    Data(row.id), account, container, environment.rawValue, kind.stored, began, row.kept, row.device, row.used,
+                    row.address,
                 ])
             return true
         }
         guard isMade else { return nil }
-        return token(
-            Session(
-                id: Digest.hexadecimal(id), account: account, container: container, environment: environment, kind: kind,
-                began: began, issued: began, expires: expires))
+        return token(row.session(issued: began, expires: expires))
+    }
+
+    /// What others say of themselves as a line of a list: at most 200 bytes, without control characters.
+    private static func line(_ text: String) -> String {
+        var line = ""
+        for scalar in text.unicodeScalars {
+            let shown = scalar.properties.generalCategory == .control ? " " : scalar
+            guard line.utf8.count + UTF8.width(shown) <= 200 else { break }
+            line.unicodeScalars.append(shown)
+        }
+        return line.trimmingCharacters(in: .whitespaces)
     }
 
     /// The session of a token, or why it lets nobody in. Some microseconds; a space for a plus sign does no harm.
@@ -74,13 +93,13 @@ extension AccessBook {
             let kept = Self.kept(session.kind, expires)
             try await ledger.write { db in
                 try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
-                try AccessTables.bump(db)
             }
+            // Another process that knows the row as it was writes it once more than it had to, and no worse.
+            picture.keep(id, until: kept)
         }
-        return token(
-            Session(
-                id: session.id, account: session.account, container: session.container, environment: session.environment,
-                kind: session.kind, began: session.began, issued: issued, expires: expires))
+        var renewed = session
+        (renewed.issued, renewed.expires) = (issued, expires)
+        return token(renewed)
     }
 
     /// Ends a session: its tokens let nobody in any more.
@@ -89,11 +108,9 @@ extension AccessBook {
     public func endSession(id: String) async throws(AccessError) {
         let bytes = Digest.bytes(hexadecimal: id) ?? []
         try await ledger.write { db in
-            try db.execute(sql: "DELETE FROM sessions WHERE id = ?", arguments: [Data(bytes)])
-            guard db.changesCount > 0 else {
-                throw AccessError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'")
-            }
-            try AccessTables.bump(db)
+            try AccessTables.delete(
+                from: "sessions", is: Data(bytes),
+                orThrow: AccessError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'"), db)
         }
     }
 
@@ -122,10 +139,11 @@ extension AccessBook {
     public func sessions() async throws(AccessError) -> [Session] {
         let now = now()
         return try await ledger.read { db in
-            try Row.fetchAll(db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [now]).map { row in
-                let row = try SessionRow(row)
-                return row.session(issued: row.began, expires: row.kept)
-            }
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [now]
+            ).map { try SessionRow($0) }
+            // A token may have been given out since the use that was noted.
+            return rows.filter { $0.until + $0.kind.noting > now }.map { $0.session(issued: $0.began, expires: $0.until) }
         }
     }
 

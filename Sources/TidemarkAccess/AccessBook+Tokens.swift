@@ -58,11 +58,9 @@ extension AccessBook {
     /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
     public func revokeAPIToken(id: String) async throws(AccessError) {
         try await ledger.write { db in
-            try db.execute(sql: "DELETE FROM tokens WHERE id = ?", arguments: [id])
-            guard db.changesCount > 0 else {
-                throw AccessError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'")
-            }
-            try AccessTables.bump(db)
+            try AccessTables.delete(
+                from: "tokens", is: id,
+                orThrow: AccessError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'"), db)
         }
     }
 

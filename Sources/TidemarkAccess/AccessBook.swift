@@ -27,6 +27,9 @@ public final class AccessBook: Sendable {
     let hashers = PasswordHashers()
     let cost: PasswordHash.Cost
     let replays = Mutex<[String: ReplayMemory]>([:])
+    let uses = Mutex(SessionUses())
+    /// The second in which the book was opened: what came before it nobody remembers.
+    let started: Int64
     let now: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 
@@ -72,6 +75,7 @@ public final class AccessBook: Sendable {
         self.cost = cost
         self.now = now
         self.random = random
+        started = now() / 1_000_000
     }
 
     /// Whether a directory has a book.
@@ -105,13 +109,16 @@ public final class AccessBook: Sendable {
     /// While the file is made, no other opening of this process has it open.
     private static let beginning = Mutex(())
 
+    /// Reads the secret of a file, which gets what it misses: that, and columns that came later.
     private static func secret(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws -> [UInt8] {
         let known = try database.reader.read { db in
-            try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")
+            guard try AccessTables.areComplete(db) else { return nil as Data? }
+            return try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")
         }
         let secret =
             try known
             ?? database.write { db in
+                try AccessTables.complete(db)
                 try db.execute(
                     sql: "INSERT INTO secrets (name, content) VALUES ('seal', ?) ON CONFLICT DO NOTHING",
                     arguments: [Data(random(32))])
@@ -152,9 +159,7 @@ public final class AccessBook: Sendable {
     /// - Throws: ``AccessError`` `notFound`, `storage`, `busy`.
     public func removeContainer(_ name: String) async throws(AccessError) {
         try await ledger.write { db in
-            try db.execute(sql: "DELETE FROM containers WHERE name = ?", arguments: [name])
-            guard db.changesCount > 0 else { throw Self.noContainer(name) }
-            try AccessTables.bump(db)
+            try AccessTables.delete(from: "containers", where: "name", is: name, orThrow: Self.noContainer(name), db)
         }
     }
 

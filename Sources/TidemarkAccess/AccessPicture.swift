@@ -41,6 +41,26 @@ final class AccessPicture: Sendable {
         }
     }
 
+    /// Has the row of a session, if it is held, be kept until then, as was just written: a renewal has nobody read anew.
+    func keep(_ id: [UInt8], until kept: Int64) {
+        state.withLock { state in
+            guard let known = state.sessions[id] else { return }
+            state.sessions[id]?.kept = max(known.kept, kept)
+        }
+    }
+
+    /// Has the row of a session, if it is held, tell of a use, unless it tells of one a short while ago.
+    ///
+    /// - Returns: Whether that is to be noted.
+    func use(_ id: [UInt8], at now: Int64, from address: String) -> Bool {
+        state.withLock { state in
+            guard let known = state.sessions[id], now - known.used >= known.kind.noting else { return false }
+            state.sessions[id]?.used = now
+            state.sessions[id]?.address = address
+            return true
+        }
+    }
+
     private func read<Result>(_ body: (inout State, Database) throws -> Result) throws(AccessError) -> Result {
         var result: Result?
         do {

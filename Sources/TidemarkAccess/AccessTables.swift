@@ -25,7 +25,38 @@ enum AccessTables {
         CREATE INDEX sessions_by_kept ON sessions (kept);
         """
 
-    /// Tells whoever keeps a picture of the book that it has changed. Sessions that begin do not change it.
+    /// Columns of `sessions` that came later: files that were made before get them when they are opened.
+    private static let addedToSessions = [
+        ("device", "TEXT NOT NULL DEFAULT ''"), ("used", "INTEGER NOT NULL DEFAULT 0"), ("address", "TEXT NOT NULL DEFAULT ''"),
+    ]
+
+    /// Whether the tables have all columns.
+    static func areComplete(_ db: Database) throws -> Bool {
+        let names = Set(try db.columns(in: "sessions").map(\.name))
+        return addedToSessions.allSatisfy { names.contains($0.0) }
+    }
+
+    /// Gives the tables what they miss.
+    static func complete(_ db: Database) throws {
+        let names = Set(try db.columns(in: "sessions").map(\.name))
+        for (name, type) in addedToSessions where !names.contains(name) {
+            try db.execute(sql: "ALTER TABLE sessions ADD COLUMN \(name) \(type)")
+        }
+    }
+
+    /// Takes out a row, and tells whoever keeps a picture of the book.
+    ///
+    /// - Parameter missing: What is thrown when there is none.
+    static func delete(
+        from table: String, where column: String = "id", is value: any DatabaseValueConvertible, orThrow missing: AccessError,
+        _ db: Database
+    ) throws {
+        try db.execute(sql: "DELETE FROM \(table) WHERE \(column) = ?", arguments: [value])
+        guard db.changesCount > 0 else { throw missing }
+        try bump(db)
+    }
+
+    /// Tells whoever keeps a picture of the book that it has changed. Sessions that begin, are used or renewed do not change it.
     static func bump(_ db: Database) throws { try db.execute(sql: "UPDATE counters SET revision = revision + 1") }
 
     static func environment(_ row: Row, _ column: String) throws -> StoreEnvironment {
@@ -92,20 +123,27 @@ struct SessionRow: Sendable {
     let kind: Session.Kind
     let began: Int64
     /// When the row may go.
-    let kept: Int64
-
-    init(_ row: Row) throws {
-        id = Array(row["id"] as Data)
-        (account, container) = (row["account"], row["container"])
-        environment = try AccessTables.environment(row, "environment")
-        kind = try Session.Kind(stored: row["kind"])
-        (began, kept) = (row["began"], row["kept"])
-    }
+    var kept: Int64
+    let device: String
+    /// The last use that was noted, and from where; 0 in a row of an older version.
+    var used: Int64
+    var address: String
 
     func session(issued: Int64, expires: Int64) -> Session {
         Session(
             id: Digest.hexadecimal(id), account: account, container: container, environment: environment, kind: kind,
-            began: began,
-            issued: issued, expires: expires)
+            began: began, device: device, used: used, address: address, issued: issued, expires: expires)
+    }
+
+    /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.
+    var until: Int64 { used == 0 ? kept : min(kept, used + kind.lifetime) }
+}
+
+extension SessionRow {
+    init(_ row: Row) throws {
+        self.init(
+            id: Array(row["id"] as Data), account: row["account"], container: row["container"],
+            environment: try AccessTables.environment(row, "environment"), kind: try Session.Kind(stored: row["kind"]),
+            began: row["began"], kept: row["kept"], device: row["device"], used: row["used"], address: row["address"])
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 
 /// That a server may ask for what is public in a container, and sign its requests with its own key.
-public struct ServerKey: Identifiable, Sendable {
+public struct ServerKey: ContainerGrant, Identifiable, Sendable {
     /// 64 hexadecimal digits, made of the public key, the container and the environment. No secret.
     public let id: String
     public let container: String
@@ -17,11 +17,6 @@ public struct ServerKey: Identifiable, Sendable {
 
     /// Whether a signature, DER-coded ECDSA by SHA-256, is the server's of these bytes.
     public func verifies(signature: Data, of data: Data) -> Bool { publicKey.verifies(Array(signature), of: Array(data)) }
-
-    /// Whether it is of this container in this environment.
-    public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
-        self.container == container && self.environment == environment
-    }
 
     /// The identifier that a key gets in a container.
     ///

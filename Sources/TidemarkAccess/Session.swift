@@ -1,7 +1,7 @@
 import TidemarkModel
 
 /// That a person is signed in to a container, in a browser or on a device.
-public struct Session: Hashable, Identifiable, Sendable {
+public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
     /// Where somebody is signed in, and for how long a token is good.
     public enum Kind: Hashable, Sendable {
         /// In a browser: 30 minutes, or two weeks for who stays signed in.
@@ -18,6 +18,9 @@ public struct Session: Hashable, Identifiable, Sendable {
             case .device: 180 * 24 * 60 * minute
             }
         }
+
+        /// Microseconds after which another use is noted: an hour, or half of a shorter lifetime.
+        var noting: Int64 { min(60 * 60_000_000, lifetime / 2) }
     }
 
     /// 32 hexadecimal digits. No secret: it can't be used to sign in.
@@ -29,15 +32,17 @@ public struct Session: Hashable, Identifiable, Sendable {
     public let kind: Kind
     /// When the person signed in: microseconds since 1970 UTC.
     public let began: Int64
+    /// What the person is signed in on, as that says itself: the name of a device or a browser's description. Empty when it says nothing.
+    public let device: String
+    /// When it was used last: microseconds since 1970 UTC, to the hour, and to a quarter of one for a browser that does not stay signed in.
+    /// 0 when that is not known.
+    public let used: Int64
+    /// From where it was used then: an address, of IPv6 its network. Empty when that is not known.
+    public let address: String
     /// When the token that was shown was given out; in a list, when the person signed in.
-    public let issued: Int64
-    /// Until when the token that was shown is good; in a list, until when the session is kept at least.
-    public let expires: Int64
-
-    /// Whether the session is of this container in this environment.
-    public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
-        self.container == container && self.environment == environment
-    }
+    public internal(set) var issued: Int64
+    /// Until when the token that was shown is good; in a list, the last one that was given out, as exactly as ``used`` is known.
+    public internal(set) var expires: Int64
 
     /// Whether the caller should be given a new token: in a browser with each answer, on a device once a tenth of the token's time is over.
     public func isDueForRenewal(at now: Int64) -> Bool {

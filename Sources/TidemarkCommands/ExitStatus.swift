@@ -74,7 +74,7 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         throw ending("\(failure.code): \(failure.reason)", failure.exitStatus)
     } catch let error as CloudError {
         let remedy = error.denial?.remedy.map { "; \($0.text)" } ?? ""
-        throw ending(error.description + remedy, error.exitStatus)
+        throw ending(error.description + remedy + waiting(error), error.exitStatus)
     } catch let error as AccessError {
         throw ending(error.message, .init(error))
     } catch let error as PermissionDenied {
@@ -84,6 +84,12 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     } catch let error where !(error is ExitCode) {
         throw ending("\(error)", .ioError)
     }
+}
+
+/// When another try may fare better, where the cloud has said it.
+private func waiting(_ error: CloudError) -> String {
+    guard let seconds = error.retryAfter?.components.seconds, seconds > 0, !error.reason.contains("try again") else { return "" }
+    return "; try again in \(seconds < 120 ? "\(seconds) s" : "\((seconds + 59) / 60) min")"
 }
 
 /// Tells why the tool ends, and returns what it ends with.

@@ -21,7 +21,8 @@ struct Serve: ParsableCommand {
             throw ending(
                 "the program tidemark-server is neither beside this one nor on the PATH; build it by 'make server'", .unavailable)
         }
-        var arguments = ([program] + options).map { strdup($0) } + [nil]
+        // Its help and its errors name what was typed.
+        var arguments = (["tidemark serve"] + options).map { strdup($0) } + [nil]
         execv(program, &arguments)
         throw ending("cannot start \(program): \(String(cString: strerror(errno)))", .unavailable)
     }

@@ -213,6 +213,54 @@ actor AssetShelf {
         unlink(whole.path)
     }
 
+    // What nobody needs
+
+    /// Seconds for which a content stays that no record names, since it came or was asked for: as long as a receipt holds, and an hour.
+    private static let unnamedAge: TimeInterval = 25 * 3_600
+    /// After so long, whoever is told that one is there is told so for another day.
+    private static let freshAge: TimeInterval = 3_600
+
+    /// Seconds since a content came or was asked for; `nil` where it is not there.
+    private nonisolated func age(of asset: CloudAsset, owner: String) -> TimeInterval? {
+        guard let whole = try? place(asset, owner: owner).whole,
+            let attributes = try? FileManager.default.attributesOfItem(atPath: whole.path)
+        else { return nil }
+        return (attributes[.modificationDate] as? Date).map { -$0.timeIntervalSinceNow }
+    }
+
+    /// Whether a content may go that no record names. One that is not there may.
+    nonisolated func isOld(_ asset: CloudAsset, owner: String) -> Bool {
+        (age(of: asset, owner: owner) ?? .infinity) > Self.unnamedAge
+    }
+
+    /// Those that may go if no record names them.
+    func old(_ assets: [CloudAsset], owner: String) -> [CloudAsset] { assets.filter { isOld($0, owner: owner) } }
+
+    /// Those that are to be touched when somebody asks for them.
+    func aging(_ assets: [CloudAsset], owner: String) -> [CloudAsset] {
+        assets.filter { (age(of: $0, owner: owner) ?? .infinity) > Self.freshAge }
+    }
+
+    /// Has a content stay as one does that has just come.
+    nonisolated func touch(_ asset: CloudAsset, owner: String) {
+        guard let whole = try? place(asset, owner: owner).whole else { return }
+        try? FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: whole.path)
+    }
+
+    /// Whose assets there are.
+    func owners() -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0 == "public" || $0.hasPrefix("_") }.sorted().map { $0 == "public" ? "" : $0 }
+    }
+
+    /// Digests of an owner's contents that begin with a byte.
+    func digests(of owner: String, beginningWith byte: UInt8) -> Set<String> {
+        let digits = String(byte, radix: 16)
+        let place = shelf(of: owner).appendingPathComponent(digits.count == 1 ? "0" + digits : digits)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []
+        return Set(names.filter { (try? Self.check(CloudAsset(digest: $0, size: 0))) != nil })
+    }
+
     private func synchronize(_ url: URL) throws {
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("open", url) }

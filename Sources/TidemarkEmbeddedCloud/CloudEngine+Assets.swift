@@ -17,8 +17,9 @@ extension CloudEngine {
             guard caller.scope == .shared else { return try rows.assets(digests, owner: owner) }
             return try self.assets(digests, for: try access(to: id, caller, rows), rows)
         }
+        let gone = try await keep(assets.filter { there[$0.digest] == $0.size }, owner: owner, shelf)
         var missing: [CloudAsset: Int64] = [:]
-        for asset in assets where there[asset.digest] != asset.size {
+        for asset in assets where there[asset.digest] != asset.size || gone.contains(asset.digest) {
             missing[asset] = try await shelf.received(asset, owner: owner, by: uploader(caller))
         }
         return missing
@@ -94,7 +95,7 @@ extension CloudEngine {
             guard there == asset.size else {
                 throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
             }
-            return false
+            if try await keep([asset], owner: owner, shelf).isEmpty { return false }
         }
         // What has begun will need its room, too.
         let begun =

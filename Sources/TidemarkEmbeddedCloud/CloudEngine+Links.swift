@@ -29,21 +29,19 @@ extension CloudEngine {
         }
     }
 
-    /// The token of the one link to a share that stays the same, which is made if need be: for whoever wants to be told it again.
-    func shortGUID(of id: CloudRecordID, _ caller: Caller) async throws(CloudError) -> String {
-        try await storage.write { rows throws(CloudError) in
-            let (access, stored) = try found(id, caller, rows)
-            try editing(stored, access, rows).demand(.invite)
-            let token = shortGUID(stored)
-            guard try rows.link(Self.digest(token)) == nil else { return token }
-            let link = StoredLink(digest: Self.digest(token), id: newID(), share: stored.id, participant: nil)
-            try rows.add(link)
-            try note(.linkMade, of: stored, subject: link.id, caller, rows)
-            return token
-        }
+    /// Makes the one link to a share that stays the same, if need be: for whoever wants to be told it again.
+    func makeShortGUID(
+        of stored: StoredShare, _ access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        try editing(stored, access, rows).demand(.invite)
+        let digest = Self.digest(shortGUID(stored))
+        guard try rows.link(digest) == nil else { return }
+        let link = StoredLink(digest: digest, id: newID(), share: stored.id, participant: nil)
+        try rows.add(link)
+        try note(.linkMade, of: stored, subject: link.id, access.caller, rows)
     }
 
-    /// What ``shortGUID(of:_:)`` has given out.
+    /// What ``makeShortGUID(of:_:_:)`` has given out.
     func knownShortGUID(_ share: StoredShare, _ rows: any CloudTransaction) throws(CloudError) -> String? {
         let token = shortGUID(share)
         return try rows.link(Self.digest(token)).map { _ in token }

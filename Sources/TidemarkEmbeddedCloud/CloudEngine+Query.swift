@@ -11,12 +11,15 @@ extension CloudEngine {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await storage.read { rows throws(CloudError) in
             let schema = try rows.schema()
-            guard let access = try existing(id, caller, rows) else { return QueryAnswer(records: [], continuation: nil) }
-            guard let type = schema.types[query.recordType] else {
-                guard environment == .production else { return QueryAnswer(records: [], continuation: nil) }
+            let zone = try existing(id, caller, rows)
+            let known = schema.types[query.recordType]
+            guard known != nil || environment == .development else {
                 throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
             }
-            var indexed = try type.translate(query)
+            // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
+            // nothing was is as one that is empty.
+            var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
+            guard let access = zone else { return QueryAnswer(records: [], continuation: nil) }
             indexed.shares = access.shares
             if let continuation { indexed.after = try IndexQuery.Place(continuation, of: query) }
             let found = try rows.find(indexed, in: access.zone.id, limit: most + 1)

@@ -21,6 +21,18 @@ extension CloudEngine {
         _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
+        return try await storage.write { rows throws(CloudError) in
+            let made = try create(
+                in: id, coverage: coverage, title: title, publicPermission: publicPermission, caller, rows)
+            return try share(made, caller, rows)
+        }
+    }
+
+    /// Makes a share that nobody but its owner takes part in yet.
+    func create(
+        in id: CloudZoneID, coverage: CloudShare.Coverage, title: String?, publicPermission: ShareParticipant.Permission,
+        _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> StoredShare {
         guard !id.isDefault else {
             throw CloudError(.invalidArguments, "the default zone can't be shared. Make a zone of its own")
         }
@@ -28,76 +40,83 @@ extension CloudEngine {
         guard (title?.utf8.count ?? 0) <= ShareEditing.titleMax else {
             throw CloudError(.limitExceeded, "a title has \(ShareEditing.titleMax) bytes at the most")
         }
-        return try await storage.write { rows throws(CloudError) in
-            let access = try access(to: id, caller, rows)
-            guard caller.scope == .private else { throw CloudError(access.decide(.share, share: access.parts.first?.share.id)) }
-            var zone = access.zone
-            var root: String?
-            var below: [StoredChild] = []
-            var isShared = false
-            switch coverage {
-            case .zone: isShared = zone.sharing != .nothing
-            case .hierarchy(let name):
-                guard let record = try rows.records([name], in: zone.id)[name], !record.isDeleted,
-                    record.type != CloudShare.recordType
-                else { throw Self.noRecord }
-                var records = try RecordsInHand([], in: zone.id, rows)
-                below = [StoredChild(name: name, type: record.type, changed: record.changed)]
-                below += try records.descendants(of: name, rows)
-                let taken = try rows.shares(covering: below.map(\.name), in: zone.id)
-                isShared = zone.sharing == .whole || !taken.isEmpty
-                root = name
-            }
-            let decision = SharePolicy.decide(.share, on: .init(scope: .private, isShared: isShared), by: .owner)
-            guard decision.isAllowed else { throw CloudError(decision) }
-            let change = try nextChange(rows)
-            var stored = try rows.save(
-                StoredShare(
-                    id: 0, zone: zone.id,
-                    name: root == nil ? CloudShare.zoneWideName : "Share-\(UUID(random(16)).uuidString)", root: root,
-                    title: title,
-                    publicPermission: publicPermission, touched: change, isEnded: false))
-            try rows.save(
-                StoredParticipant(
-                    id: newID(), share: stored.id, zone: zone.id, user: caller.user, name: caller.account?.name, lookUp: nil,
-                    role: .owner, permission: .readWrite, acceptanceStatus: .accepted, began: change, ended: 0, invited: 0,
-                    expelled: 0))
-            zone.sharing = root == nil ? .whole : .hierarchies
-            // Nobody has a token of the share yet: it begins with what the records were.
-            try rows.save(
-                below.map { CoveredRecord(share: stored.id, name: $0.name, type: $0.type, change: $0.changed, isGone: false) },
-                in: zone.id)
-            try touch(&stored, in: &zone, change, caller, rows)
-            if let title, try rows.used(by: caller.user) > caller.quota {
-                throw CloudError(.quotaExceeded, "the account's storage is full, and the title '\(title.prefix(20))' needs room")
-            }
-            try note(.created, of: stored, value: "\(publicPermission)", caller, rows)
-            return try share(stored, caller, rows)
+        let access = try access(to: id, caller, rows)
+        guard caller.scope == .private else { throw CloudError(access.decide(.share, share: access.parts.first?.share.id)) }
+        var zone = access.zone
+        var root: String?
+        var below: [StoredChild] = []
+        var isShared = false
+        switch coverage {
+        case .zone: isShared = zone.sharing != .nothing
+        case .hierarchy(let name):
+            guard let record = try rows.records([name], in: zone.id)[name], !record.isDeleted,
+                record.type != CloudShare.recordType
+            else { throw Self.noRecord }
+            var records = try RecordsInHand([], in: zone.id, rows)
+            below = [StoredChild(name: name, type: record.type, changed: record.changed)]
+            below += try records.descendants(of: name, rows)
+            let taken = try rows.shares(covering: below.map(\.name), in: zone.id)
+            isShared = zone.sharing == .whole || !taken.isEmpty
+            root = name
         }
+        let decision = SharePolicy.decide(.share, on: .init(scope: .private, isShared: isShared), by: .owner)
+        guard decision.isAllowed else { throw CloudError(decision) }
+        let change = try nextChange(rows)
+        var stored = try rows.save(
+            StoredShare(
+                id: 0, zone: zone.id,
+                name: root == nil ? CloudShare.zoneWideName : "Share-\(UUID(random(16)).uuidString)", root: root,
+                title: title,
+                publicPermission: publicPermission, touched: change, isEnded: false))
+        try rows.save(
+            StoredParticipant(
+                id: newID(), share: stored.id, zone: zone.id, user: caller.user, name: caller.account?.name, lookUp: nil,
+                role: .owner, permission: .readWrite, acceptanceStatus: .accepted, began: change, ended: 0, invited: 0,
+                expelled: 0))
+        zone.sharing = root == nil ? .whole : .hierarchies
+        // Nobody has a token of the share yet: it begins with what the records were.
+        try rows.save(
+            below.map { CoveredRecord(share: stored.id, name: $0.name, type: $0.type, change: $0.changed, isGone: false) },
+            in: zone.id)
+        try touch(&stored, in: &zone, change, caller, rows)
+        if let title, try rows.used(by: caller.user) > caller.quota {
+            throw CloudError(.quotaExceeded, "the account's storage is full, and the title '\(title.prefix(20))' needs room")
+        }
+        try note(.created, of: stored, value: "\(publicPermission)", caller, rows)
+        return stored
     }
 
     func changeShare(
         _ id: CloudRecordID, _ changes: [ShareChange], _ caller: Caller
     ) async throws(CloudError) -> CloudShare {
         try demandSharing(caller)
+        return try await storage.write { rows throws(CloudError) in
+            let (access, stored) = try found(id, caller, rows)
+            return try share(try change(stored, changes, access, rows), caller, rows)
+        }
+    }
+
+    /// Makes changes to a share, all of them or none.
+    func change(
+        _ stored: StoredShare, _ changes: [ShareChange], _ access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) -> StoredShare {
         guard changes.count <= limits.operationsPerRequest else {
             throw CloudError(
                 .limitExceeded, "a call makes \(limits.operationsPerRequest) changes at the most, not \(changes.count). Halve it")
         }
-        return try await storage.write { rows throws(CloudError) in
-            let (access, stored) = try found(id, caller, rows)
-            var editing = try self.editing(stored, access, rows)
-            let before = editing.count
-            for change in changes { try editing.apply(change) }
-            guard editing.count <= max(before, limits.participantsPerShare) else { throw tooMany }
-            return try share(try write(editing, access.zone, rows), caller, rows)
-        }
+        var editing = try self.editing(stored, access, rows)
+        let before = editing.count
+        for change in changes { try editing.apply(change) }
+        guard editing.count <= max(before, limits.participantsPerShare) else { throw tooMany }
+        return try write(editing, access.zone, rows)
     }
 
-    func deleteShare(_ id: CloudRecordID, _ caller: Caller) async throws(CloudError) {
+    /// - Parameter tag: What the share's change tag has to be; `nil` for any.
+    func deleteShare(_ id: CloudRecordID, ifTag tag: String? = nil, _ caller: Caller) async throws(CloudError) {
         try demandSharing(caller)
         try await storage.write { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
+            try checkTag(tag, of: stored, access, rows)
             var editing = try self.editing(stored, access, rows)
             if caller.scope == .private {
                 try editing.demand(.stopSharing)
@@ -139,7 +158,7 @@ extension CloudEngine {
 
     // What the calls have in common
 
-    private func demandSharing(_ caller: Caller) throws(CloudError) {
+    func demandSharing(_ caller: Caller) throws(CloudError) {
         guard caller.scope != .public else {
             throw CloudError(SharePolicy.decide(.share, on: .init(scope: .public), by: .stranger))
         }

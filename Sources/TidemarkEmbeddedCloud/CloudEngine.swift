@@ -185,7 +185,7 @@ struct CloudEngine: Sendable {
     /// So many records are looked up without waking another thread.
     private static let namesAtAGlance = 4
 
-    private func looked(
+    func looked(
         _ names: [String], in id: CloudZoneID, keys: Set<String>?, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> [Result<CloudRecord, CloudError>] {
         guard let access = try existing(id, caller, rows) else { return names.map { _ in .failure(Self.noRecord) } }

@@ -75,6 +75,8 @@ public protocol CloudTransaction: SharingTransaction {
     func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String>
     /// Removes those of an owner's assets that none of their records names; returns these, with their sizes.
     func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset]
+    /// Those of an owner's assets that none of their records names, behind a digest, in the order of the digests.
+    func unnamedAssets(of owner: String, after digest: String, limit: Int) throws(CloudError) -> [CloudAsset]
 
     // Requests that were answered
 

@@ -125,7 +125,7 @@ public final class EmbeddedCloud: Sendable {
     package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
 
     /// What there is in the directory.
-    private func containers() -> [(String, StoreEnvironment)] {
+    func containers() -> [(String, StoreEnvironment)] {
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         return names.flatMap { name in
@@ -195,7 +195,7 @@ public final class EmbeddedCloud: Sendable {
         }
     }
 
-    private func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
+    func container(_ name: String, _ environment: StoreEnvironment) throws(CloudError) -> CloudContainer {
         try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
         let (directory, now, random, isInMemory, limits) = (directory, now, random, isInMemory, limits)

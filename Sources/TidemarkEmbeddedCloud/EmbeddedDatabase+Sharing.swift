@@ -26,13 +26,40 @@ extension EmbeddedDatabase: SharingDatabase {
         container.bell.ring()
     }
 
-    public func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink {
-        try await container.engine.makeLink(to: share, for: participant, caller())
+    /// Makes a share with its participants and the link that stays the same, all of it or nothing.
+    ///
+    /// - Parameters:
+    ///   - root: The record that it is for; `nil` for the whole zone.
+    ///   - tag: What the root's change tag has to be; `nil` for any.
+    /// - Returns: The share's record.
+    package func createShare(
+        _ wish: ShareWish, of root: String?, ifTag tag: String?, in zone: CloudZoneID
+    ) async throws(CloudError) -> CloudRecord {
+        let record = try await container.engine.createShare(wish, of: root, ifTag: tag, in: zone, caller())
+        container.bell.ring()
+        return record
     }
 
-    /// The token of the one link to a share that stays the same, made if need be.
-    package func shortGUID(of share: CloudRecordID) async throws(CloudError) -> String {
-        try await container.engine.shortGUID(of: share, caller())
+    /// Makes a share what it is wished to be, all of it or nothing.
+    ///
+    /// - Parameter tag: What its change tag has to be; `nil` for any.
+    /// - Returns: The share's record.
+    package func changeShare(
+        _ share: CloudRecordID, to wish: ShareWish, ifTag tag: String?
+    ) async throws(CloudError) -> CloudRecord {
+        let record = try await container.engine.changeShare(share, to: wish, ifTag: tag, caller())
+        container.bell.ring()
+        return record
+    }
+
+    /// Deletes a share if its change tag is still this one.
+    package func deleteShare(_ share: CloudRecordID, ifTag tag: String) async throws(CloudError) {
+        try await container.engine.deleteShare(share, ifTag: tag, caller())
+        container.bell.ring()
+    }
+
+    public func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink {
+        try await container.engine.makeLink(to: share, for: participant, caller())
     }
 
     public func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError) {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Synchronization
 import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
@@ -72,7 +73,11 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await writer.write(body)
+            writer.expect()
+            let (answer, mayRest) = try await writer.write(body)
+            // What waits for nothing comes after the answer.
+            if mayRest { Task { [writer] in await writer.rest() } }
+            return answer
         } catch {
             throw CloudError(storage: error)
         }
@@ -93,11 +98,27 @@ public final class SQLiteCloudStorage: CloudStorage {
         private nonisolated let executor = StoreExecutor(label: "tidemark.cloud")
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
         private let database: SharedDatabase
+        /// Writes that have been asked for and not been begun.
+        private let waiting = Atomic(0)
 
         init(_ database: SharedDatabase) { self.database = database }
 
-        func write<Answer>(_ body: (any CloudTransaction) throws(CloudError) -> Answer) throws -> Answer {
-            try database.write { db in try body(SQLiteCloudTransaction(db: db)) }
+        /// A write is about to be asked for.
+        nonisolated func expect() { waiting.add(1, ordering: .relaxed) }
+
+        /// - Returns: With the answer, whether to ``rest()`` when nobody waits.
+        func write<Answer>(
+            _ body: (any CloudTransaction) throws(CloudError) -> Answer
+        ) throws -> (answer: Answer, mayRest: Bool) {
+            waiting.subtract(1, ordering: .relaxed)
+            let answer = try database.write { db in try body(SQLiteCloudTransaction(db: db)) }
+            return (answer, database.isWorthResting)
+        }
+
+        /// Does what no write has to wait for, unless one waits: then it is asked for again after that.
+        func rest() {
+            guard waiting.load(ordering: .relaxed) == 0 else { return }
+            database.rest()
         }
     }
 

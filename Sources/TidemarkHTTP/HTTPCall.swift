@@ -51,6 +51,8 @@ struct HTTPAnswer: Sendable {
     let status: HTTPResponseStatus
     let headers: HTTPHeaders
     let body: ByteBuffer
+    /// Whether its request's body was.
+    let wasPacked: Bool
 }
 
 /// How long things may take.
@@ -72,6 +74,9 @@ package struct HTTPPatience: Sendable {
     package var wait: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     /// Bytes a second: less is as nothing.
     package var slowest = 4096
+    /// Bodies of so many bytes are packed, unless they go to this machine.
+    package var leastPacked = 1024
+    package var packsOnLoopback = false
     /// Bytes of an answer that is no piece of an asset.
     package var bytesPerAnswer = 64 << 20
 

@@ -6,6 +6,8 @@ import TidemarkCloud
 import TidemarkWire
 
 extension HTTPCloud {
+    /// What is said of a path that is none.
+    private static let noHandler = "could not find handler for endpoint"
     private static let renewal = "X-Apple-CloudKit-Web-Auth-Token"
 
     /// Sends a request and reads what its answer says.
@@ -68,6 +70,11 @@ extension HTTPCloud {
                 isAnew = true
                 continue
             }
+            // It was not looked at.
+            if answer.status == .unsupportedMediaType, answer.wasPacked {
+                packer.stop()
+                continue
+            }
             if let told { throw told }
             let error = CloudError(status: answer.status, headers: answer.headers, from: server)
             guard error.code == .serviceUnavailable, error.retryAfter == nil, call.isRepeatable, await pause(&tries) else {
@@ -83,14 +90,18 @@ extension HTTPCloud {
         let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
             guard let error = try CloudError(answered: node, in: .default) else { return nil }
             // It speaks of the path, and not of something that is not there: an address with another path, or another version.
-            if answer.status == .notFound, node["tidemark"] == nil, error.code == .unknownItem { return nil }
+            if answer.status == .notFound, error.code == .unknownItem, node["tidemark"] == nil || error.reason == Self.noHandler {
+                return nil
+            }
             // Somebody else's word for it has no closer one.
             if answer.status.code == 413, node["tidemark"] == nil, error.code == .invalidArguments {
                 return CloudError(.limitExceeded, error.reason)
             }
             return error
         }
-        return (read ?? nil)?.shown
+        var error = (read ?? nil)?.shown
+        if error?.retryAfter == nil { error?.retryAfter = answer.headers.retryAfter }
+        return error
     }
 
     /// Waits before another try.
@@ -116,7 +127,9 @@ extension HTTPCloud {
             request.headers.add(name: "Content-Type", value: "application/json; charset=UTF-8")
         }
         if call.isSigned, let (name, value) = authorization(session) { request.headers.add(name: name, value: value) }
-        if let body = call.body {
+        let packed = packer.packed(call)
+        if packed != nil { request.headers.add(name: "Content-Encoding", value: "gzip") }
+        if let body = packed ?? call.body {
             let count = body.readableBytes
             request.body = count > BodyPieces.size ? .stream(BodyPieces(body: body), length: .known(Int64(count))) : .bytes(body)
         }
@@ -125,7 +138,7 @@ extension HTTPCloud {
             let response = try await connections.client(for: call.kind).execute(request, deadline: deadline)
             let body = try await collect(response, for: call, until: deadline)
             if call.isSigned, let session, let token = response.headers.first(name: Self.renewal) { renew(session, token) }
-            return HTTPAnswer(status: response.status, headers: response.headers, body: body)
+            return HTTPAnswer(status: response.status, headers: response.headers, body: body, wasPacked: packed != nil)
         } catch {
             throw HTTPFault(error, to: call, from: server, patience)
         }

@@ -20,8 +20,11 @@ public final class HTTPCloud: Sendable {
     public let server: ServerAddress
     public let container: String
     public let environment: StoreEnvironment
+    /// Which authorities the server's certificate may be from.
+    public let trustRoots: TrustRoots
     let connections: HTTPConnections
     let patience: HTTPPatience
+    let packer: BodyPacker
     private let store: any SessionStore
     /// What programs without an account ask with, where the server has given one out.
     private let apiToken: String?
@@ -48,23 +51,25 @@ public final class HTTPCloud: Sendable {
     /// - Parameters:
     ///   - session: Where the session is kept, and is found when somebody has signed in before.
     ///   - apiToken: Names the program to the server: for the public database without an account.
+    ///   - trustRoots: Which authorities the server's certificate may be from.
     public convenience init(
         _ server: ServerAddress, container: String, environment: StoreEnvironment = .development,
-        session: any SessionStore = SessionMemory(), apiToken: String? = nil
+        session: any SessionStore = SessionMemory(), apiToken: String? = nil, trustRoots: TrustRoots = .system
     ) {
         self.init(
-            server, container: container, environment: environment, session: session, apiToken: apiToken, patience: HTTPPatience()
-        )
+            server, container: container, environment: environment, session: session, apiToken: apiToken,
+            trustRoots: trustRoots, patience: HTTPPatience())
     }
 
     /// - Parameter patience: For tests.
     package init(
         _ server: ServerAddress, container: String, environment: StoreEnvironment, session: any SessionStore,
-        apiToken: String? = nil, patience: HTTPPatience
+        apiToken: String? = nil, trustRoots: TrustRoots = .system, patience: HTTPPatience
     ) {
         (self.server, self.container, self.environment) = (server, container, environment)
-        (store, self.apiToken, self.patience) = (session, apiToken, patience)
-        connections = HTTPConnections(patience)
+        (store, self.apiToken, self.trustRoots, self.patience) = (session, apiToken, trustRoots, patience)
+        packer = BodyPacker(server, patience)
+        connections = HTTPConnections(patience, trustRoots)
     }
 
     /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
@@ -168,7 +173,7 @@ extension HTTPCloud {
     private func end(_ session: CloudSession) async throws(CloudError) {
         let other = HTTPCloud(
             server, container: container, environment: environment, session: SessionMemory(session), apiToken: apiToken,
-            patience: patience)
+            trustRoots: trustRoots, patience: patience)
         try await other.signOut()
     }
 

@@ -6,10 +6,10 @@ import NIOCore
 final class HTTPConnections: Sendable {
     private let calls, downloads, polls: HTTPClient
 
-    init(_ patience: HTTPPatience) {
-        calls = Self.client(patience, silence: max(patience.looking, patience.changing), perHost: 8)
-        downloads = Self.client(patience, silence: patience.silence, perHost: 8)
-        polls = Self.client(patience, silence: patience.polling, perHost: 256)
+    init(_ patience: HTTPPatience, _ trustRoots: TrustRoots) {
+        calls = Self.client(patience, trustRoots, silence: max(patience.looking, patience.changing), perHost: 8)
+        downloads = Self.client(patience, trustRoots, silence: patience.silence, perHost: 8)
+        polls = Self.client(patience, trustRoots, silence: patience.polling, perHost: 256)
     }
 
     deinit { for client in all { client.shutdown { _ in } } }
@@ -31,8 +31,11 @@ final class HTTPConnections: Sendable {
     }
 
     /// - Parameter silence: How long nothing may come of an answer.
-    private static func client(_ patience: HTTPPatience, silence: Duration, perHost: Int) -> HTTPClient {
+    private static func client(
+        _ patience: HTTPPatience, _ trustRoots: TrustRoots, silence: Duration, perHost: Int
+    ) -> HTTPClient {
         var configuration = HTTPClient.Configuration()
+        configuration.tlsConfiguration = trustRoots.configuration
         configuration.redirectConfiguration = .disallow
         configuration.timeout = .init(
             connect: patience.connecting.amount, read: silence.amount, write: patience.silence.amount)

@@ -11,7 +11,7 @@ extension HTTPDatabase {
         let listener = Task {
             let patience = database.cloud.patience
             var (failures, atOnce) = (0, 0)
-            var isRefused = false
+            var (isRefused, isAway) = (false, false)
             while !Task.isCancelled {
                 do throws(CloudError) {
                     let began = ContinuousClock.now
@@ -19,15 +19,17 @@ extension HTTPDatabase {
                     atOnce = began.duration(to: .now) < patience.atOnce ? atOnce + 1 : 0
                     // What has changed while nobody listened may not be told.
                     if news.isChanged || failures > 0 { continuation.yield() }
-                    (failures, isRefused) = (0, false)
+                    (failures, isRefused, isAway) = (0, false, false)
                     // Much is written, or the server does not wait: either way what comes together is told together.
                     if atOnce >= 5 { try? await patience.wait(patience.pollPause) }
                 } catch {
                     failures += 1
-                    // Whoever may not listen any more finds out by looking.
+                    // Whoever may not listen any more finds out by looking; and so does who hears nothing because the server has gone.
                     let wasRefused = isRefused
                     isRefused = error.code == .notAuthenticated
-                    if isRefused, !wasRefused { continuation.yield() }
+                    let isNewlyAway = !isAway && error.code == .networkUnavailable
+                    if isNewlyAway { isAway = true }
+                    if isNewlyAway || isRefused && !wasRefused { continuation.yield() }
                     // A cursor that means nothing to the server any more: it begins anew.
                     if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
                     let pause =

@@ -8,7 +8,12 @@ extension HTTPDatabase {
             $0.member("zoneID") { zone.writeMembers(&$0) }
         } reading: { node throws(CloudError) in
             var shares: [CloudShare] = []
-            for share in try node.required("shares").asArray() { shares.append(try CloudShare(share, in: zone)) }
+            var names: Set<String> = []
+            for given in try node.required("shares").asArray() {
+                let share = try CloudShare(given, in: zone)
+                guard share.id.zone.isAnswer(to: zone), names.insert(share.id.recordName).inserted else { throw Self.foreign }
+                shares.append(share)
+            }
             return shares
         }
     }
@@ -22,7 +27,9 @@ extension HTTPDatabase {
             $0.member("title", title)
             $0.member("publicPermission", publicPermission.wireName)
         } reading: { node throws(CloudError) in
-            try CloudShare(node, in: zone)
+            let share = try CloudShare(node, in: zone)
+            guard share.id.zone.isAnswer(to: zone), share.coverage == coverage else { throw Self.foreign }
+            return share
         }
     }
 
@@ -31,7 +38,11 @@ extension HTTPDatabase {
             $0.writeShare(share)
             $0.list("changes") { for change in changes { change.write(&$0) } }
         } reading: { node throws(CloudError) in
-            try CloudShare(node, in: share.zone)
+            let changed = try CloudShare(node, in: share.zone)
+            guard changed.id.zone.isAnswer(to: share.zone), changed.id.recordName == share.recordName else {
+                throw Self.foreign
+            }
+            return changed
         }
     }
 
@@ -46,7 +57,10 @@ extension HTTPDatabase {
             $0.writeShare(share)
             $0.member("participantId", participant)
         } reading: { node throws(CloudError) in
-            try ShareLink(node)
+            let link = try ShareLink(node)
+            // One for everybody in place of one for a person would let in whoever gets hold of it.
+            guard link.participant == participant else { throw Self.foreign }
+            return link
         }
     }
 
@@ -82,11 +96,18 @@ extension HTTPDatabase {
     // People
 
     public func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity] {
-        try await own(.look, "users/find") {
+        let wanted = Set(lookUps.map { $0.normalized ?? $0 })
+        return try await own(.look, "users/find") {
             $0.list("lookupInfos") { for lookUp in lookUps { lookUp.write(&$0) } }
         } reading: { node throws(CloudError) in
             var users: [UserIdentity] = []
-            for user in try node.required("users").asArray() { users.append(try UserIdentity(user)) }
+            for user in try node.required("users").asArray(most: lookUps.count) {
+                let identity = try UserIdentity(answered: user)
+                if let lookUp = identity.lookUp {
+                    guard wanted.contains(lookUp.normalized ?? lookUp) else { throw Self.foreign }
+                }
+                users.append(identity)
+            }
             return users
         }
     }
@@ -99,14 +120,32 @@ extension HTTPDatabase {
             $0.member("after", time)
         } reading: { node throws(CloudError) in
             var entries: [ShareAuditEntry] = []
-            for entry in try node.required("entries").asArray() { entries.append(try ShareAuditEntry(entry)) }
+            for given in try node.required("entries").asArray() {
+                // What a newer server does to shares is not known here, and changes nothing of what is.
+                guard let entry = try ShareAuditEntry(answered: given) else { continue }
+                guard entry.share.zone.isAnswer(to: zone), time.map({ entry.time > $0 }) ?? true else { throw Self.foreign }
+                entries.append(entry)
+            }
             return entries
         }
+    }
+
+    /// What nobody asked for is not taken.
+    private static var foreign: CloudError {
+        CloudError(.internalError, "the server answers with what was not asked for")
     }
 
     /// An answer that says only that it was done.
     private static func nothing(_ node: JSONNode) throws(CloudError) {
         guard node.isObject else { throw node.refusal("is not an object") }
+    }
+}
+
+extension CloudZoneID {
+    /// Whether it can be the zone that was asked about. One's own zones are called by one's name, too.
+    fileprivate func isAnswer(to asked: CloudZoneID) -> Bool {
+        zoneName == asked.zoneName
+            && (ownerName == asked.ownerName || ownerName == Self.defaultOwner || asked.ownerName == Self.defaultOwner)
     }
 }
 

@@ -86,11 +86,14 @@ struct HTTPFault: Error {
         case .handshakeFailed(let cause) where "\(cause)".contains("CERTIFICATE_VERIFY_FAILED"):
             self = .unreachable(
                 server,
-                "its certificate is not trusted. Have one from an authority that this machine trusts, or have it trust the server's"
-            )
+                """
+                its certificate is not trusted. Have one from an authority that this machine trusts, or name the server's own \
+                authority (--ca FILE)
+                """)
         case .handshakeFailed(let cause) where "\(cause)".contains("WRONG_VERSION_NUMBER"):
-            self = .unreachable(server, "it does not speak https at this port")
-        case .handshakeFailed: self = .unreachable(server, "there is no secure connection to it")
+            self = .unreachable(server, "it does not speak https at this port; http, perhaps, or at another one")
+        case .handshakeFailed:
+            self = .unreachable(server, "there is no secure connection to it; does it speak https at this port, and not http?")
         default:
             if error is NIOSSLExtraError {
                 self = .unreachable(server, "its certificate is for another host")
@@ -105,11 +108,18 @@ struct HTTPFault: Error {
     }
 
     private static func broken(_ server: ServerAddress) -> HTTPFault {
-        HTTPFault(.networkFailure, "the connection to \(server) broke before the answer was there", isPassing: true)
+        HTTPFault(
+            .networkFailure, "the connection to \(server) broke before the answer was there\(perhapsSecure(server))",
+            isPassing: true)
     }
 
     private static func isNoHTTP(_ server: ServerAddress) -> HTTPFault {
-        HTTPFault(.internalError, "\(server) answers with what is no HTTP")
+        HTTPFault(.internalError, "\(server) answers with what is no HTTP\(perhapsSecure(server))")
+    }
+
+    /// What may be amiss, too, where no TLS is spoken.
+    private static func perhapsSecure(_ server: ServerAddress) -> String {
+        server.isSecure ? "" : ". So it is, too, where a server expects https"
     }
 
     /// With what to look at.
@@ -129,11 +139,22 @@ struct HTTPFault: Error {
     }
 }
 
+extension HTTPHeaders {
+    /// How long a server wants one to wait: a day at the most.
+    var retryAfter: Duration? {
+        first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(Swift.min(Swift.max(0, $0), 86_400)) }
+    }
+}
+
 extension CloudError {
+    /// Of one that nobody was let in with: whether it is about who asks, and not about a container that the server does not have. Only its
+    /// reason tells.
+    package var isServed: Bool { !reason.contains("is not served here") }
+
     /// What an answer says that is none of the protocol, by its status: it may come from a proxy before the server.
     init(status: HTTPResponseStatus, headers: HTTPHeaders, from server: ServerAddress) {
         let told = "\(server) has answered with the status \(status.code)"
-        let wait = headers.first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(min(max(0, $0), 86_400)) }
+        let wait = headers.retryAfter
         switch status.code {
         case 300..<400:
             self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
@@ -143,8 +164,13 @@ extension CloudError {
                 .serviceUnavailable,
                 "\(told), and not as a cloud does: something before it, such as a proxy, lets nobody through",
                 retryAfter: wait)
+        case 400 where !server.isSecure:
+            self.init(.internalError, "\(told), and not as a cloud does; does it expect https?")
         case 404, 405:
-            self.init(.internalError, "\(told): there is no cloud that speaks with this version; is the address right?")
+            let asked =
+                server.path.isEmpty
+                ? "is the address right?" : "is the cloud really below \(server.path)? Mostly the address has no path"
+            self.init(.internalError, "\(told): there is no cloud that speaks with this version; \(asked)")
         case 413: self.init(.limitExceeded, "\(told): the request is larger than it takes")
         case 429: self.init(.requestRateLimited, "\(told): there were too many requests", retryAfter: wait)
         case 408, 425, 502, 503, 504:

@@ -19,15 +19,28 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         }
     }
 
-    /// Why it failed.
+    /// Why it failed. Equal by code and reason.
     public struct Failure: Hashable, Sendable, Error {
         /// As in Core Data where it has one; see ``SyncErrorCode``.
         public let code: Int
         public let reason: String
+        /// Whether it may pass by itself, as that of a server that can't be reached: it is tried again. Else somebody has to do something.
+        /// It is not stored.
+        public let isPassing: Bool
 
-        public init(code: Int, reason: String) {
+        public init(code: Int, reason: String, isPassing: Bool = false) {
             self.code = code
             self.reason = reason
+            self.isPassing = isPassing
+        }
+
+        public static func == (left: Failure, right: Failure) -> Bool {
+            left.code == right.code && left.reason == right.reason
+        }
+
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(code)
+            hasher.combine(reason)
         }
     }
 

@@ -1,7 +1,8 @@
 import CTideCore
 import GRDB
 
-/// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long.
+/// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long, or when
+/// nobody waits and there is something to move.
 ///
 /// `@unchecked Sendable`: the core writes the length after each commit, and it is read, on that connection only.
 final class GrowingLog: @unchecked Sendable {
@@ -9,6 +10,10 @@ final class GrowingLog: @unchecked Sendable {
     /// Pages from which on it is moved.
     private let threshold: Int
     private var nextCheckpoint: Int
+    /// Pages from which on it is worth the trouble while nobody waits.
+    private let worthwhile: Int
+    /// How long it was when it was moved while nobody waited; 0 once it has begun anew.
+    private var moved = 0
 
     /// - Parameter pageSize: Bytes of a page. 64 MiB of them are long.
     init(pageSize: Int) {
@@ -16,6 +21,7 @@ final class GrowingLog: @unchecked Sendable {
         frames.initialize(to: 0)
         threshold = (64 << 20) / pageSize
         nextCheckpoint = threshold
+        worthwhile = (4 << 20) / pageSize
     }
 
     deinit { frames.deallocate() }
@@ -27,6 +33,7 @@ final class GrowingLog: @unchecked Sendable {
     /// a quarter before that is tried again. Under the lock of writes.
     func checkpointIfLong(_ database: any DatabaseWriter) {
         let length = Int(frames.pointee)
+        if length < moved { moved = 0 }
         guard length >= threshold else {
             nextCheckpoint = threshold
             return
@@ -37,6 +44,21 @@ final class GrowingLog: @unchecked Sendable {
             try Self.checkpoint(database, truncate: false)
         } catch {
             // What was committed is committed, and has to be told as that. A checkpoint that is asked for says what is wrong.
+        }
+    }
+
+    /// Whether there is enough to move for a moment when nobody waits.
+    var isWorthMoving: Bool { Int(frames.pointee) >= moved + worthwhile }
+
+    /// Moves the log into the database, nobody waiting: so a little at a time is moved, and whoever comes meanwhile waits for a little.
+    /// Under the lock of writes.
+    func checkpointAtLeisure(_ database: any DatabaseWriter) {
+        guard isWorthMoving else { return }
+        moved = Int(frames.pointee)
+        do {
+            try Self.checkpoint(database, truncate: false)
+        } catch {
+            // As above.
         }
     }
 

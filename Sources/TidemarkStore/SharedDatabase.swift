@@ -120,4 +120,17 @@ package final class SharedDatabase: @unchecked Sendable {
         }
         return result!
     }
+
+    /// Whether ``rest()`` would have something to do. By whoever has just written.
+    package var isWorthResting: Bool { isShared && turn.withLock { _ in log.isWorthMoving } }
+
+    /// Moves what has been written from the log into the database, so that no write has to do it when the log has grown long. For moments
+    /// when no write waits; does nothing while another process writes. Blocks the calling thread.
+    package func rest() {
+        turn.withLock { _ in
+            guard isShared, (try? lock?.acquireIfFree()) == true else { return }
+            log.checkpointAtLeisure(writer)
+            lock?.release()
+        }
+    }
 }

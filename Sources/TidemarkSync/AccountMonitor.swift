@@ -60,14 +60,16 @@ actor AccountMonitor {
         do {
             account = try await database.account()
         } catch {
-            let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason)
-            return ErrorReaction(error.code) == .ask ? .stopped([failure]) : .unavailable(failure, retryAfter: error.retryAfter)
+            let isStopped = ErrorReaction(error.code) == .ask
+            let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason, isPassing: !isStopped)
+            return isStopped ? .stopped([failure]) : .unavailable(failure, retryAfter: error.retryAfter)
         }
         switch account.status {
         case .available: break
         case .temporarilyUnavailable, .couldNotDetermine:
             return .unavailable(
-                .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment"), retryAfter: nil)
+                .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true),
+                retryAfter: nil)
         case .noAccount:
             return .stopped([.init(code: SyncErrorCode.noAccount, reason: "nobody is signed in")])
         case .restricted:

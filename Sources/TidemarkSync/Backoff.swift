@@ -24,6 +24,9 @@ struct Backoff: Hashable, Sendable {
         notBefore = now + wait
     }
 
+    /// Tries again within the time that is waited after a first failure.
+    mutating func hasten(at now: Int64) { notBefore = min(notBefore, now + Self.first) }
+
     mutating func succeed() { self = Backoff() }
 
     func allows(_ now: Int64) -> Bool { notBefore <= now }

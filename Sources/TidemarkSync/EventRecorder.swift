@@ -70,7 +70,9 @@ actor EventRecorder {
         // That it was ended is no failure of anything.
         try Task.checkCancellation()
         guard var event = running.removeValue(forKey: kind) else { return }
-        event.failure = .init(code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
+        event.failure = .init(
+            code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)",
+            isPassing: [.retry, .resend].contains(ErrorReaction(error.code)))
         failures[kind] = event.failure
         event.end = environment.now()
         try await note(event)

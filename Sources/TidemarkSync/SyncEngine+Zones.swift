@@ -43,7 +43,8 @@ extension SyncEngine {
         guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
         log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
         try await store.removeZone(
-            line.zone, reason: store.scope == .shared ? "what was shared is shared no more" : "the zone was deleted",
+            line.zone,
+            reason: store.scope == .shared ? "what was shared is shared no more, or no longer with you" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)
         return true
     }

@@ -40,6 +40,8 @@ public actor SyncEngine {
     private var accountSeen: Int64 = .min
     /// There is no room for what waits in bulk.
     private var noRoom: CloudError?
+    /// The cloud could not be reached the last time, and has not said for how long.
+    private var isUnreached = false
 
     /// Why it looks again.
     private enum Wake: Sendable { case store, cloud, time }
@@ -81,6 +83,9 @@ public actor SyncEngine {
 
     /// Lets go of the container at once; else that happens a moment after the last reference to it has gone. It must not synchronise any more.
     public nonisolated func close() { lock.release() }
+
+    /// The history of its store, by which events name it.
+    package nonisolated var history: UUID { store.identity.history }
 
     /// What it does, as it does it. For one listener; it does not end by itself, and keeps the last 1,000 for whoever comes late.
     public nonisolated var events: AsyncStream<ContainerEvent> { recorder.stream }
@@ -189,7 +194,11 @@ public actor SyncEngine {
     private func note(_ wake: Wake?) {
         switch wake {
         case .store: machine.wantExport()
-        case .cloud: machine.wantImport()
+        case .cloud:
+            machine.wantImport()
+            // It may be back: that is no reason to wait as long as one does for a cloud of which nothing is heard.
+            if isUnreached { machine.hasten(at: environment.now()) }
+            isUnreached = false
         case .time, nil: break
         }
     }
@@ -232,6 +241,9 @@ public actor SyncEngine {
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
         return report
     }
+
+    /// Whether the cloud has let it in, this time.
+    var isSetUp: Bool { machine.isSetUp }
 
     /// One step, for those who want to decide what happens in between; `false` when there is nothing to do now.
     package func step() async throws -> Bool {
@@ -331,15 +343,18 @@ public actor SyncEngine {
                 try await prepare()
                 machine.setUpSucceeded()
             } catch let error as CloudError {
-                failures = [.init(code: SyncErrorCode.notInitialized, reason: error.reason)]
-                if ErrorReaction(error.code) == .ask {
+                let isStopped = ErrorReaction(error.code) == .ask
+                failures = [.init(code: SyncErrorCode.notInitialized, reason: error.reason, isPassing: !isStopped)]
+                if isStopped {
                     machine.halt(failures[0])
                 } else {
+                    note(error)
                     machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
                 }
             }
         case .unavailable(let failure, let retryAfter):
             failures = [failure]
+            isUnreached = retryAfter == nil
             machine.setUpFailed(at: environment.now(), retryAfter: retryAfter, random: environment.random())
         case .stopped(let all):
             failures = all
@@ -404,6 +419,7 @@ public actor SyncEngine {
         try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.import, error)
+            note(error)
             try await react(to: error) {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
@@ -437,6 +453,7 @@ public actor SyncEngine {
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
             try await recorder.fail(.export, error)
+            note(error)
             try await react(to: error) {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
@@ -470,6 +487,11 @@ public actor SyncEngine {
             .quotaExceeded,
             "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota.subtractingReportingOverflow(used).partialValue)) left of \(quota)"
         )
+    }
+
+    /// Whether the cloud was there at all.
+    private func note(_ error: CloudError) {
+        isUnreached = error.retryAfter == nil && (error.code == .networkUnavailable || error.code == .networkFailure)
     }
 
     /// What stands in the way of everything; anything else is tried again.

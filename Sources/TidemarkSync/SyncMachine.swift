@@ -69,6 +69,13 @@ struct SyncMachine: Hashable, Sendable {
     /// The cloud has changed, or may have.
     mutating func wantImport() { importIsWanted = true }
 
+    /// What has failed is tried again soon, and not only when its time has come.
+    mutating func hasten(at now: Int64) {
+        setUpBackoff.hasten(at: now)
+        importBackoff.hasten(at: now)
+        exportBackoff.hasten(at: now)
+    }
+
     /// The store has changed, or may have.
     mutating func wantExport() { exportIsWanted = true }
 

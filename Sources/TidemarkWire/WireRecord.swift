@@ -46,7 +46,11 @@ extension CloudRecord {
             }
             fields.reserveCapacity(given.memberCount)
             for (name, node) in given.members {
-                if case .value(let value) = try reader.field(node, known: { nil }) { fields[name] = value }
+                do throws(CloudError) {
+                    if case .value(let value) = try reader.field(node, known: { nil }) { fields[name] = value }
+                } catch {
+                    throw Self.unreadable(name, node, of: id, type, error)
+                }
             }
         }
         parent = try node["parent"]?.required("recordName").asString()
@@ -57,6 +61,20 @@ extension CloudRecord {
             shortGUID = try node.string("shortGUID")
         }
         if type == CloudShare.recordType, node["participants"] != nil { share = try CloudShare(node, in: zone) }
+    }
+
+    /// Why a record of an answer can't be taken: without the field it would be another record, and what it was would be lost with the next
+    /// save.
+    private static func unreadable(
+        _ field: String, _ node: JSONNode, of id: CloudRecordID, _ type: String, _ error: CloudError
+    ) -> CloudError {
+        let place = "the field '\(field.prefix(64))' of \(type.prefix(64)) '\(id.recordName.prefix(255))'"
+        if let name = node["type"]?.string, FieldType(wire: name) == nil, name != "UNKNOWN_LIST", name != "ENCRYPTED_BYTES" {
+            return CloudError(
+                .invalidArguments,
+                "\(place) is of the type '\(name.prefix(40))', which this version does not know; a newer one may")
+        }
+        return CloudError(error.code, "\(place) can't be read: \(error.reason)")
     }
 
     /// What a deletion leaves, as answers and feeds have it.

@@ -41,13 +41,14 @@ extension CloudShare {
         json.endObject()
     }
 
+    /// A share of an answer.
     package init(_ node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
         let extra = node["tidemark"]
         self.init(
             CloudRecordID(try node.required("recordName").asString(), in: zone),
             coverage: try extra?.string("root").map { .hierarchy(root: $0) } ?? .zone, title: try extra?.string("title"),
-            publicPermission: try .init(wire: node.required("publicPermission")),
+            publicPermission: try .init(answered: node.required("publicPermission")),
             currentUser: try node["currentUserParticipant"].map { node throws(CloudError) in try ShareParticipant(node) },
             changeTag: try node.string("recordChangeTag"))
         for participant in try node.required("participants").asArray() { participants.append(try ShareParticipant(participant)) }
@@ -67,11 +68,13 @@ extension ShareParticipant {
         json.endObject()
     }
 
+    /// A participant of an answer. What a newer server calls something that this version does not know is `unknown`, which permits nothing.
     package init(_ node: JSONNode) throws(CloudError) {
         self.init(
-            id: try node.required("participantId").asString(), identity: try UserIdentity(node.required("userIdentity")),
-            role: try Role(wire: node.required("type")), permission: try Permission(wire: node.required("permission")),
-            acceptanceStatus: try AcceptanceStatus(wire: node.required("acceptanceStatus")))
+            id: try node.required("participantId").asString(),
+            identity: try UserIdentity(answered: node.required("userIdentity")),
+            role: try Role(answered: node.required("type")), permission: try Permission(answered: node.required("permission")),
+            acceptanceStatus: try AcceptanceStatus(answered: node.required("acceptanceStatus")))
     }
 }
 
@@ -93,6 +96,12 @@ extension ShareParticipant.Role {
         }
         self = role
     }
+
+    /// That of an answer: `unknown` where this version does not know it.
+    fileprivate init(answered node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        self = Self.allCases.first { $0.wireName == name } ?? .unknown
+    }
 }
 
 extension ShareParticipant.Permission {
@@ -111,6 +120,12 @@ extension ShareParticipant.Permission {
             throw node.refusal("is none of NONE, READ_ONLY, READ_WRITE")
         }
         self = permission
+    }
+
+    /// That of an answer: `unknown` where this version does not know it.
+    fileprivate init(answered node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        self = Self.allCases.first { $0.wireName == name } ?? .unknown
     }
 }
 
@@ -131,6 +146,12 @@ extension ShareParticipant.AcceptanceStatus {
         }
         self = status
     }
+
+    /// That of an answer: `unknown` where this version does not know it.
+    fileprivate init(answered node: JSONNode) throws(CloudError) {
+        let name = try node.asString()
+        self = Self.allCases.first { $0.wireName == name } ?? .unknown
+    }
 }
 
 extension UserIdentity {
@@ -150,10 +171,17 @@ extension UserIdentity {
     }
 
     package init(_ node: JSONNode) throws(CloudError) {
+        try self.init(answered: node)
+        // A request has to say whom it means.
+        if let given = node["lookupInfo"] { lookUp = try UserLookUp(given) }
+    }
+
+    /// That of an answer: how somebody was found may be told in a way that this version does not know.
+    package init(answered node: JSONNode) throws(CloudError) {
         self.init(
             userRecordName: try node.string("userRecordName"),
-            name: try node["nameComponents"].map { node throws(CloudError) in try PersonName(node) },
-            lookUp: try node["lookupInfo"].map { node throws(CloudError) in try UserLookUp(node) })
+            name: try node["nameComponents"].map { node throws(CloudError) in try PersonName(node) }, lookUp: nil)
+        if let given = node["lookupInfo"], given.isObject { lookUp = try UserLookUp(known: given) }
     }
 }
 
@@ -169,6 +197,14 @@ extension UserLookUp {
     }
 
     package init(_ node: JSONNode) throws(CloudError) {
+        guard let known = try UserLookUp(known: node) else {
+            throw node.refusal("names nobody: one of emailAddress, phoneNumber, userRecordName was expected")
+        }
+        self = known
+    }
+
+    /// `nil` where it is none of the ways that are known.
+    fileprivate init?(known node: JSONNode) throws(CloudError) {
         if let address = try node.string("emailAddress") {
             self = .emailAddress(address)
         } else if let number = try node.string("phoneNumber") {
@@ -176,7 +212,7 @@ extension UserLookUp {
         } else if let name = try node.string("userRecordName") {
             self = .userRecordName(name)
         } else {
-            throw node.refusal("names nobody: one of emailAddress, phoneNumber, userRecordName was expected")
+            return nil
         }
     }
 }

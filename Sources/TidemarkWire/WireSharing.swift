@@ -89,7 +89,7 @@ extension ShareMetadata {
     package init(_ node: JSONNode) throws(CloudError) {
         self.init(
             share: try CloudShare(node.required("share"), in: .default), root: try node.string("rootRecordName"),
-            owner: try UserIdentity(node.required("ownerIdentity")),
+            owner: try UserIdentity(answered: node.required("ownerIdentity")),
             participant: try node["participant"].map { node throws(CloudError) in try ShareParticipant(node) },
             scope: try node.required("databaseScope").isString("PRIVATE") ? .private : .shared)
     }
@@ -106,6 +106,12 @@ extension ShareAuditEntry {
             $0.member("subject", subject)
             $0.member("value", value)
         }
+    }
+
+    /// An entry of an answer; `nil` for what this version does not know: something that a newer server does to shares.
+    package init?(answered node: JSONNode) throws(CloudError) {
+        guard Kind(rawValue: try node.required("kind").asString()) != nil else { return nil }
+        try self.init(node)
     }
 
     package init(_ node: JSONNode) throws(CloudError) {

@@ -8,8 +8,11 @@ import TidemarkServer
 
 @main
 struct TidemarkServerCommand: AsyncParsableCommand {
+    /// What it was started as: `tidemark serve` says so in the place of the program's name.
+    private static let name = CommandLine.arguments.first == "tidemark serve" ? "tidemark serve" : "tidemark-server"
+
     static let configuration = CommandConfiguration(
-        commandName: "tidemark-server",
+        commandName: name,
         abstract: "Serves a cloud to devices and programs on other machines.",
         discussion: """
             It speaks CloudKit Web Services. The directory is that of an embedded cloud with at least one container that is served; \
@@ -17,18 +20,26 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
             Examples:
               tidemark admin container add iCloud.org.example.journal --data /srv/cloud
-              tidemark-server --data /srv/cloud
-              tidemark-server --data /srv/cloud --host 0.0.0.0 --port 443 \\
+              \(name) --data /srv/cloud
+              \(name) --data /srv/cloud --host 0.0.0.0 --port 443 \\
                   --tls-cert fullchain.pem --tls-key privkey.pem
-              tidemark-server --data /srv/cloud --public-url https://cloud.example.org --trust-proxy
-              tidemark-server --data /srv/cloud --port 0 --port-file port.txt
+              \(name) --data /srv/cloud --public-url https://cloud.example.org --trust-proxy
+              \(name) --data /srv/cloud --port 0 --port-file port.txt
 
             Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate can't \
             be read; 69 the address can't be listened on; 74 a file can't be read or written.
             """,
         version: "0.1.0")
 
-    static var _errorPrefix: String { "tidemark-server: " }
+    static var _errorPrefix: String { "\(name): " }
+
+    static func main() async {
+        // Without any argument the parser prints the whole help, in which its error is lost.
+        guard CommandLine.arguments.count > 1 else {
+            exit(withError: ValidationError("say which cloud: --data <directory>"))
+        }
+        await main(nil)
+    }
 
     @Option(help: ArgumentHelp("The cloud's directory.", valueName: "directory"))
     var data: String
@@ -77,6 +88,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     func run() async throws {
         Self.returnMemory()
+        // What it makes is for its own user only.
+        _ = umask(0o077)
         // What a request waits for goes on in the thread that reads and writes connections: no other has to be woken for it.
         NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
@@ -89,6 +102,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         let address = publicURL ?? "\(tlsCert == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host)"
         let isPublic = publicURL != nil
         do {
+            try checkData()
             let server = try CloudServer(configuration, logger: logger) { port in
                 Self.tell("listening on \(isPublic ? address : "\(address):\(port)")")
             }
@@ -97,6 +111,12 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             Self.tell(error.message)
             throw ExitCode(error.exitStatus)
         }
+    }
+
+    private func checkData() throws(ServerError) {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: data, isDirectory: &isFolder), !isFolder.boolValue else { return }
+        throw ServerError(.noData, "\(data) is a file: --data takes a cloud's directory")
     }
 
     #if os(Linux)
@@ -119,7 +139,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     }
 
     private static func tell(_ text: String) {
-        try? FileHandle.standardError.write(contentsOf: Data("tidemark-server: \(text)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("\(name): \(text)\n".utf8))
     }
 }
 
@@ -131,6 +151,9 @@ struct LimitOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes of bodies that are held at once, of all requests.", valueName: "bytes"))
     var bodiesSize = ServerLimits().bodiesSize
 
+    @Option(help: ArgumentHelp("Bytes of bodies that are held at once, of the requests from one address.", valueName: "bytes"))
+    var bodiesSizeOfAddress = ServerLimits().bodiesSizeOfAddress
+
     @Option(help: ArgumentHelp("Connections at once.", valueName: "n"))
     var connections = ServerLimits().connections
 
@@ -141,7 +164,9 @@ struct LimitOptions: ParsableArguments {
     var requestBurst = ServerLimits().burst
 
     @Option(
-        help: ArgumentHelp("Attempts to sign in a minute, to an account and from an address; 0 for no limit.", valueName: "n"))
+        help: ArgumentHelp(
+            "Attempts to sign in a minute to an account from one address, five times as many from an address in all; 0 for no limit.",
+            valueName: "n"))
     var signInAttempts = ServerLimits().signInAttempts
 
     @Option(help: ArgumentHelp("Seconds that a connection may stay without a request.", valueName: "seconds"))
@@ -149,7 +174,8 @@ struct LimitOptions: ParsableArguments {
 
     func validate() throws {
         let numbers = [
-            ("body-size", bodySize, 1_024), ("bodies-size", bodiesSize, 1_024), ("connections", connections, 1),
+            ("body-size", bodySize, 1_024), ("bodies-size", bodiesSize, 1_024),
+            ("bodies-size-of-address", bodiesSizeOfAddress, 1_024), ("connections", connections, 1),
             ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
             ("idle-time", idleTime, 1),
         ]
@@ -161,6 +187,7 @@ struct LimitOptions: ParsableArguments {
     var limits: ServerLimits {
         var limits = ServerLimits()
         (limits.bodySize, limits.bodiesSize, limits.connections) = (bodySize, bodiesSize, connections)
+        limits.bodiesSizeOfAddress = bodiesSizeOfAddress
         (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
         return limits

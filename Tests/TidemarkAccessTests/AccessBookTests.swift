@@ -26,6 +26,20 @@ import TidemarkAccess
         #expect(try mode(file) == 0o600)
     }
 
+    @Test func `a directory that others may look into is told, with what helps, and left as it is`() async throws {
+        let served = try await Served()
+        let directory = served.scratch["cloud"]
+        #expect(AccessBook.exposure(of: directory) == nil)
+        for mode in [0o755, 0o750, 0o701] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.path)
+            _ = try served.opening()
+            let told = try #require(AccessBook.exposure(of: directory))
+            #expect(told.contains(String(mode, radix: 8)) && told.hasSuffix("'chmod 700 \(directory.path)'"))
+            #expect(try self.mode(directory) == mode)
+        }
+        #expect(AccessBook.exposure(of: served.scratch["none"]) == nil)
+    }
+
     @Test func `what is no book is refused, and left as it is`() async throws {
         let scratch = try Scratch()
         try scratch.write("no database, and long enough to be looked at as one", to: "text/access.sqlite")

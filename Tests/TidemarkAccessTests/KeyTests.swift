@@ -192,6 +192,21 @@ import Testing
         #expect(failure(request, key, served, isChanging: true) == .tooOld)
     }
 
+    @Test func `after a start what was signed before it changes nothing, since it may have come already`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let request = signing.request(date, "{}")
+        #expect(failure(request, key, served, isChanging: true) == nil)
+        served.clock.advance(seconds: 60)
+        let later = try served.opening()
+        #expect(throws: SignatureFailure.beforeStart) { try later.check(request, by: key, isChanging: true) }
+        try later.check(request, by: key, isChanging: false)
+        try later.check(signing.request("2027-01-15T08:01:00Z", "{}"), by: key, isChanging: true)
+        #expect(throws: SignatureFailure.beforeStart) {
+            try later.check(signing.request("2027-01-15T08:00:59Z", "{}"), by: key, isChanging: true)
+        }
+    }
+
     @Test func `the memory of requests is bounded, and what falls out of it is not let in`() throws {
         var memory = ReplayMemory(capacity: 100)
         var random = Randomness("marks of signed requests")

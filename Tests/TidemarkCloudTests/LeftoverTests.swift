@@ -55,4 +55,45 @@ import TidemarkModel
         }
         #expect(try await owner.missingAssets([assets[0]], in: zone) == [assets[0]: 0])
     }
+
+    @Test func `what was uploaded and no record names is gone after a day, and makes room`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let owner = try await owner(cloud)
+        let names = ["named", "left", "fresh", "asked for"]
+        var assets: [String: CloudAsset] = [:]
+        for name in names {
+            let asset = AssetDigest.asset(of: Data(name.utf8))
+            assets[name] = asset
+            _ = try await owner.upload(Data(name.utf8), of: asset, at: 0, in: zone)
+        }
+        let (named, left) = (try #require(assets["named"]), try #require(assets["left"]))
+        let asked = try #require(assets["asked for"])
+        let record = CloudRecord(CloudRecordID("a", in: zone), type: "Picture", fields: ["image": .asset(named)])
+        _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
+        let before = try await owner.account()
+        let user = try #require(before.userRecordName)
+        let shelf = scratch["cloud/containers/\(container)/development/assets/\(user)"]
+        func age(_ asset: CloudAsset, hours: Double) throws {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -hours * 3_600)],
+                ofItemAtPath: shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path)
+        }
+        for (name, asset) in assets { try age(asset, hours: name == "fresh" ? 24.5 : 25.5) }
+        // Nobody counted this one before whoever sent it was gone.
+        let unknown = CloudAsset(digest: String(left.digest.prefix(2)) + String(repeating: "0", count: 62), size: 1)
+        try Data([1]).write(to: shelf.appendingPathComponent("\(unknown.digest.prefix(2))/\(unknown.digest)"))
+        try age(unknown, hours: 25.5)
+        #expect(try await owner.missingAssets([asked], in: zone).isEmpty)
+
+        #expect(try await cloud.removeLeftovers() == 2)
+        #expect(try await owner.missingAssets(Array(assets.values), in: zone) == [left: 0])
+        let used = try #require(before.used)
+        #expect(try await owner.account().used == used - 4)
+        #expect(try await owner.download(named, in: zone, from: 0, count: 9) == Data("named".utf8))
+        let files = try FileManager.default.subpathsOfDirectory(atPath: shelf.path)
+        #expect(!files.contains { $0.hasSuffix(left.digest) || $0.hasSuffix(unknown.digest) })
+        #expect(try await cloud.removeLeftovers() == 0)
+        // It can come again.
+        #expect(try await owner.upload(Data("left".utf8), of: left, at: 0, in: zone) == 4)
+    }
 }

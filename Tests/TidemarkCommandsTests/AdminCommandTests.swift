@@ -52,6 +52,25 @@ import Testing
             try await admin("container", "add", "journal", in: "full/file", expecting: 73).errors.contains("cannot make a cloud"))
     }
 
+    @Test func `a cloud is its owner's alone, and one that is open to others is told with what helps`() async throws {
+        func mode(_ path: String) throws -> Int {
+            try #require(try FileManager.default.attributesOfItem(atPath: scratch[path].path)[.posixPermissions] as? Int)
+        }
+        // Also in a directory that was made before.
+        try FileManager.default.createDirectory(
+            at: scratch["cloud"], withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        #expect(try await !admin("container", "add", "journal").errors.contains("warning"))
+        #expect(try mode("cloud") == 0o700)
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch["cloud"].path) {
+            #expect(try mode("cloud/\(name)") == 0o600, "\(name)")
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: scratch["cloud"].path)
+        let told = try await admin("container", "list")
+        #expect(told.output == "journal\n")
+        #expect(told.errors.hasPrefix("warning: ") && told.errors.hasSuffix("'chmod 700 \(scratch["cloud"].path)'\n"))
+        #expect(try mode("cloud") == 0o755)
+    }
+
     @Test func `names and passwords that can't be make nothing`() async throws {
         try await admin("container", "add", "../up", expecting: 64)
         try await admin("account", "add", "anna", "--no-password", expecting: 64)

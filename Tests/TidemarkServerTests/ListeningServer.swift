@@ -11,8 +11,10 @@ final class ListeningServer: Sendable {
 
     private init(_ address: ServerAddress, _ running: Task<Void, Never>) { (self.address, self.running) = (address, running) }
 
-    static func started(over directory: URL, limits: ServerLimits? = nil) async throws -> ListeningServer {
-        var configuration = ServerConfiguration(directory: directory, port: 0)
+    static func started(
+        over directory: URL, limits: ServerLimits? = nil, tls: ServerConfiguration.TLS? = nil
+    ) async throws -> ListeningServer {
+        var configuration = ServerConfiguration(directory: directory, port: 0, tls: tls)
         if let limits { configuration.limits = limits }
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let server = try CloudServer(configuration, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }) {
@@ -27,7 +29,8 @@ final class ListeningServer: Sendable {
             listening = port
             break
         }
-        return ListeningServer(try ServerAddress("http://127.0.0.1:\(try #require(listening))"), running)
+        let place = tls == nil ? "http://127.0.0.1" : "https://localhost"
+        return ListeningServer(try ServerAddress("\(place):\(try #require(listening))"), running)
     }
 
     deinit { running.cancel() }

@@ -77,6 +77,16 @@ import TidemarkCloud
         #expect(try await run("account", "status", path("anna"), "--json").json()["email"] as? String == "anna@example.org")
     }
 
+    @Test func `whoever runs the server sees what is signed in, since when, and from where`() async throws {
+        try await signIn("anna")
+        let found = try await run("admin", "session", "list", "--data", served.tended.directory.path, "--json").json()
+        #expect(found["kind"] as? String == "device" && found["account"] as? String == "anna@example.org")
+        for key in ["device", "address", "until"] { #expect((found[key] as? String)?.isEmpty == false, "\(key)") }
+        #expect(found["used"] as? String == found["began"] as? String)
+        let table = try await run("admin", "session", "list", "--data", served.tended.directory.path)
+        for column in ["device", "used", "from", "until"] { #expect(table.output.contains(column)) }
+    }
+
     @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {
         try await signIn("anna")
         try await run("store", "move", path("anna"), path("moved"))

@@ -90,6 +90,23 @@ import TidemarkModel
         #expect(other.allows(0))
     }
 
+    @Test func `what has failed again and again is tried soon when the cloud may be back, and not at once`() {
+        var machine = SyncMachine()
+        for _ in 0..<12 { machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5) }
+        guard case .wait(let late?) = machine.next(at: 0) else {
+            Issue.record("it does not wait")
+            return
+        }
+        #expect(late > 60 * Self.second)
+        machine.hasten(at: Self.second)
+        #expect(machine.next(at: Self.second) == .wait(until: 2 * Self.second))
+        #expect(machine.next(at: 2 * Self.second) == .setUp)
+        // What would come sooner is not put off.
+        machine.begin()
+        machine.hasten(at: 100 * Self.second)
+        #expect(machine.next(at: 0) == .setUp)
+    }
+
     @Test func `a cloud that asks for no waiting does not switch it off`() {
         var backoff = Backoff()
         var waits: [Int64] = []

@@ -100,6 +100,21 @@ import TidemarkModel
         }
     }
 
+    @Test func `what only an answer may say is refused in a request`() throws {
+        func read<Value>(_ text: String, _ body: (JSONNode) throws(CloudError) -> Value) throws -> Value {
+            try JSONText.read(Array(text.utf8), body)
+        }
+        for text in [#"{"lookupInfo":{"handle":"@b"}}"#, #"{"lookupInfo":"b"}"#] {
+            #expect(throws: CloudError.self) { try read(text) { node throws(CloudError) in try UserIdentity(node) } }
+            #expect(try read(text) { node throws(CloudError) in try UserIdentity(answered: node) } == UserIdentity())
+        }
+        let change = #"{"change":"setPermission","participantId":"p","permission":"COMMENT"}"#
+        #expect(throws: CloudError.self) { try read(change) { node throws(CloudError) in try ShareChange(node) } }
+        let entry = #"{"kind":"archived"}"#
+        #expect(try read(entry) { node throws(CloudError) in try ShareAuditEntry(answered: node) } == nil)
+        #expect(throws: CloudError.self) { try read(entry) { node throws(CloudError) in try ShareAuditEntry(node) } }
+    }
+
     private func modify(_ bytes: [UInt8], schema: [String: FieldType] = [:]) throws -> WireModify {
         try JSONText.read(bytes) { node throws(CloudError) in
             try WireModify(

@@ -121,10 +121,7 @@ struct AdminAccountList: AsyncParsableCommand {
               tidemark admin account list --data ~/cloud --json
             """)
 
-    @OptionGroup var place: AdminData
-
-    @Flag(help: "Prints a JSON object a line.")
-    var json = false
+    @OptionGroup var listing: AdminListing
 
     private struct Line: Encodable {
         let id, email: String
@@ -137,7 +134,7 @@ struct AdminAccountList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, book) = try listing.place.open()
             let withPassword = try await book.accountsWithPassword()
             let sessions = Dictionary(grouping: try await book.sessions(), by: \.account)
             let accounts = try await cloud.allAccounts()
@@ -147,19 +144,15 @@ struct AdminAccountList: AsyncParsableCommand {
                     quota: account.quota == .max ? nil : account.quota, status: account.status.rawValue,
                     hasPassword: withPassword.contains(account.id), sessions: sessions[account.id]?.count ?? 0)
             }
-            if json {
-                for line in lines { try Output.json(line) }
-                return
-            }
-            guard !lines.isEmpty else { return try Output.line("there is no account; add one with 'tidemark admin account add'") }
-            var table = TextTable(columns: ["address", "name", "phone", "quota", "status", "password", "sessions"])
-            for line in lines {
-                try table.add([
+            try listing.show(
+                lines, columns: ["address", "name", "phone", "quota", "status", "password", "sessions"],
+                none: "there is no account; add one with 'tidemark admin account add'"
+            ) { line in
+                [
                     line.email, line.name ?? "", line.phone ?? "", Quota.text(line.quota ?? .max), line.status,
                     line.hasPassword ? "yes" : "no", Wording.count(line.sessions),
-                ])
+                ]
             }
-            try table.finish()
         }
     }
 }

@@ -19,6 +19,7 @@ struct AdminData: ParsableArguments {
                 .noInput)
         }
         try CloudAccess.checkMayWrite(url.path)
+        if let exposure = AccessBook.exposure(of: url) { Output.error("warning: \(exposure)") }
         return (try EmbeddedCloud(at: url), try AccessBook(at: url))
     }
 
@@ -31,6 +32,8 @@ struct AdminData: ParsableArguments {
             throw ending(
                 "cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
         }
+        // An empty directory becomes the cloud's; one that can't be is told when it is used the next time.
+        if entries != nil { _ = chmod(url.path, 0o700) }
         do {
             let cloud = try EmbeddedCloud(at: url)
             let book = try AccessBook(at: url)
@@ -42,7 +45,9 @@ struct AdminData: ParsableArguments {
     }
 
     private func directory() throws -> URL {
-        URL(fileURLWithPath: try fileURL(data, "the cloud").path, isDirectory: true)
+        // What is made there is for its owner only.
+        _ = umask(0o077)
+        return URL(fileURLWithPath: try fileURL(data, "the cloud").path, isDirectory: true)
     }
 }
 
@@ -62,6 +67,13 @@ extension EmbeddedCloud {
     }
 }
 
+/// Makes sure that a container is served: what asks for one makes its folder, and a mistyped name should not.
+func demandContainer(_ name: String, in book: AccessBook) throws {
+    guard try book.hasContainer(name) else {
+        throw ending("no container '\(name)' is served; add it with 'tidemark admin container add'", .noInput)
+    }
+}
+
 /// The one identifier that begins so, of those there are.
 func identifier(_ beginning: String, of ids: [String], _ what: String) throws -> String {
     let found = ids.filter { $0.hasPrefix(beginning.lowercased()) }
@@ -76,7 +88,7 @@ func identifier(_ beginning: String, of ids: [String], _ what: String) throws ->
 
 extension Wording {
     /// A moment to the minute, in UTC.
-    static func moment(_ microseconds: Int64) -> String {
-        String(Timestamp.text(microseconds: microseconds).prefix(16)).replacing("T", with: " ")
-    }
+    ///
+    /// - Parameter time: As JSON has it.
+    static func moment(_ time: String) -> String { String(time.prefix(16)).replacing("T", with: " ") }
 }

@@ -71,9 +71,7 @@ struct AdminKeyAdd: AsyncParsableCommand {
                 throw ending("\(publicKey): \(error.message)", .dataError)
             }
             let (cloud, book) = try place.open()
-            guard try book.hasContainer(container) else {
-                throw ending("no container '\(container)' is served; add it with 'tidemark admin container add'", .noInput)
-            }
+            try demandContainer(container, in: book)
             // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
             let address = "key-\(id.prefix(32))@server.invalid"
             let isNew = try await cloud.account(address) == nil
@@ -113,22 +111,15 @@ struct AdminKeyList: AsyncParsableCommand {
               tidemark admin key list --data ~/cloud --json
             """)
 
-    @OptionGroup var place: AdminData
-
-    @Flag(help: "Prints a JSON object a line.")
-    var json = false
+    @OptionGroup var listing: AdminListing
 
     func run() async throws {
         try await reportingErrors {
-            let lines = try place.open().book.keys().map { KeyLine($0) }
-            if json {
-                for line in lines { try Output.json(line) }
-                return
-            }
-            guard !lines.isEmpty else { return try Output.line("there is no key; add one with 'tidemark admin key add'") }
-            var table = TextTable(columns: ["container", "environment", "name", "key ID"], cutsLast: false)
-            for line in lines { try table.add([line.container, line.environment, line.name, line.id]) }
-            try table.finish()
+            try listing.show(
+                try listing.place.open().book.keys().map { KeyLine($0) },
+                columns: ["container", "environment", "name", "key ID"], cutsLast: false,
+                none: "there is no key; add one with 'tidemark admin key add'"
+            ) { [$0.container, $0.environment, $0.name, $0.id] }
         }
     }
 }
@@ -141,17 +132,9 @@ struct AdminKeyRevoke: AsyncParsableCommand {
               tidemark admin key revoke 1f6b2c9a --data ~/cloud
             """)
 
-    @Argument(help: "The key ID, or the beginning of it.")
-    var id: String
-
-    @OptionGroup var place: AdminData
+    @OptionGroup var revocation: AdminRevocation
 
     func run() async throws {
-        try await reportingErrors {
-            let book = try place.open().book
-            let found = try identifier(id, of: book.keys().map(\.id), "key")
-            try await book.revokeKey(id: found)
-            try Output.line("revoked the key \(found)")
-        }
+        try await revocation.run("key", of: { try $0.keys() }, by: { try await $0.revokeKey(id: $1) })
     }
 }

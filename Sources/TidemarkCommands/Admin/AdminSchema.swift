@@ -18,13 +18,6 @@ struct AdminSchema: AsyncParsableCommand {
         subcommands: [AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self])
 }
 
-/// The container whose schema it is: what asks for it makes its folder, and a mistyped name should not.
-private func demandContainer(_ name: String, in book: AccessBook) throws {
-    guard try book.hasContainer(name) else {
-        throw ending("no container '\(name)' is served; add it with 'tidemark admin container add'", .noInput)
-    }
-}
-
 extension CloudSchema.RecordType {
     /// The indexes of a field, in the order of their declaration.
     fileprivate static func names(_ field: CloudSchema.Field) -> [String] {

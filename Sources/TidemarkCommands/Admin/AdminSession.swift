@@ -18,7 +18,9 @@ struct AdminSessionList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Shows the sessions.",
         discussion: """
-            A session is kept until its last token can't be good any more; 'until' is when that is, at the latest.
+            'device' is what the device or the browser calls itself. 'used' is when the session was used last, to the hour, or to a quarter \
+            of one in a browser that does not stay signed in; 'from' is from where, of IPv6 the network. Unless it is used again, it ends at \
+            'until': a device's 180 days after its last new token, a browser's after 30 minutes, or two weeks where it stays signed in.
 
             Examples:
               tidemark admin session list --data ~/cloud
@@ -28,43 +30,51 @@ struct AdminSessionList: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only those of this account.", valueName: "address"))
     var account: String?
 
-    @OptionGroup var place: AdminData
+    @OptionGroup var listing: AdminListing
 
-    @Flag(help: "Prints a JSON object a line.")
-    var json = false
+    private struct Line: Encodable {
+        let id, account, container, environment, kind: String
+        let device: String?
+        let began: String
+        let used, address: String?
+        let until: String
 
-    private struct Line: Encodable { let id, account, container, environment, kind, began, until: String }
+        /// - Parameter account: Its address.
+        init(_ session: Session, account: String) {
+            (id, self.account, container) = (session.id, account, session.container)
+            environment = session.environment.rawValue
+            kind =
+                switch session.kind {
+                case .web(staysSignedIn: false): "web"
+                case .web(staysSignedIn: true): "web, stays"
+                case .device: "device"
+                }
+            device = session.device.isEmpty ? nil : session.device
+            address = session.address.isEmpty ? nil : session.address
+            began = Timestamp.text(microseconds: session.began)
+            used = session.used == 0 ? nil : Timestamp.text(microseconds: session.used)
+            until = Timestamp.text(microseconds: session.expires)
+        }
+    }
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, book) = try listing.place.open()
             let only = try await account.asyncMap { try await cloud.demandAccount($0).id }
             let addresses = try await cloud.addresses()
             let sessions = try await book.sessions().filter { only == nil || $0.account == only }
-            if !json, sessions.isEmpty { return try Output.line("nobody is signed in") }
-            var table = TextTable(columns: ["id", "account", "container", "environment", "kind", "began", "until"])
-            for it in sessions {
-                let kind =
-                    switch it.kind {
-                    case .web(staysSignedIn: false): "web"
-                    case .web(staysSignedIn: true): "web, stays"
-                    case .device: "device"
-                    }
-                let address = addresses[it.account] ?? it.account
-                if json {
-                    try Output.json(
-                        Line(
-                            id: it.id, account: address, container: it.container, environment: it.environment.rawValue,
-                            kind: kind,
-                            began: Timestamp.text(microseconds: it.began), until: Timestamp.text(microseconds: it.expires)))
-                } else {
-                    try table.add([
-                        it.id, address, it.container, it.environment.rawValue, kind, Wording.moment(it.began),
-                        Wording.moment(it.expires),
-                    ])
-                }
+            try listing.show(
+                sessions.map { Line($0, account: addresses[$0.account] ?? $0.account) },
+                columns: [
+                    "id", "account", "container", "environment", "kind", "device", "began", "used", "from", "until",
+                ], none: "nobody is signed in"
+            ) { line in
+                [
+                    line.id, line.account, line.container, line.environment, line.kind, line.device ?? "",
+                    Wording.moment(line.began), line.used.map(Wording.moment) ?? "", line.address ?? "",
+                    Wording.moment(line.until),
+                ]
             }
-            if !json { try table.finish() }
         }
     }
 }

@@ -103,28 +103,20 @@ struct AdminTokenList: AsyncParsableCommand {
               tidemark admin token list --data ~/cloud --json
             """)
 
-    @OptionGroup var place: AdminData
-
-    @Flag(help: "Prints a JSON object a line.")
-    var json = false
+    @OptionGroup var listing: AdminListing
 
     func run() async throws {
         try await reportingErrors {
-            let lines = try place.open().book.apiTokens().map { TokenLine($0) }
-            if json {
-                for line in lines { try Output.json(line) }
-                return
-            }
-            guard !lines.isEmpty else { return try Output.line("there is no token; make one with 'tidemark admin token add'") }
-            var table = TextTable(
-                columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false)
-            for line in lines {
-                try table.add([
+            try listing.show(
+                try listing.place.open().book.apiTokens().map { TokenLine($0) },
+                columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false,
+                none: "there is no token; make one with 'tidemark admin token add'"
+            ) { line in
+                [
                     line.id, line.container, line.environment, line.name, line.redirect ?? line.popup ?? "",
                     line.origins.isEmpty ? "any" : line.origins.joined(separator: " "),
-                ])
+                ]
             }
-            try table.finish()
         }
     }
 }
@@ -137,17 +129,9 @@ struct AdminTokenRevoke: AsyncParsableCommand {
               tidemark admin token revoke 1f6b2c9a --data ~/cloud
             """)
 
-    @Argument(help: "The token's identifier, or the beginning of it.")
-    var id: String
-
-    @OptionGroup var place: AdminData
+    @OptionGroup var revocation: AdminRevocation
 
     func run() async throws {
-        try await reportingErrors {
-            let book = try place.open().book
-            let found = try identifier(id, of: book.apiTokens().map(\.id), "token")
-            try await book.revokeAPIToken(id: found)
-            try Output.line("revoked the token \(found)")
-        }
+        try await revocation.run("token", of: { try $0.apiTokens() }, by: { try await $0.revokeAPIToken(id: $1) })
     }
 }

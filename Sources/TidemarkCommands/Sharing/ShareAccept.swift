@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tidemark
+import TidemarkHTTP
 
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,6 +26,7 @@ struct ShareAccept: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let sharing = try await SharingAccess.open(container)
+            try sharing.checkIsLink(link)
             let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
             let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
             let owner = share.owner?.identity.title ?? "Unknown"
@@ -57,8 +59,23 @@ struct ShareDecline: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let sharing = try await SharingAccess.open(container)
+            try sharing.checkIsLink(link)
             try await sharing.container.declineInvitation(link, in: sharing.databases)
             try ShareOutcome.tell("declined", json: json)
         }
+    }
+}
+
+extension SharingAccess {
+    /// Makes sure that what was given as a link is not the address of a server.
+    fileprivate func checkIsLink(_ link: String) throws {
+        guard let server = try? ServerAddress(link, allowsInsecure: true),
+            server.path.isEmpty || server.description == access.settings.cloud
+        else { return }
+        throw ending(
+            """
+            \(server) is a server's address, and not a link to a share: that is as tidemark://share/…, and who shares makes one with \
+            'tidemark share invite'. A server is named with 'tidemark account sign-in --server'
+            """, .usage)
     }
 }

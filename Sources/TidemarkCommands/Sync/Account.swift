@@ -28,7 +28,7 @@ struct AccountStatus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Shows who is signed in, and whether the container can be synchronised.",
         discussion: """
-            Exit code 69 when it can't.
+            Exit code 69 when it can't, and 75 when that may pass by itself: a server does not answer.
 
             Examples:
               tidemark account status MyJournal.tidemark
@@ -54,7 +54,7 @@ struct AccountStatus: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let report = try await look(directory)
+            let (report, obstacle) = try await look(directory)
             if json {
                 try Output.json(report)
             } else {
@@ -69,7 +69,7 @@ struct AccountStatus: AsyncParsableCommand {
                 }
                 for failure in report.failures { try Output.line("no sync:  \(failure.code): \(failure.reason)") }
             }
-            if !report.canSynchronize { throw ExitCode(ExitStatus.unavailable.rawValue) }
+            if let obstacle { throw ExitCode(obstacle.rawValue) }
         }
     }
 
@@ -83,7 +83,8 @@ struct AccountStatus: AsyncParsableCommand {
         }
     }
 
-    private func look(_ directory: ContainerDirectory) async throws -> Report {
+    /// - Returns: What is shown, and the exit code where it can't be synchronised.
+    private func look(_ directory: ContainerDirectory) async throws -> (Report, ExitStatus?) {
         let settings = try StoreReader(container: directory).accountSettings()
         var (status, failures) = (CloudAccount.Status.noAccount, settings.state.setupFailures)
         var account: CloudAccount?
@@ -94,24 +95,33 @@ struct AccountStatus: AsyncParsableCommand {
                 case .success(let found):
                     (account, status) = (found, found.status)
                     if found.status != .available {
-                        failures = [.init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)")]
+                        let isPassing = found.status == .temporarilyUnavailable || found.status == .couldNotDetermine
+                        failures = [
+                            .init(code: SyncErrorCode.noAccount, reason: "\(found.status.rawValue)", isPassing: isPassing)
+                        ]
                     }
                 case .failure(let error):
                     status = error.code == .notAuthenticated ? .noAccount : .couldNotDetermine
-                    failures = [access.told(ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason))]
+                    let isPassing = error.exitStatus == .temporaryFailure
+                    failures = [
+                        access.told(
+                            ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason, isPassing: isPassing))
+                    ]
                 }
             } catch let failure as ContainerEvent.Failure {
                 failures = [failure]
             }
         }
-        return Report(
+        let report = Report(
             status: status.rawValue, cloud: settings.cloud, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer,
             email: settings.email, userRecordName: account?.userRecordName, mergePolicy: settings.mergePolicy,
             isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn, appIsOn: settings.appIsOn,
-            hasIdentityToken: settings.state.hasIdentityToken, canSynchronize: failures.isEmpty,
+            // Whom the cloud does not know has none, whatever the switches say.
+            hasIdentityToken: settings.state.hasIdentityToken && status != .noAccount, canSynchronize: failures.isEmpty,
             failures: failures.map { .init(code: $0.code, reason: $0.reason) },
             // As much as there can be is no limit.
             quota: account?.quota.flatMap { $0 == .max ? nil : $0 }, used: account?.used)
+        return (report, failures.first?.exitStatus)
     }
 }
 

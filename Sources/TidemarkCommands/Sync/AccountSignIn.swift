@@ -23,6 +23,8 @@ struct AccountSignIn: AsyncParsableCommand {
                   --email anna@example.org --records apart
               tidemark account sign-in MyJournal.tidemark \\
                   --server https://sync.example.org --email anna@example.org
+              tidemark account sign-in MyJournal.tidemark --ca authority.pem \\
+                  --server https://sync.example.org --email anna@example.org
             """)
 
     @Argument(help: "The container; made if it is not there.")
@@ -44,6 +46,13 @@ struct AccountSignIn: AsyncParsableCommand {
         name: .customLong("insecure-http"), help: "Allows http:// to other machines, where everybody on the way can read along.")
     var insecureHTTP = false
 
+    @Option(
+        name: .customLong("ca"),
+        help: ArgumentHelp(
+            "The authority that the server's certificate is from, in PEM, and no other; 'system': those that this machine trusts. (default: as the last time)",
+            valueName: "file"))
+    var authority: String?
+
     @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
     var name: String?
 
@@ -64,6 +73,7 @@ struct AccountSignIn: AsyncParsableCommand {
     func validate() throws {
         if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
         if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
+        if cloud != nil, authority != nil { throw ValidationError("--ca is for a server; name it with --server") }
     }
 
     func run() async throws {
@@ -129,9 +139,12 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         let name = cloudContainer ?? known.cloudContainer
         try EmbeddedCloud.check(email: email, container: name)
+        if let before = known.cloud, before != place, cloudContainer == nil {
+            Output.error("note: the container in \(place) is '\(name)', as it was in \(before); --container names another")
+        }
         if ServerAddress.isAddress(place) { return try await signIn(to: place, name, url, isNew: isNew, known, &made) }
-        guard !passwordStdin, !insecureHTTP else {
-            throw ending("--password-stdin and --insecure-http are for a server; name it with --server", .usage)
+        guard !passwordStdin, !insecureHTTP, authority == nil else {
+            throw ending("--password-stdin, --insecure-http and --ca are for a server; name it with --server", .usage)
         }
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
         try checkCloud(cloudURL)
@@ -152,14 +165,17 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment
         let memory = SessionMemory()
+        // Also one that is known: a password goes there only in so many words.
+        let address = try ServerAddress(place, allowsInsecure: insecureHTTP)
+        let trustRoots = try self.trustRoots(of: address, known)
         let served = HTTPCloud(
-            // Also one that is known: a password goes there only in so many words.
-            try ServerAddress(place, allowsInsecure: insecureHTTP), container: name, environment: environment, session: memory)
+            address, container: name, environment: environment, session: memory, trustRoots: trustRoots)
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
         do throws(CloudError) {
             try await served.signIn(email: email, password: password)
         } catch {
             guard error.code == .notAuthenticated else { throw error }
+            guard error.isServed else { throw ending("\(error); --container names another", error.exitStatus) }
             throw ending(
                 "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
                 error.exitStatus)
@@ -168,29 +184,62 @@ struct AccountSignIn: AsyncParsableCommand {
         guard let session = memory.session() else { return }
         let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
         let before = try? file.session()
-        try await settle(place, name, email, url, isNew: isNew, known, &made, keeping: (file, before, session)) {
+        try await settle(
+            place, name, email, url, isNew: isNew, known, &made, keeping: (file, before, session), authority: trustRoots.pem
+        ) {
             try await CloudAccess($0)
         }
         // The one before is of no use to anybody any more.
         guard let before, before != session, let cloud = known.cloud, ServerAddress.isAddress(cloud) else { return }
         try? await HTTPCloud(
-            named: cloud, for: ContainerDirectory(openingAt: url), container: known.cloudContainer, session: SessionMemory(before)
+            named: cloud, for: ContainerDirectory(openingAt: url), known, session: SessionMemory(before)
         ).signOut()
+    }
+
+    /// Which authorities the server's certificate may be from: those that are named, else those of the last time with this server.
+    private func trustRoots(of server: ServerAddress, _ known: AccountSettings) throws -> TrustRoots {
+        guard let authority else {
+            guard known.cloud == server.description, let pem = known.authority else { return .system }
+            return try TrustRoots(pem: pem)
+        }
+        guard server.isSecure else {
+            throw ending("--ca is for a server that speaks https, and \(server) has no certificate", .usage)
+        }
+        return authority == "system" ? .system : try TrustRoots(contentsOf: fileURL(authority, "the authority's certificate"))
     }
 
     /// Has the container be synchronised with a cloud that has let one in.
     ///
-    /// - Parameter session: What is to be kept in the container, and what was before.
+    /// - Parameters:
+    ///   - session: What is to be kept in the container, and what was before.
+    ///   - authority: Whom the server's certificate may be from.
     private func settle(
         _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout Made,
-        keeping session: (file: SessionFile, before: CloudSession?, now: CloudSession)? = nil,
+        keeping session: (file: SessionFile, before: CloudSession?, now: CloudSession)? = nil, authority: String? = nil,
         access: (ContainerDirectory) async throws -> CloudAccess
     ) async throws {
         let isThere = FileManager.default.fileExists(atPath: url.path)
         let directory = try ContainerDirectory(openingOrCreatingAt: url)
         let store = try RecordStore(container: directory)
         if isNew, !isThere { made.container = (url, store) }
-        let lock = try SyncLock(directory)
+        let lock: SyncLock
+        do {
+            lock = try SyncLock(directory)
+        } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+            // Who synchronises goes on with the same account's new session; for anything else it has to end.
+            guard let session, known.cloud == place, known.cloudContainer == name,
+                known.userRecordName == session.now.userRecordName, known.email?.lowercased() == email.lowercased()
+            else {
+                throw ContainerEvent.Failure(
+                    code: failure.code, reason: "\(failure.reason); end that before another account, or another cloud, comes")
+            }
+            made.kept = session
+            try session.file.keep(session.now)
+            if known.authority != authority { try await store.updateAccountSettings { $0.authority = authority } }
+            made = Made()
+            return try Output.line(
+                "signed in again as \(email); the process that synchronises \(container) goes on by itself within half a minute")
+        }
         made.settings = (store, known)
         if let session {
             made.kept = session
@@ -202,6 +251,7 @@ struct AccountSignIn: AsyncParsableCommand {
             settings.cloudContainer = name
             settings.email = email
             settings.userRecordName = user
+            settings.authority = authority
             settings.signIn = choice.rawValue
         }
         lock.release()
@@ -219,9 +269,7 @@ struct AccountSignIn: AsyncParsableCommand {
         try await store.updateSyncState { $0.isPurged = false }
         try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
         for it in try directory.quarantines() where !before.contains(it) {
-            try Output.line(
-                "\(Wording.count(it.records, "record")) set aside, with \(Wording.count(it.pending, "change")) that no cloud has: \(it.reason)"
-            )
+            try Output.line("\(it.counts("the cloud")): \(it.reason)")
         }
     }
 

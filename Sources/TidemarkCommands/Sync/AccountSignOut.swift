@@ -43,14 +43,13 @@ struct AccountSignOut: AsyncParsableCommand {
             let others = try await shared.signOut(records, reason: reason)
             switch records {
             case .quarantine:
-                let text = quarantine.map {
-                    "; \(Wording.count($0.records, "record")) set aside, with \(Wording.count($0.pending, "change")) that the cloud does not have: \($0.id.uuidString.lowercased())"
+                var text = "signed out"
+                if let quarantine, !quarantine.isEmpty {
+                    text += "; \(quarantine.counts("the cloud")): \(quarantine.id.uuidString.lowercased())"
                 }
-                try Output.line("signed out\(text ?? "")")
-                if let others {
-                    try Output.line(
-                        "what others share is set aside, too: \(Wording.count(others.records, "record")), with \(Wording.count(others.pending, "change")) that the cloud does not have: \(others.id.uuidString.lowercased())"
-                    )
+                try Output.line(text)
+                if let others, !others.isEmpty {
+                    try Output.line("of what others share: \(others.counts("the cloud")): \(others.id.uuidString.lowercased())")
                 }
             case .keep: try Output.line("signed out; the records stay")
             case .delete:
@@ -65,7 +64,7 @@ struct AccountSignOut: AsyncParsableCommand {
     private func endSession(_ settings: AccountSettings, _ directory: ContainerDirectory) async {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return }
         do {
-            try await HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer).signOut()
+            try await HTTPCloud(named: cloud, for: directory, settings).signOut()
         } catch {
             if FileManager.default.fileExists(atPath: directory.session.path) {
                 Output.error(
@@ -76,5 +75,17 @@ struct AccountSignOut: AsyncParsableCommand {
                     "note: the session could not be ended on the server, which knows it until it expires: \(error.reason)")
             }
         }
+    }
+}
+
+extension Quarantine {
+    var isEmpty: Bool { records == 0 && pending == 0 && refused == 0 }
+
+    /// What was set aside, in words, without what is zero.
+    ///
+    /// - Parameter place: What lacks its changes.
+    func counts(_ place: String) -> String {
+        let text = "\(Wording.count(records, "record")) set aside"
+        return pending > 0 ? "\(text), with \(Wording.count(pending, "change")) that \(place) does not have" : text
     }
 }

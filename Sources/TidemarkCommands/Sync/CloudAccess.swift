@@ -77,7 +77,7 @@ struct CloudAccess {
     private static func served(
         _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings
     ) throws -> HTTPCloud {
-        let served = try HTTPCloud(named: cloud, for: directory, container: settings.cloudContainer)
+        let served = try HTTPCloud(named: cloud, for: directory, settings)
         guard settings.email != nil else { return served }
         let remedy = signInAgain(directory, cloud, settings)
         let user: String?
@@ -167,19 +167,23 @@ extension HTTPCloud {
     ///
     /// - Parameter session: Where the session is kept; by default in the container.
     convenience init(
-        named cloud: String, for directory: ContainerDirectory, container: String, session: (any SessionStore)? = nil
+        named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil
     ) throws(CloudError) {
+        var trustRoots = TrustRoots.system
+        if let pem = settings.authority { trustRoots = try TrustRoots(pem: pem) }
         self.init(
             // Whoever signed in has allowed what is not encrypted.
-            try ServerAddress(cloud, allowsInsecure: true), container: container,
-            environment: directory.description.environment, session: session ?? SessionFile(at: directory.session))
+            try ServerAddress(cloud, allowsInsecure: true), container: settings.cloudContainer,
+            environment: directory.description.environment, session: session ?? SessionFile(at: directory.session),
+            trustRoots: trustRoots)
     }
 }
 
 extension ContainerEvent.Failure {
-    /// What the tool exits with.
+    /// What the tool exits with: what may pass by itself is temporary, whatever it is about.
     var exitStatus: ExitStatus {
-        switch code {
+        if isPassing { return .temporaryFailure }
+        return switch code {
         case SyncErrorCode.anotherSyncer: .temporaryFailure
         case SyncErrorCode.noAccount, SyncErrorCode.accountSwitchedOff, SyncErrorCode.notInitialized: .unavailable
         default: .temporaryFailure

@@ -10,7 +10,7 @@ struct Sync: AsyncParsableCommand {
         abstract: "Fetches what others have changed, and sends what was changed here.",
         discussion: """
             Exit codes: 0 nothing waits to be sent, and all was fetched (what could not be taken in whole is told); 69 nobody is signed in, or the account is switched off; 75 something \
-            could not be sent, which 'tidemark status' explains, or another process synchronises the container (134410).
+            could not be sent, which 'tidemark status' explains, or a server could not be reached, or another process synchronises the container (134410).
 
             Examples:
               tidemark sync MyJournal.tidemark
@@ -33,7 +33,9 @@ struct Sync: AsyncParsableCommand {
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
 
-    @Option(help: ArgumentHelp("How long it waits for a cloud that does not answer.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp(
+            "How long it tries again where a cloud does not answer. On a terminal that is told.", valueName: "seconds"))
     var patience: Double = 10
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
@@ -78,12 +80,19 @@ struct Sync: AsyncParsableCommand {
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)
             let reading = try SyncReading(directory)
-            if watch { return try await watch(engine, reading) }
+            if watch { return try await watch(engine, access, reading) }
             let before = try reading.sharesOfOthers()
-            let mode = progress
+            let (mode, patience) = (progress, patience)
             let showing = Task {
                 let bar = ProgressBar(mode)
-                for await event in engine.events { bar.show(event) }
+                var tries = RetryNews(patience: patience)
+                for await event in engine.events {
+                    if mode.isShown, let line = tries.line(event) {
+                        bar.finish()
+                        Output.error(line)
+                    }
+                    bar.show(event)
+                }
                 bar.finish()
             }
             let command = self
@@ -152,7 +161,7 @@ struct Sync: AsyncParsableCommand {
             "\(Wording.count(report.outbox.pending, "change")) could not be sent; 'tidemark status' says why", .temporaryFailure)
     }
 
-    private func watch(_ engine: ContainerSync, _ reading: SyncReading) async throws {
+    private func watch(_ engine: ContainerSync, _ access: CloudAccess, _ reading: SyncReading) async throws {
         let command = self
         let work = Task {
             if command.settlingPolicy != nil { _ = try await command.synchronize(engine) }
@@ -162,7 +171,15 @@ struct Sync: AsyncParsableCommand {
             do {
                 var news = SyncNews()
                 _ = try news.change(of: reading.sharesOfOthers())
-                for await event in engine.events where event.end != nil { try command.tell(event, reading, &news) }
+                let shared = engine.sharedEngine.history
+                for await ended in engine.events where ended.end != nil {
+                    var event = ended
+                    if let failure = event.failure { event.failure = access.told(failure) }
+                    // That the cloud is away, or knows nobody, is of both.
+                    let isOfBoth = event.kind == .setup || event.failure?.isPassing ?? (event.records == 0 && event.bytes == 0)
+                    let scope: DatabaseScope = event.store == shared ? .shared : .private
+                    try command.tell(EventLine(event, of: isOfBoth ? nil : scope), of: event, reading, &news)
+                }
             } catch {
                 // Nobody reads on.
                 work.cancel()
@@ -180,9 +197,9 @@ struct Sync: AsyncParsableCommand {
     }
 
     /// Tells of an event that has ended, and of what waits since, as far as it is new.
-    private func tell(_ event: ContainerEvent, _ reading: SyncReading, _ news: inout SyncNews) throws {
+    private func tell(_ line: EventLine, of event: ContainerEvent, _ reading: SyncReading, _ news: inout SyncNews) throws {
         if news.tells(event) {
-            if json { try Output.json(EventLine(event)) } else { try Output.line(EventLine(event).text) }
+            if json { try Output.json(line) } else { try Output.line(line.text) }
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.ledger(isRefused: true) : [],
@@ -268,50 +285,5 @@ struct Sync: AsyncParsableCommand {
         try list("would be sent", report.toSend, of: report.toSendCount)
         let others = preview.kept.filter { !left.contains($0) }.map(\.name)
         if !others.isEmpty { try Output.line("could not be taken in whole: \(others.prefix(20).joined(separator: ", "))") }
-    }
-}
-
-/// An event as the tool prints it.
-struct EventLine: Encodable {
-    struct Failure: Encodable { let code: Int, reason: String }
-    let identifier, store, type, start: String
-    let end: String?
-    let succeeded: Bool
-    let error: Failure?
-    let records: Int
-    let bytes: Int64
-    let conflicts: Int
-    let totalRecords: Int?
-
-    init(_ event: ContainerEvent) {
-        identifier = event.id.uuidString
-        store = event.store.uuidString
-        type = event.kind.name
-        start = Timestamp.text(microseconds: event.start)
-        end = event.end.map { Timestamp.text(microseconds: $0) }
-        succeeded = event.succeeded
-        error = event.failure.map { .init(code: $0.code, reason: $0.reason) }
-        (records, bytes, conflicts, totalRecords) = (event.records, event.bytes, event.conflicts, event.totalRecords)
-    }
-
-    var text: String {
-        var text = "\(start)  \(type.padding(toLength: 6, withPad: " ", startingAt: 0))  "
-        if let error {
-            text += "failed \(error.code): \(error.reason)"
-        } else {
-            text += end == nil ? "running" : "done"
-        }
-        if records > 0 { text += "  \(Wording.count(records, "record"))" }
-        if bytes > 0 { text += "  \(Wording.bytes(Int(bytes)))" }
-        if conflicts > 0 { text += "  \(Wording.count(conflicts, "conflict"))" }
-        return text
-    }
-}
-
-extension ProgressBar {
-    func show(_ event: ContainerEvent) {
-        let bytes = event.bytes > 0 ? ", \(Wording.bytes(Int(event.bytes)))" : ""
-        let what = event.kind == .export ? "sent" : "fetched"
-        show("\(what) \(Wording.count(event.records))\(bytes)", done: event.records, total: event.totalRecords)
     }
 }

@@ -4,8 +4,8 @@ import TidemarkStore
 
 /// Of what a synchronisation that goes on tells, what is new.
 struct SyncNews {
-    /// Why a kind of event has failed since it last succeeded.
-    private var failures: [EventKey: Set<ContainerEvent.Failure>] = [:]
+    /// Why a kind of event fails, and of which stores: what stands in the way of both is told once, and once when it does no more.
+    private var failures: [ContainerEvent.Kind: [ContainerEvent.Failure: Set<UUID>]] = [:]
     private var hasSetUp = false
     private var refused: [RefusedKey: Refusal] = [:]
     private var kept: Set<KeptRecord> = []
@@ -13,11 +13,6 @@ struct SyncNews {
     private var shares: [Share]?
 
     private var saves: Set<RefusedSave> = []
-
-    private struct EventKey: Hashable {
-        let store: UUID
-        let kind: ContainerEvent.Kind
-    }
 
     private struct RefusedKey: Hashable {
         let type, record: String
@@ -33,12 +28,21 @@ struct SyncNews {
     /// Whether an event that has ended is to be told: something has come of it, or it fails or succeeds as it did not before.
     mutating func tells(_ event: ContainerEvent) -> Bool {
         let hasCounts = event.records > 0 || event.bytes > 0 || event.conflicts > 0
-        let key = EventKey(store: event.store, kind: event.kind)
-        if let failure = event.failure { return failures[key, default: []].insert(failure).inserted || hasCounts }
-        let isMended = failures.removeValue(forKey: key) != nil
+        if let failure = event.failure {
+            // Setting up anew, which comes next, says what is the matter with the session.
+            if event.kind != .setup, failure.code == SyncErrorCode.noAccount, !failure.isPassing { return hasCounts }
+            let isNew = failures[event.kind]?[failure] == nil
+            failures[event.kind, default: [:]][failure, default: []].insert(event.store)
+            return isNew || hasCounts
+        }
+        let before = failures[event.kind] ?? [:]
+        let left = before.mapValues { $0.subtracting([event.store]) }.filter { !$0.value.isEmpty }
+        failures[event.kind] = left
+        let isMended = left.count < before.count
         guard event.kind == .setup else { return isMended || hasCounts }
-        defer { hasSetUp = true }
-        return isMended || !hasSetUp
+        guard left.isEmpty, isMended || !hasSetUp else { return false }
+        hasSetUp = true
+        return true
     }
 
     /// Those that were refused, or wait, for another reason than they were when this was asked last.

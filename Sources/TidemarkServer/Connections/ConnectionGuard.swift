@@ -16,7 +16,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     private var timerDeadline: NIODeadline?
 
     init(limits: ServerLimits, metrics: ServerMetrics) {
-        patience = ConnectionPatience(limits: limits)
+        patience = ConnectionPatience(limits: limits, allowance: .random(in: 0..<0.25))
         self.metrics = metrics
     }
 

@@ -14,12 +14,18 @@ struct ConnectionPatience {
     }
 
     let limits: ServerLimits
+    /// What of the time for heads and bodies is given besides. Not the same to all: those that came at once would be closed at once, and
+    /// others wait for that.
+    private let allowance: Double
     private var phase = Phase.quiet
     /// Since when the server reads nothing.
     private var pausedSince: NIODeadline?
     private var unansweredSince: NIODeadline?
 
-    init(limits: ServerLimits) { self.limits = limits }
+    init(limits: ServerLimits, allowance: Double = 0) {
+        self.limits = limits
+        self.allowance = allowance
+    }
 
     /// When to ``expire(at:)``; `nil` as long as nothing is waited for.
     var deadline: NIODeadline? {
@@ -31,7 +37,7 @@ struct ConnectionPatience {
     }
 
     /// Somebody has connected, or TLS is agreed on: a head is to come.
-    mutating func begin(at now: NIODeadline) { phase = .head(until: now + TimeAmount(limits.headTime)) }
+    mutating func begin(at now: NIODeadline) { phase = .head(until: now + TimeAmount(limits.headTime * (1 + allowance))) }
 
     /// Bytes have come. Those that end a head are counted with the body, which does no harm.
     mutating func receive(_ count: Int, at now: NIODeadline) {
@@ -44,7 +50,7 @@ struct ConnectionPatience {
 
     /// A head is complete.
     mutating func receiveHead(at now: NIODeadline) {
-        phase = .body(until: now + TimeAmount(limits.bodyTime), bytes: 0)
+        phase = .body(until: now + TimeAmount(limits.bodyTime * (1 + allowance)), bytes: 0)
     }
 
     /// A request is complete.
@@ -73,10 +79,10 @@ struct ConnectionPatience {
         case .head(let until): return until <= now
         case .body(let until, let bytes):
             guard until <= now else { return false }
-            let least = Double(limits.bodyRate) * (limits.bodyTime / .seconds(1))
+            let least = Double(limits.bodyRate) * (limits.bodyTime * (1 + allowance) / .seconds(1))
             guard pausedSince != nil || Double(bytes) >= least else { return true }
             if pausedSince != nil { pausedSince = now }
-            phase = .body(until: now + TimeAmount(limits.bodyTime), bytes: 0)
+            phase = .body(until: now + TimeAmount(limits.bodyTime * (1 + allowance)), bytes: 0)
             return false
         }
     }

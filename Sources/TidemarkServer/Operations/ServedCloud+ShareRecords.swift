@@ -9,130 +9,31 @@ extension ServedCloud {
     func changeShare(_ item: WireModify.Item, _ database: EmbeddedDatabase) async throws(CloudError) -> RecordOutcome {
         let (operation, id) = (item.operation, item.operation.record.id)
         if operation.isDeletion {
-            if operation.kind == .delete,
-                let share = try await database.shares(in: id.zone).first(where: { $0.id.recordName == id.recordName }),
-                share.changeTag != operation.record.changeTag
-            {
-                throw CloudError(
-                    .serverRecordChanged, "client oplock error updating record",
-                    serverRecord: try await record(of: share, database))
-            }
             do throws(CloudError) {
-                try await database.deleteShare(id)
-            } catch  where error.code == .unknownItem && operation.kind == .forceDelete {
-                return .deleted(id)
+                if operation.kind == .delete, let tag = operation.record.changeTag {
+                    try await database.deleteShare(id, ifTag: tag)
+                } else {
+                    try await database.deleteShare(id)
+                }
+            } catch {
+                guard error.code == .unknownItem, operation.kind == .forceDelete else { throw error }
             }
             return .deleted(id)
         }
         guard let wanted = item.share else { throw CloudError(.invalidArguments, "the operation is none for a share") }
-        let share: CloudShare
         if operation.kind == .create {
-            share = try await create(wanted, id, database)
-        } else {
-            share = try await change(wanted, operation, database)
-        }
-        return .saved(try await record(of: share, database))
-    }
-
-    private func create(
-        _ wanted: WireShareRequest, _ id: CloudRecordID, _ database: EmbeddedDatabase
-    ) async throws(CloudError) -> CloudShare {
-        if let root = wanted.root {
-            guard case .success(let record)? = try await database.lookup([root], in: id.zone, desiredKeys: []).first else {
-                throw CloudError(.unknownItem, "Cannot share - no such record exists to share")
-            }
-            guard wanted.rootChangeTag == nil || wanted.rootChangeTag == record.changeTag else {
+            guard wanted.root != nil || id.recordName == CloudShare.zoneWideName else {
                 throw CloudError(
-                    .serverRecordChanged, "client oplock error updating record: forRecord has changed", serverRecord: record)
+                    .invalidArguments,
+                    "a share is for a record, which forRecord names; one for the whole zone has the name \(CloudShare.zoneWideName)"
+                )
             }
-        } else if id.recordName != CloudShare.zoneWideName {
-            throw CloudError(
-                .invalidArguments,
-                "a share is for a record, which forRecord names; one for the whole zone has the name \(CloudShare.zoneWideName)")
+            return .saved(
+                try await database.createShare(wanted.wish, of: wanted.root, ifTag: wanted.rootChangeTag, in: id.zone))
         }
-        var share = try await database.createShare(
-            in: id.zone, coverage: .init(root: wanted.root), title: wanted.title,
-            publicPermission: wanted.publicPermission ?? .none)
-        do throws(CloudError) {
-            let changes = try changes(of: share, to: wanted.participants ?? [], isWhole: false)
-            if !changes.isEmpty { share = try await database.changeShare(share.id, changes) }
-            share.shortGUID = try await database.shortGUID(of: share.id)
-        } catch {
-            // Nothing half done stays.
-            do throws(CloudError) { try await database.deleteShare(share.id) } catch {}
-            throw error
-        }
-        return share
-    }
-
-    private func change(
-        _ wanted: WireShareRequest, _ operation: RecordOperation, _ database: EmbeddedDatabase
-    ) async throws(CloudError) -> CloudShare {
-        let id = operation.record.id
-        let known = try await database.shares(in: id.zone)
-        guard let share = known.first(where: { $0.id.recordName == id.recordName }) else {
-            throw CloudError(.unknownItem, "Record not found")
-        }
-        if operation.kind == .update || operation.kind == .replace, operation.record.changeTag != share.changeTag {
-            throw CloudError(
-                .serverRecordChanged, "client oplock error updating record", serverRecord: try await record(of: share, database))
-        }
-        var changes: [ShareChange] = []
-        if let title = wanted.title, title != share.title { changes.append(.setTitle(title)) }
-        if let permission = wanted.publicPermission, permission != share.publicPermission {
-            changes.append(.setPublicPermission(permission))
-        }
-        if let participants = wanted.participants { changes += try self.changes(of: share, to: participants, isWhole: true) }
-        return changes.isEmpty ? share : try await database.changeShare(id, changes)
-    }
-
-    /// What makes the participants of a share those that are wanted.
-    ///
-    /// - Parameter isWhole: Whether those who are not named are to go.
-    private func changes(
-        of share: CloudShare, to wanted: [WireShareRequest.Participant], isWhole: Bool
-    ) throws(CloudError) -> [ShareChange] {
-        var changes: [ShareChange] = []
-        var kept: Set<String> = []
-        for participant in wanted where participant.role != .owner {
-            let known = share.participants.first { known in
-                if let id = participant.id { return known.id == id }
-                if let user = participant.identity.userRecordName, known.identity.userRecordName == user { return true }
-                guard let lookUp = participant.identity.lookUp?.normalized else { return false }
-                return known.identity.lookUp?.normalized == lookUp
-            }
-            guard let known else {
-                guard
-                    let lookUp = participant.identity.lookUp ?? participant.identity.userRecordName.map(UserLookUp.userRecordName)
-                else { throw CloudError(.invalidArguments, "a participant has neither lookupInfo nor userRecordName") }
-                changes.append(.invite(lookUp, role: participant.role, permission: participant.permission))
-                continue
-            }
-            guard participant.acceptanceStatus != .removed else { continue }
-            kept.insert(known.id)
-            if known.role != participant.role, known.role != .owner, known.role != .publicUser {
-                changes.append(.setRole(participant: known.id, participant.role))
-            }
-            if known.permission != participant.permission, known.role != .owner {
-                changes.append(.setPermission(participant: known.id, participant.permission))
-            }
-        }
-        guard isWhole else { return changes }
-        for known in share.participants
-        where known.role != .owner && known.acceptanceStatus != .removed && !kept.contains(known.id) {
-            changes.append(.remove(participant: known.id))
-        }
-        return changes
-    }
-
-    /// The record of a share, as answers have it.
-    private func record(of share: CloudShare, _ database: EmbeddedDatabase) async throws(CloudError) -> CloudRecord {
-        guard var record = try await database.lookup([share.id.recordName], in: share.id.zone, desiredKeys: nil).first?.get()
-        else {
-            throw CloudError(.unknownItem, "Record not found")
-        }
-        if let guid = share.shortGUID { record.share?.shortGUID = guid }
-        return record
+        let hasTag = operation.kind == .update || operation.kind == .replace
+        return .saved(
+            try await database.changeShare(id, to: wanted.wish, ifTag: hasTag ? operation.record.changeTag ?? "" : nil))
     }
 
     // Links
@@ -221,5 +122,17 @@ extension ServedCloud {
             json.name("ownerIdentity")
             metadata.owner.write(&json)
         }
+    }
+}
+
+extension WireShareRequest {
+    fileprivate var wish: ShareWish {
+        ShareWish(
+            title: title, publicPermission: publicPermission,
+            participants: participants?.map {
+                .init(
+                    id: $0.id, identity: $0.identity, role: $0.role, permission: $0.permission,
+                    isRemoved: $0.acceptanceStatus == .removed)
+            })
     }
 }

@@ -30,6 +30,7 @@ actor Courier {
     }
 
     private let limits: Limits
+    private let metrics: ServerMetrics
     private var boxes: [Box: Content] = [:]
     private var waits: [Box: Wait] = [:]
     /// By account.
@@ -37,16 +38,20 @@ actor Courier {
     private var size = 0
     private var next = 0
 
-    init(limits: Limits = Limits()) { self.limits = limits }
+    init(limits: Limits = Limits(), metrics: ServerMetrics = ServerMetrics()) { (self.limits, self.metrics) = (limits, metrics) }
 
     func put(_ frame: [UInt8], for box: Box) {
+        metrics.count(.notifications)
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
         let cost = Self.cost(frame)
-        guard cost <= limits.sizeOfBox else { return }
+        guard cost <= limits.sizeOfBox else { return metrics.count(.notificationsDropped) }
         // The latest say most.
         while let content = boxes[box],
             content.frames.count >= limits.framesOfBox || content.size + cost > limits.sizeOfBox
-        { _ = takeFirst(of: box) }
+        {
+            _ = takeFirst(of: box)
+            metrics.count(.notificationsDropped)
+        }
         keep(frame, for: box, isFirst: false)
     }
 
@@ -55,7 +60,9 @@ actor Courier {
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
         if let content = boxes[box] {
             // It is the oldest, and would have gone first.
-            guard content.frames.count < limits.framesOfBox, content.size + Self.cost(frame) <= limits.sizeOfBox else { return }
+            guard content.frames.count < limits.framesOfBox, content.size + Self.cost(frame) <= limits.sizeOfBox else {
+                return metrics.count(.notificationsDropped)
+            }
         }
         keep(frame, for: box, isFirst: true)
     }
@@ -90,7 +97,9 @@ actor Courier {
 
     private func keep(_ frame: [UInt8], for box: Box, isFirst: Bool) {
         let cost = Self.cost(frame)
-        guard (sizes[box.account] ?? 0) + cost <= limits.sizeOfAccount, size + cost <= limits.size else { return }
+        guard (sizes[box.account] ?? 0) + cost <= limits.sizeOfAccount, size + cost <= limits.size else {
+            return metrics.count(.notificationsDropped)
+        }
         var content = boxes[box] ?? Content()
         content.frames.insert(frame, at: isFirst ? 0 : content.frames.count)
         content.size += cost

@@ -1,4 +1,3 @@
-import Synchronization
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -29,11 +28,12 @@ final class Herald: Sendable {
 
     private let picture: SubscriptionPicture
     private let queue: AsyncStream<News>.Continuation
-    private let missed = Atomic<Int>(0)
+    private let metrics: ServerMetrics
 
-    init(_ cloud: EmbeddedCloud, _ book: SubscriptionBook, _ courier: Courier) {
+    init(_ cloud: EmbeddedCloud, _ book: SubscriptionBook, _ courier: Courier, _ metrics: ServerMetrics) {
         let (stream, queue) = AsyncStream.makeStream(of: News.self, bufferingPolicy: .bufferingOldest(Self.newsMost))
         picture = book.picture
+        self.metrics = metrics
         self.queue = queue
         let telling = NewsTelling(cloud: cloud, book: book, courier: courier)
         Task { for await news in stream { await telling.tell(news) } }
@@ -44,9 +44,6 @@ final class Herald: Sendable {
     /// Has news told, if anybody may want to hear of them; returns at once.
     func tell(_ news: News) {
         guard !news.changes.isEmpty, picture.isWatched(news) else { return }
-        if case .dropped = queue.yield(news) { missed.add(1, ordering: .relaxed) }
+        if case .dropped = queue.yield(news) { metrics.count(.newsDropped) }
     }
-
-    /// How many requests' changes were not told, because too many came.
-    var dropped: Int { missed.load(ordering: .relaxed) }
 }

@@ -7,6 +7,9 @@ final class WaitingRoom: Sendable {
     static let waitsMost = 20
 
     private let waits = Mutex<[String: Int]>([:])
+    private let metrics: ServerMetrics
+
+    init(metrics: ServerMetrics = ServerMetrics()) { self.metrics = metrics }
 
     /// Counts one wait more; ``leave(_:)`` when it has ended.
     ///
@@ -22,9 +25,11 @@ final class WaitingRoom: Sendable {
             throw CloudError(
                 .requestRateLimited, "\(Self.waitsMost) requests wait already; end one of them first", retryAfter: .seconds(5))
         }
+        metrics.waits(1)
     }
 
     func leave(_ name: String) {
+        metrics.waits(-1)
         waits.withLock { waits in
             let count = waits[name] ?? 0
             waits[name] = count > 1 ? count - 1 : nil

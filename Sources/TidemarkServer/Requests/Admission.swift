@@ -26,6 +26,16 @@ struct Admission: Sendable {
             case .key(let key, _, _): key.account
             }
         }
+
+        /// Whether all of it is of the container and the environment that are asked for.
+        func areOf(_ place: Place) -> Bool {
+            guard apiToken?.isOf(place.container, place.environment) ?? true else { return false }
+            return switch kind {
+            case .program: true
+            case .user(let session): session.isOf(place.container, place.environment)
+            case .key(let key, _, _): key.isOf(place.container, place.environment)
+            }
+        }
     }
 
     /// Where an operation is asked for.
@@ -48,16 +58,13 @@ struct Admission: Sendable {
     ) throws(Refusal) -> Credentials {
         let credentials = try shown(query: query, headers: headers, signInURL: signInURL)
         // Whoever has something of another container learns no more than whoever has nothing.
+        guard credentials.areOf(place) else { throw .authenticationFailed() }
         guard try read({ () throws(AccessError) in try access.hasContainer(place.container) }) else {
-            throw .authenticationFailed()
+            // A key's ID is no secret: what it has signed is not looked at yet.
+            if case .key = credentials.kind { throw .authenticationFailed() }
+            throw .notServed(place.container)
         }
-        guard credentials.apiToken?.isOf(place.container, place.environment) ?? true else { throw .authenticationFailed() }
-        switch credentials.kind {
-        case .program: break
-        case .user(let session):
-            guard session.isOf(place.container, place.environment) else { throw .authenticationFailed() }
-        case .key(let key, _, _):
-            guard key.isOf(place.container, place.environment) else { throw .authenticationFailed() }
+        if case .key = credentials.kind {
             guard place.operation.isForKeys, place.scope == .public else {
                 throw .authenticationFailed("a server-to-server key can't be used here: it is for records of the public database")
             }
@@ -132,5 +139,15 @@ struct Admission: Sendable {
         let parts = value.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw .authenticationFailed() }
         return String(parts[1])
+    }
+}
+
+extension Refusal {
+    /// For who has shown something of the container, or an account's password, and for nobody else: which containers there are strangers
+    /// don't learn.
+    static func notServed(_ container: String) -> Refusal {
+        .authenticationFailed(
+            "the container '\(container.prefix(255))' is not served here: whoever runs the server has it be, "
+                + "by 'tidemark admin container add'")
     }
 }

@@ -117,8 +117,14 @@ extension CloudResponder {
     }
 
     private func take(_ count: Int, _ exchange: inout Exchange) throws {
-        guard bodies.take(count) else { throw Refusal.busy("the server holds as many bodies as it can") }
-        exchange.held += count
+        guard count > 0 else { return }
+        switch bodies.take(count, for: Self.network(exchange.address)) {
+        case .taken: exchange.held += count
+        case .isFull: throw Refusal.busy("the server holds as many bodies as it can")
+        case .shareIsFull:
+            metrics.throttled()
+            throw Refusal.throttled(2, "requests from this address have as many bytes under way as they may")
+        }
     }
 
     private static func isPacked(_ headers: HTTPFields) throws -> Bool {

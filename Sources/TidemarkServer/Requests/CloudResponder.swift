@@ -23,6 +23,8 @@ final class CloudResponder: Sendable {
     private let signIn: SignIn
     private let logger: Logger
     private let requests: RequestRate
+    /// Of those who watch over the server: they have a rate of their own, since they ask most when it has most to do.
+    private let watchers: RequestRate
     private let publicURL: String?
     private let trustsProxy: Bool
     private let hasTLS: Bool
@@ -40,6 +42,7 @@ final class CloudResponder: Sendable {
         routes = Routes(operations)
         limits = configuration.limits
         requests = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
+        watchers = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
         publicURL = configuration.publicURL
         trustsProxy = configuration.trustsProxy
         hasTLS = configuration.tls != nil
@@ -55,26 +58,25 @@ final class CloudResponder: Sendable {
         do {
             reply = try await answer(request, &exchange, writer)
         } catch let refusal as Refusal {
-            reply = refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+            reply = refuse(refusal, exchange)
         } catch let error as CloudError {
             if error.code == .internalError { log(error, exchange) }
-            reply = Refusal(error, redirectURL: exchange.caller.signInURL).reply(
-                uuid: exchange.uuid, isExtended: exchange.isExtended)
+            reply = refuse(Refusal(error, redirectURL: exchange.caller.signInURL), exchange)
         } catch let error as AccessError {
             if error.code != .busy { log(error, exchange) }
-            reply = Refusal(error).reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+            reply = refuse(Refusal(error), exchange)
         } catch let error as BodyFailure {
             // The client is gone, or speaks no HTTP: there is nobody to answer.
-            bodies.giveBack(exchange.held)
+            bodies.giveBack(exchange.held, for: Self.network(exchange.address))
             finish(exchange, status: 499, sent: 0)
             throw error.cause
         } catch is CancellationError {
-            reply = Refusal.busy("the server is ending").reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+            reply = refuse(.busy("the server is ending"), exchange)
         } catch {
             log(error, exchange)
-            reply = Refusal.internalError.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+            reply = refuse(.internalError, exchange)
         }
-        bodies.giveBack(exchange.held)
+        bodies.giveBack(exchange.held, for: Self.network(exchange.address))
         var sent = 0
         do {
             sent = try await write(&reply, exchange, request, writer)
@@ -89,6 +91,11 @@ final class CloudResponder: Sendable {
         try await readOn(request, exchange)
     }
 
+    private func refuse(_ refusal: Refusal, _ exchange: Exchange) -> Reply {
+        metrics.refused(refusal.name)
+        return refusal.reply(uuid: exchange.uuid, isExtended: exchange.isExtended)
+    }
+
     // What is asked for
 
     private func answer(_ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter) async throws -> Reply
@@ -96,9 +103,8 @@ final class CloudResponder: Sendable {
         let (path, rest) = Self.parts(request.head.path ?? "")
         let match = routes.match(path, request.method)
         if case .operation(let index, _) = match { exchange.operation = index }
-        // Whoever watches over the server sees it when it has most to do.
         let isWatching = exchange.operation.map { Self.watching.contains(operations[$0].id) } ?? false
-        if !isWatching, let wait = requests.wait(for: Self.network(exchange.address), at: exchange.began) {
+        if let wait = (isWatching ? watchers : requests).wait(for: Self.network(exchange.address), at: exchange.began) {
             metrics.throttled()
             throw Refusal.throttled(wait)
         }
@@ -173,6 +179,7 @@ final class CloudResponder: Sendable {
         case .user(let session):
             exchange.caller.session = session.id
             exchange.name = session.account
+            admission.access.noteUse(of: session, from: Self.network(exchange.address))
         case .key(let key, _, _):
             exchange.caller.isKey = true
             exchange.name = "key:\(key.id)"
@@ -214,7 +221,7 @@ final class CloudResponder: Sendable {
     }
 
     /// By which limits know an address: of IPv6, a network's first half, since whoever has one has all of the other.
-    private static func network(_ address: String) -> String {
+    static func network(_ address: String) -> String {
         guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
         let parts = address.split(separator: ":", omittingEmptySubsequences: false)
         guard !address.hasPrefix("::"), let gap = parts.firstIndex(of: "") else { return parts.prefix(4).joined(separator: ":") }

@@ -40,23 +40,3 @@ final class RequestRate: Sendable {
         }
     }
 }
-
-/// The bytes of bodies that are held at once.
-final class BodyBudget: Sendable {
-    private let limit: Int
-    private let taken = Atomic<Int>(0)
-
-    init(limit: Int) { self.limit = limit }
-
-    var bytes: Int { taken.load(ordering: .relaxed) }
-
-    /// Whether there is room for so many more, which are then taken.
-    func take(_ count: Int) -> Bool {
-        let (_, new) = taken.add(count, ordering: .relaxed)
-        guard new > limit else { return true }
-        taken.subtract(count, ordering: .relaxed)
-        return false
-    }
-
-    func giveBack(_ count: Int) { taken.subtract(count, ordering: .relaxed) }
-}

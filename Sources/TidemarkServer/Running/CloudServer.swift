@@ -42,10 +42,11 @@ public final class CloudServer: Service {
         }
         do {
             let access = try AccessBook(at: configuration.directory)
-            let served = try ServedCloud(at: configuration.directory, access: access)
+            let metrics = ServerMetrics()
+            let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics, logger: logger)
             try self.init(
-                configuration, cloud: served.cloud, access: access, operations: served.operations, logger: logger,
-                onListening: onListening)
+                configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
+                logger: logger, onListening: onListening)
         } catch let error as ServerError {
             throw error
         } catch {
@@ -55,15 +56,14 @@ public final class CloudServer: Service {
 
     /// - Parameter operations: What can be asked for, besides signing in and what is told of the server itself.
     init(
-        _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation], logger: Logger,
+        _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation],
+        metrics: ServerMetrics = ServerMetrics(), logger: Logger,
         onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         let limits = configuration.limits
-        let metrics = ServerMetrics()
-        let bodies = BodyBudget(limit: limits.bodiesSize)
+        let bodies = BodyBudget(limit: limits.bodiesSize, share: limits.bodiesSizeOfAddress)
         let signIn = SignIn(
-            cloud: cloud, access: access, metrics: metrics,
-            attempts: RequestRate(perSecond: Double(limits.signInAttempts) / 60, burst: Double(limits.signInAttempts)))
+            cloud: cloud, access: access, metrics: metrics, limits: SignInLimits(perMinute: limits.signInAttempts))
         let pages = ServerPages(metrics: metrics, bodies: bodies) {
             _ = try access.containers()
             _ = try await cloud.account("nobody@localhost")
@@ -111,17 +111,18 @@ public final class CloudServer: Service {
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .warning)
         try checkPortFile()
+        if let exposure = AccessBook.exposure(of: configuration.directory) { logger.warning("\(exposure)") }
         if !configuration.isPrivate, configuration.tls == nil, !configuration.trustsProxy {
             logger.warning("other machines are listened to without TLS: passwords and records can be read on the way")
         }
-        let responder = responder
+        let requests = RequestTask(responder: responder)
         do {
             let server = try builder.buildServer(
                 configuration: HummingbirdCore.ServerConfiguration(
                     address: .hostname(configuration.host, port: configuration.port), backlog: 1_024,
                     availableConnectionsDelegate: ConnectionLimit(connections)),
                 eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
-                responder: { request, writer, channel in try await responder.respond(to: request, writer, channel) },
+                responder: { request, writer, channel in try await requests.respond(to: request, writer, channel) },
                 onServerRunning: { [self] channel in listening(channel.localAddress?.port ?? configuration.port) })
             try await server.run()
         } catch let error as NIOSSLError {

@@ -50,13 +50,15 @@ public struct ServerLimits: Sendable {
     public var bodySize = 8 << 20
     /// Bytes of bodies that are held at once, of all requests.
     public var bodiesSize = 64 << 20
+    /// Bytes of bodies that are held at once, of all requests from one address.
+    public var bodiesSizeOfAddress = 32 << 20
     /// Connections at once; others wait.
     public var connections = 10_000
     /// Requests a second that an account or an address may go on with; 0 is no limit.
     public var requestsPerSecond = 500.0
     /// Requests that may come at once before that rate counts.
     public var burst = 5_000
-    /// Attempts to sign in a minute, of an address and to an account; 0 is no limit.
+    /// Attempts to sign in a minute to an account from one address, and five times as many from an address in all; 0 is no limit.
     public var signInAttempts = 10
     /// How long a connection may stay without a request.
     public var idleTime = Duration.seconds(600)

@@ -23,6 +23,29 @@ final class ServerMetrics: Sendable {
     private let throttledRequests = Atomic<Int>(0)
     private let refusedSignIns = Atomic<Int>(0)
     private let sessions = Atomic<Int>(0)
+    private let waiting = Atomic<Int>(0)
+    private let counts = Mutex<[Count: Int]>([:])
+    /// By the protocol's code.
+    private let refusals = Mutex<[String: Int]>([:])
+
+    /// What is counted and doesn't happen with each request.
+    enum Count: String, CaseIterable {
+        case notifications = "notifications_total"
+        case notificationsDropped = "notifications_dropped_total"
+        case newsDropped = "news_dropped_total"
+        case assetsRemoved = "leftover_assets_removed_total"
+        case sweepsFailed = "sweeps_failed_total"
+
+        fileprivate var help: String {
+            switch self {
+            case .notifications: "Notifications that were made for a device."
+            case .notificationsDropped: "Notifications that nobody fetched and there was no room for."
+            case .newsDropped: "Requests whose changes were told to nobody, since too many came."
+            case .assetsRemoved: "Contents of assets that no record named, and that were removed."
+            case .sweepsFailed: "Times that what nobody needs could not be removed."
+            }
+        }
+    }
 
     /// Names the operations, in their order.
     func name(_ operations: [String]) {
@@ -57,6 +80,11 @@ final class ServerMetrics: Sendable {
     func throttled() { throttledRequests.add(1, ordering: .relaxed) }
     func signInRefused() { refusedSignIns.add(1, ordering: .relaxed) }
     func signedIn() { sessions.add(1, ordering: .relaxed) }
+    func count(_ count: Count, _ more: Int = 1) { counts.withLock { $0[count, default: 0] += more } }
+    /// - Parameter code: Of the protocol: there are few.
+    func refused(_ code: String) { refusals.withLock { $0[code, default: 0] += 1 } }
+    /// So many more requests wait for news.
+    func waits(_ more: Int) { waiting.add(more, ordering: .relaxed) }
 
     var requestsInFlight: Int { inFlight.load(ordering: .relaxed) }
     var openConnections: Int { connections.load(ordering: .relaxed) }
@@ -87,6 +115,14 @@ final class ServerMetrics: Sendable {
             text += "tidemark_request_duration_seconds_sum{operation=\"\(name)\"} \(figures.seconds)\n"
             text += "tidemark_request_duration_seconds_count{operation=\"\(name)\"} \(count)\n"
         }
+        text += "# HELP tidemark_refusals_total Requests that were refused as a whole, by their serverErrorCode.\n"
+        text += "# TYPE tidemark_refusals_total counter\n"
+        for (code, count) in refusals.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+            text += "tidemark_refusals_total{code=\"\(code)\"} \(count)\n"
+        }
+        let counts = counts.withLock { $0 }
+        for count in Count.allCases { figure(count.rawValue, "counter", count.help, counts[count] ?? 0) }
+        figure("waits", "gauge", "Requests that wait for news.", waiting.load(ordering: .relaxed))
         figure("requests_in_flight", "gauge", "Requests that are being answered.", requestsInFlight)
         figure("connections", "gauge", "Connections that are open.", openConnections)
         figure("connections_total", "counter", "Connections that were accepted.", accepted.load(ordering: .relaxed))

@@ -32,8 +32,9 @@ struct SignIn: Sendable {
     let cloud: EmbeddedCloud
     let access: AccessBook
     let metrics: ServerMetrics
-    /// Attempts, by address and by account.
-    let attempts: RequestRate
+    let limits: SignInLimits
+    /// Waits; a parameter for tests.
+    var pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     private static let minute: Int64 = 60_000_000
 
@@ -46,22 +47,52 @@ struct SignIn: Sendable {
 
     /// Signs in with an e-mail address and a password.
     ///
+    /// - Parameters:
+    ///   - device: What they sign in on, as that says itself.
+    ///   - address: From where, as limits know it.
     /// - Returns: `nil` when they don't go together, or there is no such account: which of them nobody learns.
+    /// - Throws: ``Refusal``, for too many attempts, and for a container that is not served: only who has the password is told that.
     func token(
-        email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, address: String
+        email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
+        address: String
     ) async throws -> SessionToken? {
         let now = ServerTime.seconds()
         // Counted whoever the account may be, or may not be.
         let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
-        if let wait = attempts.wait(for: "at \(address)", at: now) ?? attempts.wait(for: "to \(name)", at: now) {
-            metrics.signInRefused()
-            throw Refusal.throttled(wait, "too many attempts to sign in")
-        }
+        if let wait = limits.wait(for: name, from: address, at: now) { throw tooMany(wait) }
         let account = try await cloud.account(email)
-        let token = try await access.signIn(
-            password, account: account?.id, container: container, environment: environment, kind: kind)
+        if limits.isCrowded(name, at: now) { try await slowDown(name, account?.id, address) }
+        let token: SessionToken?
+        do throws(AccessError) {
+            token = try await access.signIn(
+                password, account: account?.id, container: container, environment: environment, kind: kind, device: device,
+                address: address)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            throw Refusal.notServed(container)
+        }
         token == nil ? metrics.signInRefused() : metrics.signedIn()
         return token
+    }
+
+    /// Has an attempt wait to an account that many attempts come to. From where the account is in use it need not.
+    private func slowDown(_ name: String, _ account: String?, _ address: String) async throws {
+        if let account, try await access.addresses(of: account).contains(address) { return }
+        guard limits.hold(name) else {
+            throw tooMany(Double(SignInLimits.pause.components.seconds))
+        }
+        defer { limits.release(name) }
+        try await pause(SignInLimits.pause)
+    }
+
+    private func tooMany(_ wait: Double) -> Refusal {
+        metrics.signInRefused()
+        let seconds = max(1, Int(wait.rounded(.up)))
+        var refusal = Refusal.throttled(
+            Double(seconds),
+            "too many attempts to sign in: wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again")
+        refusal.headers[.retryAfter] = String(seconds)
+        return refusal
     }
 
     // Devices
@@ -92,13 +123,13 @@ struct SignIn: Sendable {
     }
 
     private func begin(_ call: Call) async throws -> Reply {
-        let (email, password) = try call.read { node throws(CloudError) in
-            (try node.required("email").asString(), try node.required("password").asString())
+        let (email, password, device) = try call.read { node throws(CloudError) in
+            (try node.required("email").asString(), try node.required("password").asString(), try node.string("device"))
         }
-        guard try access.hasContainer(call.container),
+        guard
             let token = try await token(
                 email: email, password: password, container: call.container, environment: call.environment,
-                kind: .device, address: call.address)
+                kind: .device, device: device ?? call.headers[.userAgent] ?? "", address: call.address)
         else { throw Refusal.authenticationFailed("the e-mail address or the password is wrong") }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {

@@ -41,16 +41,20 @@ struct SignInPage: Sendable {
             guard
                 let token = try await signIn.token(
                     email: email, password: fields["password"] ?? "", container: purpose.container,
-                    environment: purpose.environment, kind: .web(staysSignedIn: fields["stay"] == "1"), address: call.address)
+                    environment: purpose.environment, kind: .web(staysSignedIn: fields["stay"] == "1"),
+                    device: call.headers[.userAgent] ?? "", address: call.address)
             else {
                 return form(
                     purpose, apiToken, email: email, error: "The e-mail address or the password is wrong.", status: .forbidden)
             }
             return finish(apiToken, token)
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
-            return form(
-                purpose, apiToken, email: email, error: "Too many attempts. Wait a minute, then try again.",
+            let reason = refusal.error.reason
+            var reply = form(
+                purpose, apiToken, email: email, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()).",
                 status: refusal.status)
+            reply.headers[.retryAfter] = refusal.headers[.retryAfter]
+            return reply
         }
     }
 

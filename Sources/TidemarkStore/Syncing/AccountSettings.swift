@@ -11,6 +11,8 @@ public struct AccountSettings: Hashable, Sendable {
     public var email: String?
     /// The account's name in the cloud container, where a server has said it: a session of another account is not used.
     public var userRecordName: String?
+    /// Certificates in PEM: the authorities that the server's own may be from. `nil` for those that the machine trusts.
+    public var authority: String?
     public var driveIsOn = true
     public var appIsOn = true
     /// The name of the merge policy.
@@ -30,6 +32,7 @@ public struct AccountSettings: Hashable, Sendable {
             case "cloud_container": cloudContainer = value ?? cloudContainer
             case "email": email = value
             case "user_record_name": userRecordName = value
+            case "authority": authority = value
             case "drive": driveIsOn = value != "off"
             case "app": appIsOn = value != "off"
             case "merge_policy": mergePolicy = value
@@ -43,7 +46,7 @@ public struct AccountSettings: Hashable, Sendable {
         let values: [(String, String?)] = [
             ("cloud", cloud), ("cloud_container", cloudContainer), ("email", email), ("drive", driveIsOn ? "on" : "off"),
             ("app", appIsOn ? "on" : "off"), ("merge_policy", mergePolicy), ("sign_in", signIn),
-            ("user_record_name", userRecordName),
+            ("user_record_name", userRecordName), ("authority", authority),
         ]
         for (key, value) in values {
             try db.execute(sql: "INSERT OR REPLACE INTO tide_account (key, value) VALUES (?, ?)", arguments: [key, value])

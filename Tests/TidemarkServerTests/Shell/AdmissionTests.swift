@@ -162,6 +162,38 @@ import TidemarkAccess
         }
     }
 
+    @Test func `who belongs to a container is told when it is served no longer, and nobody else is`() async throws {
+        try await ShellServer.with { server in
+            try await server.access.removeContainer(ShellServer.container)
+            func reason(_ answer: ShellServer.Answer) throws -> String {
+                #expect(answer.status == 401 && answer.code == "AUTHENTICATION_FAILED")
+                return try #require(answer.json["reason"] as? String)
+            }
+            let told = "the container '\(ShellServer.container)' is not served here"
+            let path = server.path("records/query")
+            let members = [
+                try await server.send(.POST, path, headers: server.bearer),
+                try await server.send(.POST, "\(path)?\(server.web)"), try await server.send(.POST, "\(path)?\(server.api)"),
+            ]
+            for answer in members { #expect(try reason(answer).hasPrefix(told)) }
+            // What anybody may know: a container's name, a key's identifier.
+            let strangers = [
+                try await server.send(.POST, path),
+                try await server.send(.POST, path, headers: server.signed(path, body: Array("{}".utf8), key: SigningKey())),
+                try await server.send(.POST, server.path("records/query", environment: "production"), headers: server.bearer),
+            ]
+            for answer in strangers { #expect(try !reason(answer).contains("served")) }
+            let session = "/tidemark/1/\(ShellServer.container)/development/session"
+            for (password, isTold) in [("correct horse", true), ("wrong horse", false)] {
+                let body = Array("{\"email\":\"anna@example.org\",\"password\":\"\(password)\"}".utf8)
+                let answer = try await server.send(.POST, session, body: body)
+                #expect(try reason(answer).hasPrefix(told) == isTold)
+            }
+            try await server.access.addContainer(ShellServer.container)
+            #expect(try await server.send(.POST, path, headers: server.bearer).status == 200)
+        }
+    }
+
     @Test func `who was signed out signs in again`() async throws {
         try await ShellServer.with { server in
             let session = try server.access.session(server.webToken).get()

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
@@ -148,6 +149,24 @@ import TidemarkCloud
             let connection = try await RawConnection(port: server.port)
             try await connection.write("GET /assets/download/x/y HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(try await connection.closed().hasSuffix("\r\n\r\nbytes"))
+        }
+    }
+
+    @Test func `a directory that others may look into is told in the log, with what helps`() async throws {
+        try await ShellServer.with { server in
+            let directory = server.access.directory
+            for (mode, isTold) in [(0o755, true), (0o710, true), (0o700, false)] {
+                try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.path)
+                let log = ShellServer.Log()
+                let logger = Logger(label: "test") { _ in
+                    LogfmtHandler(level: .info) { line in log.lines.withLock { $0.append(line) } }
+                }
+                // It ends where it can't listen.
+                let second = try CloudServer(ServerConfiguration(directory: directory, port: server.port), logger: logger)
+                await #expect(throws: ServerError.self) { try await second.run() }
+                let lines = log.lines.withLock { $0.joined() }
+                #expect(lines.contains("chmod 700 \(directory.path)") == isTold)
+            }
         }
     }
 

@@ -123,7 +123,8 @@ import TidemarkAccess
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let answer = try await send(server, ["form": sealed, "email": "anna@example.org", "password": "correct horse"])
             #expect(answer.status == 429)
-            #expect(answer.text.contains("Too many attempts"))
+            let seconds = try #require(answer.headers.first(name: "Retry-After"))
+            #expect(answer.text.contains("Too many attempts to sign in: wait \(seconds) second"))
         }
     }
 }

@@ -1,0 +1,14 @@
+import TidemarkModel
+
+/// What lets somebody in to one environment of one container, and to no other.
+public protocol ContainerGrant {
+    var container: String { get }
+    var environment: StoreEnvironment { get }
+}
+
+extension ContainerGrant {
+    /// Whether it is of this container in this environment.
+    public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
+        self.container == container && self.environment == environment
+    }
+}

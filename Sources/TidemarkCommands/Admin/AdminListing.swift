@@ -1,0 +1,46 @@
+import ArgumentParser
+import TidemarkAccess
+
+/// How the commands list what a cloud has: as a table for people, or as a JSON object a line.
+struct AdminListing: ParsableArguments {
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Prints a JSON object a line.")
+    var json = false
+
+    /// - Parameter none: What is said to people when there is nothing.
+    func show<Line: Encodable>(
+        _ lines: [Line], columns: [String], cutsLast: Bool = true, none: String, _ cells: (Line) -> [String]
+    ) throws {
+        if json {
+            for line in lines { try Output.json(line) }
+            return
+        }
+        guard !lines.isEmpty else { return try Output.line(none) }
+        var table = TextTable(columns: columns, cutsLast: cutsLast)
+        for line in lines { try table.add(cells(line)) }
+        try table.finish()
+    }
+}
+
+/// How the commands end what was given out, by its identifier.
+struct AdminRevocation: ParsableArguments {
+    @Argument(help: "The identifier, or the beginning of it.")
+    var id: String
+
+    @OptionGroup var place: AdminData
+
+    /// - Parameters:
+    ///   - what: What it is, in one word; `tidemark admin WHAT list` shows them.
+    ///   - all: All there are.
+    func run<Kind: Identifiable>(
+        _ what: String, of all: (AccessBook) throws -> [Kind], by revoke: (AccessBook, String) async throws -> Void
+    ) async throws where Kind.ID == String {
+        try await reportingErrors {
+            let book = try place.open().book
+            let found = try identifier(id, of: try all(book).map(\.id), what)
+            try await revoke(book, found)
+            try Output.line("revoked the \(what) \(found)")
+        }
+    }
+}

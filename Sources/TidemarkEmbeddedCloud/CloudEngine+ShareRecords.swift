@@ -1,0 +1,76 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// Shares as their records are written: each of these is done whole or not at all, in one transaction.
+extension CloudEngine {
+    /// Makes a share with its participants and the link that stays the same.
+    ///
+    /// - Parameters:
+    ///   - root: The record that it is for; `nil` for the whole zone.
+    ///   - tag: What the root's change tag has to be; `nil` for any.
+    /// - Returns: The share's record.
+    func createShare(
+        _ wish: ShareWish, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
+    ) async throws(CloudError) -> CloudRecord {
+        try demandSharing(caller)
+        return try await storage.write { rows throws(CloudError) in
+            if let root { try checkRoot(root, tag, in: id, caller, rows) }
+            let made = try create(
+                in: id, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: wish.title,
+                publicPermission: wish.publicPermission ?? .none, caller, rows)
+            let shareID = CloudRecordID(made.name, in: id)
+            let (access, stored) = try found(shareID, caller, rows)
+            let changes = try wish.changes(of: try share(stored, caller, rows))
+            try makeShortGUID(of: try change(stored, changes, access, rows), access, rows)
+            return try shareRecord(shareID, caller, rows)
+        }
+    }
+
+    /// Makes a share what it is wished to be.
+    ///
+    /// - Parameter tag: What its change tag has to be; `nil` for any.
+    /// - Returns: The share's record.
+    func changeShare(
+        _ id: CloudRecordID, to wish: ShareWish, ifTag tag: String?, _ caller: Caller
+    ) async throws(CloudError) -> CloudRecord {
+        try demandSharing(caller)
+        return try await storage.write { rows throws(CloudError) in
+            let (access, stored) = try found(id, caller, rows)
+            try checkTag(tag, of: stored, access, rows)
+            let changes = try wish.changes(of: try share(stored, caller, rows))
+            _ = try change(stored, changes, access, rows)
+            return try shareRecord(id, caller, rows)
+        }
+    }
+
+    /// - Throws: `CloudError` `serverRecordChanged`, with the share's record, when its tag is another one.
+    func checkTag(
+        _ tag: String?, of stored: StoredShare, _ access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        guard let tag else { return }
+        let shareID = CloudRecordID(stored.name, in: id(of: access.zone, access.caller))
+        let record = try shareRecord(shareID, access.caller, rows)
+        guard record.changeTag != tag else { return }
+        throw CloudError(.serverRecordChanged, "client oplock error updating record", serverRecord: record)
+    }
+
+    /// That there is a record to share, and that it is what it was when somebody decided so.
+    private func checkRoot(
+        _ root: String, _ tag: String?, in id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        guard case .success(let record)? = try looked([root], in: id, keys: [], caller, rows).first else {
+            throw CloudError(.unknownItem, "Cannot share - no such record exists to share")
+        }
+        guard tag == nil || tag == record.changeTag else {
+            throw CloudError(
+                .serverRecordChanged, "client oplock error updating record: forRecord has changed", serverRecord: record)
+        }
+    }
+
+    private func shareRecord(
+        _ id: CloudRecordID, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> CloudRecord {
+        guard let found = try looked([id.recordName], in: id.zone, keys: nil, caller, rows).first else { throw Self.noRecord }
+        return try found.get()
+    }
+}

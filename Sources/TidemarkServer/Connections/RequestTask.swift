@@ -1,0 +1,29 @@
+import HummingbirdCore
+import NIOCore
+
+/// Answers each request in a task of its own.
+///
+/// A task keeps what its deepest call has needed until it ends, and that of a connection ends with the connection: thousands that rest
+/// would keep the memory of thousands of requests.
+struct RequestTask: Sendable {
+    let responder: CloudResponder
+
+    func respond(to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel) async throws {
+        let handover = Handover(writer)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [responder] in try await responder.respond(to: request, handover.take(), channel) }
+            try await group.next()
+        }
+    }
+
+    /// Gives the writer, which there is but one of, from one task to the other.
+    ///
+    /// `@unchecked Sendable`: it is put in before the other task begins, and taken once.
+    private final class Handover: @unchecked Sendable {
+        private var writer: ResponseWriter?
+
+        init(_ writer: consuming ResponseWriter) { self.writer = consume writer }
+
+        func take() -> ResponseWriter { writer.take()! }
+    }
+}

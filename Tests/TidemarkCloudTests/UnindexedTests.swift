@@ -1,0 +1,61 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// Goal: what a query is answered depends on indexes, and not on whether anything was saved. Method: the same queries before and after.
+@Suite struct UnindexedTests {
+    private let tended = try! TendedCloud()
+
+    private func answers(_ database: EmbeddedDatabase) async throws -> [String] {
+        var answers: [String] = []
+        for filters: [CloudQuery.Filter] in [
+            [], [.init(.field("n"), .equals, .int64(1))], [.init(.recordName, .equals, .string("other"))],
+        ] {
+            do throws(CloudError) {
+                let answer = try await database.query(
+                    CloudQuery(recordType: "Note", filters: filters), in: .default, limit: nil, desiredKeys: nil,
+                    continuation: nil)
+                answers.append("\(answer.records.count)")
+            } catch {
+                answers.append("\(error.code.rawValue): \(error.reason)")
+            }
+        }
+        return answers
+    }
+
+    private func save(_ database: EmbeddedDatabase) async throws {
+        let record = CloudRecord(CloudRecordID("a", in: .default), type: "Note", fields: ["n": .int64(1)])
+        let outcomes = try await database.modify(
+            ModifyRecordsRequest(zone: .default, operations: [RecordOperation(.create, record)], isAtomic: false))
+        guard case .saved = outcomes[0] else {
+            Issue.record("\(outcomes)")
+            return
+        }
+    }
+
+    private static let unindexed = [
+        "invalidArguments: Queried type is not marked indexable", "invalidArguments: Field 'n' is not marked queryable", "0",
+    ]
+
+    @Test(arguments: [DatabaseScope.public, .private])
+    func `a type without indexes is answered alike before and after something is saved`(scope: DatabaseScope) async throws {
+        let account = try await tended.id("anna@example.org")
+        func database(_ environment: StoreEnvironment) throws -> EmbeddedDatabase {
+            try tended.cloud.database(scope, of: TendedCloud.container, environment: environment, account: account)
+        }
+        let (development, production) = (try database(.development), try database(.production))
+        #expect(try await answers(development) == Self.unindexed)
+        // What was not deployed is told as that, whether the zone has anything or not.
+        let unknown = try await answers(production)
+        #expect(unknown.allSatisfy { $0.hasPrefix("unknownItem: ") }, "\(unknown)")
+        try await save(development)
+        #expect(try await answers(development) == Self.unindexed)
+        try await tended.deploy()
+        #expect(try await answers(production) == Self.unindexed)
+        try await save(production)
+        #expect(try await answers(production) == Self.unindexed)
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+import TidemarkModel
+
+@testable import TidemarkCommands
+
+/// Goal: who watches a synchronisation is told once what is amiss and once that it is over, whichever stores it is about. Method: events as
+/// they come, and which of them are told.
+@Suite struct SyncNewsTests {
+    private let own = UUID()
+    private let others = UUID()
+
+    private func event(
+        _ kind: ContainerEvent.Kind, _ store: UUID, _ failure: ContainerEvent.Failure? = nil, records: Int = 0
+    ) -> ContainerEvent {
+        var event = ContainerEvent(store: store, kind: kind, start: 0)
+        (event.end, event.failure, event.records) = (1, failure, records)
+        return event
+    }
+
+    private let away = ContainerEvent.Failure(code: SyncErrorCode.other, reason: "it can't be reached", isPassing: true)
+    private let ended = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "the session has ended")
+
+    @Test func `that a server is away is told once, and once that it is back`() {
+        var news = SyncNews()
+        let told = [
+            event(.setup, own), event(.setup, others), event(.import, own, away), event(.import, others, away),
+            event(.import, own, away), event(.import, others), event(.import, own), event(.import, own),
+        ].map { news.tells($0) }
+        #expect(told == [true, false, true, false, false, false, true, false])
+        // The next time it is news again.
+        let isToldAgain = news.tells(event(.import, others, away))
+        #expect(isToldAgain)
+    }
+
+    @Test func `that a session has ended is told once, by what looks at the account, and so is its end`() {
+        var news = SyncNews()
+        let told = [
+            event(.setup, own), event(.setup, others), event(.import, own, ended), event(.export, own, ended),
+            event(.setup, own, ended), event(.import, others, ended), event(.setup, others, ended), event(.setup, own, ended),
+            event(.setup, own), event(.setup, others),
+        ].map { news.tells($0) }
+        #expect(told == [true, false, false, false, true, false, false, false, false, true])
+    }
+
+    @Test func `what something has come of is told, whatever fails`() {
+        var news = SyncNews()
+        let told = [
+            event(.export, own, ended, records: 3), event(.import, others, records: 1), event(.import, others),
+        ].map { news.tells($0) }
+        #expect(told == [true, true, false])
+    }
+
+    @Test func `each reason to try again is told once, and none where nothing is tried again`() {
+        var tries = RetryNews(patience: 10)
+        let lines = [event(.setup, own, away), event(.setup, own, away), event(.setup, own, ended), event(.setup, own)]
+            .map { tries.line($0) }
+        #expect(lines == ["note: trying again for up to 10 s: it can't be reached", nil, nil, nil])
+        var none = RetryNews(patience: 0)
+        let line = none.line(event(.setup, own, away))
+        #expect(line == nil)
+    }
+
+    @Test func `what may pass by itself has the exit code of what is tried again later`() {
+        #expect(away.exitStatus == .temporaryFailure)
+        let busy = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "", isPassing: true)
+        #expect(busy.exitStatus == .temporaryFailure)
+        #expect(ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "").exitStatus == .unavailable)
+        #expect(ContainerEvent.Failure(code: SyncErrorCode.notInitialized, reason: "").exitStatus == .unavailable)
+    }
+
+    @Test func `an event names the store where that is said`() {
+        #expect(EventLine(event(.import, own, records: 1), of: .shared).text.hasSuffix("done  1 record  (what others share)"))
+        #expect(EventLine(event(.import, own, records: 1), of: .private).text.hasSuffix("done  1 record"))
+        #expect(EventLine(event(.import, own, records: 1)).text.hasSuffix("done  1 record"))
+    }
+}

@@ -1,0 +1,260 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkHTTP
+import TidemarkModel
+import TidemarkTesting
+
+/// Goal: what a server says of shares is held against what was asked, what a newer one says is carried on as far as it is safe, and requests
+/// are packed where that pays. Method: servers that answer with bytes of the test's.
+@Suite(.timeLimit(.minutes(2))) struct HeldAnswersTests {
+    private static let zone = CloudZoneID("Journal")
+    private static let theirs = CloudZoneID("Journal", owner: "_ben")
+
+    private func cloud(_ address: ServerAddress, patience: HTTPPatience = HTTPPatience()) throws -> HTTPCloud {
+        let store = SessionMemory()
+        let cloud = HTTPCloud(
+            address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
+        store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: "token"))
+        return cloud
+    }
+
+    private func failure<Value>(_ body: () async throws -> Value) async throws -> CloudError {
+        do {
+            let value = try await body()
+            Issue.record("it did not fail: \(value)")
+            return CloudError(.serviceUnavailable, "")
+        } catch {
+            return try #require(error as? CloudError)
+        }
+    }
+
+    private static func share(
+        _ name: String = "Share-1", zone: String = #"{"zoneName":"Journal"}"#, root: String? = nil, participants: String = "",
+        permission: String = "NONE"
+    ) -> String {
+        let extra = root.map { #""root":"\#($0)""# } ?? ""
+        return """
+            {"recordName":"\(name)","zoneID":\(zone),"publicPermission":"\(permission)","participants":[\(participants)],\
+            "tidemark":{\(extra)}}
+            """
+    }
+
+    private static func entry(_ kind: String) -> String {
+        #"{"microseconds":5,"userRecordName":"_a","recordName":"s","zoneID":{"zoneName":"Journal"},"kind":"\#(kind)"}"#
+    }
+
+    // Shares
+
+    @Test(arguments: [
+        share(zone: #"{"zoneName":"Other"}"#), share(zone: #"{"zoneName":"Journal","ownerRecordName":"_eve"}"#),
+        "\(share()),\(share())",
+    ])
+    func `shares that were not asked for are not taken`(shares: String) async throws {
+        let stub = try StubServer { _, _ in .json(#"{"shares":[\#(shares)]}"#) }
+        let error = try await failure { try await cloud(stub.address).database(.shared).shares(in: Self.theirs) }
+        #expect(error.code == .internalError && error.reason.contains("not asked for"))
+    }
+
+    @Test func `shares that were asked for are`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share()),\#(Self.share("Share-2"))]}"#) }
+        let shares = try await cloud(stub.address).database(.private).shares(in: Self.zone)
+        #expect(shares.map(\.id.recordName) == ["Share-1", "Share-2"])
+    }
+
+    @Test func `a share that was made covers what was asked for, and one that was changed is that one`() async throws {
+        let stub = try StubServer { _, number in
+            .json(number == 0 ? Self.share(root: "other") : number == 1 ? Self.share("Share-2") : Self.share(root: "senja"))
+        }
+        let database = try cloud(stub.address).database(.private)
+        func create() async throws -> CloudShare {
+            try await database.createShare(
+                in: Self.zone, coverage: .hierarchy(root: "senja"), title: nil, publicPermission: .none)
+        }
+        #expect(try await failure(create).reason.contains("not asked for"))
+        let changed = try await failure {
+            try await database.changeShare(CloudRecordID("Share-1", in: Self.zone), [.setTitle("A")])
+        }
+        #expect(changed.reason.contains("not asked for"))
+        #expect(try await create().coverage == .hierarchy(root: "senja"))
+    }
+
+    @Test func `a link for everybody is not taken for one of a person`() async throws {
+        let stub = try StubServer { _, number in
+            .json(number == 0 ? #"{"id":"i","token":"t"}"# : #"{"id":"i","token":"t","participantId":"p"}"#)
+        }
+        let database = try cloud(stub.address).database(.private)
+        func make() async throws -> ShareLink {
+            try await database.makeLink(to: CloudRecordID("Share-1", in: Self.zone), for: "p")
+        }
+        #expect(try await failure(make).reason.contains("not asked for"))
+        #expect(try await make().participant == "p")
+    }
+
+    @Test func `persons and entries that were not asked for are not taken`() async throws {
+        let entry = Self.entry("accepted")
+        let stub = try StubServer { request, _ in
+            request.line.hasSuffix("/users/find")
+                ? .json(#"{"users":[{"userRecordName":"_eve","lookupInfo":{"emailAddress":"eve@example.org"}}]}"#)
+                : .json(#"{"entries":[\#(entry)]}"#)
+        }
+        let database = try cloud(stub.address).database(.private)
+        let people = try await failure { try await database.users(matching: [.emailAddress("ben@example.org")]) }
+        #expect(people.reason.contains("not asked for"))
+        #expect(try await database.users(matching: [.emailAddress("Eve@example.org")]).count == 1)
+        #expect(try await database.shareAudit(in: Self.zone, after: 4).count == 1)
+        #expect(try await failure { try await database.shareAudit(in: Self.zone, after: 5) }.reason.contains("not asked for"))
+        let other = CloudZoneID("Other")
+        #expect(try await failure { try await database.shareAudit(in: other, after: nil) }.reason.contains("not asked for"))
+    }
+
+    // What is not known
+
+    @Test func `what a newer server says of a participant permits nothing`() async throws {
+        let participant =
+            #"{"participantId":"p","userIdentity":{"lookupInfo":{"handle":"@b"}},"type":"EDITOR","permission":"COMMENT","acceptanceStatus":"ASKED"}"#
+        let stub = try StubServer { _, _ in
+            .json(#"{"shares":[\#(Self.share(participants: participant, permission: "COMMENT"))]}"#)
+        }
+        let share = try #require(try await cloud(stub.address).database(.private).shares(in: Self.zone).first)
+        #expect(share.publicPermission == .unknown)
+        #expect(
+            share.participants == [
+                ShareParticipant(
+                    id: "p", identity: UserIdentity(), role: .unknown, permission: .unknown, acceptanceStatus: .unknown)
+            ])
+    }
+
+    @Test func `what a newer server does to shares is left out of what was done`() async throws {
+        let stub = try StubServer { _, _ in .json(#"{"entries":[\#(Self.entry("archived")),\#(Self.entry("accepted"))]}"#) }
+        let entries = try await cloud(stub.address).database(.private).shareAudit(in: Self.zone, after: nil)
+        #expect(entries.map(\.kind) == [.accepted])
+    }
+
+    @Test(arguments: [
+        (#"{"value":"x","type":"POLYGON"}"#, "is of the type 'POLYGON', which this version does not know"),
+        (#"{"value":{"recordName":"b","action":"ARCHIVE"},"type":"REFERENCE"}"#, "can't be read: "),
+    ])
+    func `a field that can't be known is told with its record`(field: String, told: String) async throws {
+        let stub = try StubServer { _, _ in
+            .json(
+                #"{"zones":[{"syncToken":"t","records":[{"recordName":"senja","recordType":"Destination","fields":{"shape":\#(field)}}]}]}"#
+            )
+        }
+        let database = try cloud(stub.address).database(.private)
+        let error = try await failure { try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil) }
+        #expect(error.code == .internalError)
+        #expect(error.reason.contains("the field 'shape' of Destination 'senja' \(told)"))
+    }
+
+    // Advice
+
+    @Test func `an address with a path is asked about where there is nothing`() async throws {
+        let stub = try StubServer { _, _ in
+            .json(
+                #"{"serverErrorCode":"NOT_FOUND","reason":"could not find handler for endpoint","tidemark":{"code":"unknownItem"}}"#,
+                status: "404 Not Found")
+        }
+        let address = try ServerAddress("http://127.0.0.1:\(stub.port)/journal")
+        let error = try await failure { try await cloud(address).signIn(email: "anna@example.org", password: "a") }
+        #expect(error.reason.contains("is the cloud really below /journal?"))
+    }
+
+    @Test func `a server that closes at once, or answers what is no HTTP, may expect https`() async throws {
+        for reply in [StubServer.Reply.last([]), .last([0x15, 3, 1, 0, 2, 2, 22]), .page("400 Bad Request")] {
+            let stub = try StubServer { _, _ in reply }
+            let error = try await failure { try await cloud(stub.address).signIn(email: "anna@example.org", password: "a") }
+            #expect(error.reason.contains("https"), "\(error)")
+        }
+    }
+
+    @Test func `how long to wait is taken from the header where the answer does not say`() async throws {
+        let stub = try StubServer { _, _ in
+            .json(
+                #"{"serverErrorCode":"THROTTLED","reason":"too many"}"#, status: "429 Too Many Requests",
+                headers: ["Retry-After: 42"])
+        }
+        let error = try await failure { try await cloud(stub.address).signIn(email: "anna@example.org", password: "a") }
+        #expect(error.code == .requestRateLimited && error.retryAfter == .seconds(42))
+    }
+
+    // Packing
+
+    private static var packing: HTTPPatience {
+        var patience = HTTPPatience()
+        patience.packsOnLoopback = true
+        return patience
+    }
+
+    private static func request(_ caption: String) -> ModifyRecordsRequest {
+        ModifyRecordsRequest(
+            zone: zone,
+            operations: [
+                RecordOperation(
+                    .create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination", fields: ["caption": .string(caption)])
+                )
+            ], clientToken: "t")
+    }
+
+    @Test func `large requests are packed, small ones and contents are not, and none to this machine`() async throws {
+        let stub = try StubServer { request, _ in
+            request.line.hasPrefix("PUT")
+                ? .json(#"{"received":5000}"#) : .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
+        }
+        let long = String(repeating: "Senja ", count: 1000)
+        let database = try cloud(stub.address, patience: Self.packing).database(.private)
+        _ = try await database.modify(Self.request("Senja"))
+        _ = try await database.modify(Self.request(long))
+        let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: 5000)
+        _ = try await database.upload(Data(repeating: 0x61, count: 5000), of: asset, at: 0, in: Self.zone)
+        _ = try await cloud(stub.address).database(.private).modify(Self.request(long))
+        #expect(stub.requests.map { $0.header("Content-Encoding") } == [nil, "gzip", nil, nil])
+        let sizes = stub.requests.map { Int($0.header("Content-Length") ?? "") ?? 0 }
+        #expect(sizes[1] < 1000 && sizes[3] > 6000)
+    }
+
+    @Test func `a server that takes nothing packed gets everything as it is from then on`() async throws {
+        let stub = try StubServer { request, _ in
+            request.header("Content-Encoding") == nil
+                ? .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
+                : .json(#"{"serverErrorCode":"BAD_REQUEST","reason":"packed"}"#, status: "415 Unsupported Media Type")
+        }
+        let database = try cloud(stub.address, patience: Self.packing).database(.private)
+        let request = Self.request(String(repeating: "x", count: 5000))
+        for _ in 0..<2 { #expect(try await database.modify(request).count == 1) }
+        #expect(stub.requests.map { $0.header("Content-Encoding") } == ["gzip", nil, nil])
+    }
+
+    @Test func `a packed request is understood by the server`() async throws {
+        let served = try await ServedCloudSubject.started()
+        let known = try await served.cloud("anna@example.org")
+        let store = SessionMemory()
+        let packing = HTTPCloud(
+            served.address, container: TendedCloud.container, environment: .development, session: store, patience: Self.packing)
+        let token = try await served.access.makeSession(
+            account: try #require(try await served.tended.id("anna@example.org")), container: TendedCloud.container,
+            environment: .development, kind: .device)
+        store.keep(try CloudSession(cloud: packing.name, userRecordName: "_anna", token: token.text))
+        try await packing.database(.private).modifyZones(saving: [Self.zone], deleting: [])
+        let caption = String(repeating: "Senja ", count: 1000)
+        _ = try await packing.database(.private).modify(Self.request(caption))
+        let found = try await known.database(.private).lookup(["a"], in: Self.zone, desiredKeys: nil)
+        #expect(try found.first?.get().fields["caption"] == .string(caption))
+    }
+
+    // News
+
+    @Test func `who listens is told when the server has gone`() async throws {
+        var patience = HTTPPatience()
+        (patience.pause, patience.pauseMax) = (.milliseconds(1), .milliseconds(5))
+        // The first answer says where to begin; then nobody is there.
+        var stub: StubServer? = try StubServer { _, number in
+            number == 0 ? .last(Array("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"cursor\":\"c\"}".utf8)) : .broken
+        }
+        let database = try cloud(try #require(stub).address, patience: patience).database(.private)
+        var news = try await database.notifications().makeAsyncIterator()
+        stub = nil
+        #expect(await news.next() != nil)
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkHTTP
+import TidemarkServer
+import TidemarkTesting
+
+/// Goal: a server whose certificate is from an authority of one's own is trusted where that is named, and nowhere else. Method: the real
+/// server with a certificate that is its own authority, the client, and the tool as a process.
+@Suite(.timeLimit(.minutes(3))) struct OwnAuthorityTests {
+    private let scratch: Scratch
+    private let tended: TendedCloud
+    private let server: ListeningServer
+    private let authority: URL
+    private static let password = "kurz vor Narvik"
+
+    /// Of localhost, for a hundred years; for nothing else.
+    private static let certificate = """
+        -----BEGIN CERTIFICATE-----
+        MIIBSDCB7qADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCWxvY2FsaG9z
+        dDAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowFDESMBAGA1UEAwwJ
+        bG9jYWxob3N0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE9ht7QKL/DXnc022j
+        bZikVl0KgPh1eteXcngPIvmUlaoS2XGdSePAw49kJ5F7CNLIfVoJ80w0Y0VIsK13
+        iJ8LlqMvMC0wGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMA8GA1UdEwEB/wQF
+        MAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhALd8btcSogE/YhZdX6lqaldzN/FtlhuX
+        MmW3pLRG89mFAiEAigRyk7fNBHnB5qHJeb493bkVxMWo2llc2f5r4idhXAA=
+        -----END CERTIFICATE-----
+        """
+    private static let key = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgdn7mk8JxtL9R6CYd
+        LPwh+bLy0r0fs8TazviwelFamIKhRANCAAT2G3tAov8NedzTbaNtmKRWXQqA+HV6
+        15dyeA8i+ZSVqhLZcZ1J48DDj2QnkXsI0sh9WgnzTDRjRUiwrXeInwuW
+        -----END PRIVATE KEY-----
+        """
+
+    init() async throws {
+        scratch = try Scratch()
+        tended = try TendedCloud()
+        authority = try scratch.write(Self.certificate + "\n", to: "authority.pem")
+        let key = try scratch.write(Self.key + "\n", to: "key.pem")
+        let access = try AccessBook(at: tended.directory)
+        try await access.addContainer(TendedCloud.container)
+        try await access.setPassword(Self.password, of: try #require(try await tended.id("anna@example.org")))
+        server = try await ListeningServer.started(
+            over: tended.directory, tls: .init(certificateChain: authority.path, privateKey: key.path))
+    }
+
+    private func signIn(_ trustRoots: TrustRoots) async throws -> String {
+        try await HTTPCloud(server.address, container: TendedCloud.container, trustRoots: trustRoots)
+            .signIn(email: "anna@example.org", password: Self.password)
+    }
+
+    @Test func `a server is trusted by the authority that is named, and not by the machine's`() async throws {
+        do {
+            _ = try await signIn(.system)
+            Issue.record("it was trusted")
+        } catch let error as CloudError {
+            #expect(error.code == .networkUnavailable)
+            #expect(error.reason.contains("--ca"))
+        }
+        #expect(try await !signIn(TrustRoots(pem: Self.certificate)).isEmpty)
+        #expect(try await !signIn(TrustRoots(contentsOf: authority)).isEmpty)
+    }
+
+    @Test(arguments: ["", "mine", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", key])
+    func `what holds no certificate is refused with its place`(text: String) throws {
+        let file = try scratch.write(text, to: "none.pem")
+        do throws(CloudError) {
+            _ = try TrustRoots(contentsOf: file)
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.code == .invalidArguments)
+            #expect(error.reason.hasPrefix("\(file.path): there is "))
+        }
+        #expect(throws: CloudError.self) { try TrustRoots(contentsOf: scratch["nowhere.pem"]) }
+    }
+
+    @Test func `the tool remembers the authority with the account, until the machine's are to do again`() async throws {
+        let tool = try Tool()
+        let container = scratch["anna.tidemark"].path
+        let input = try scratch.write(Self.password + "\n", to: "password")
+        func signIn(_ more: [String], expecting status: Int32) async throws -> String {
+            let words = [
+                "account", "sign-in", container, "--server", server.address.description, "--email", "anna@example.org",
+                "--container",
+                TendedCloud.container, "--password-stdin",
+            ]
+            let result = try await tool.run(words + more, input: input)
+            #expect(result.status == status, "\(result.output)\(result.errors)")
+            return result.errors
+        }
+        #expect(try await signIn(["--ca", scratch["nowhere.pem"].path], expecting: 64).contains("nowhere.pem"))
+        #expect(try await signIn([], expecting: 75).contains("its certificate is not trusted"))
+        #expect(!FileManager.default.fileExists(atPath: container))
+        _ = try await signIn(["--ca", authority.path], expecting: 0)
+        // The file is not needed any more.
+        try FileManager.default.removeItem(at: authority)
+        #expect(try await tool.run(["sync", container]).status == 0)
+        _ = try await signIn([], expecting: 0)
+        #expect(try await tool.run(["account", "sign-out", container]).status == 0)
+        _ = try await signIn([], expecting: 0)
+        _ = try await signIn(["--ca", "system"], expecting: 75)
+        #expect(try await tool.run(["sync", container]).status == 0)
+    }
+}

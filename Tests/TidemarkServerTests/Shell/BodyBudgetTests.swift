@@ -1,0 +1,94 @@
+import NIOCore
+import NIOHTTP1
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import TidemarkServer
+
+/// What one address may take of what there is for all, and what who watches over a server may ask.
+@Suite struct BodyBudgetTests {
+    @Test func `an address has a share of the bytes of bodies`() {
+        let budget = BodyBudget(limit: 100, share: 60)
+        #expect(budget.take(60, for: "a") == .taken)
+        #expect(budget.take(1, for: "a") == .shareIsFull)
+        #expect(budget.take(40, for: "b") == .taken)
+        #expect(budget.take(1, for: "c") == .isFull)
+        budget.giveBack(60, for: "a")
+        #expect(budget.take(20, for: "b") == .taken)
+        #expect(budget.take(1, for: "b") == .shareIsFull)
+        budget.giveBack(60, for: "b")
+        #expect(budget.bytes == 0)
+    }
+
+    @Test func `bodies from one address leave room for others`() async throws {
+        var limits = ServerLimits()
+        (limits.bodiesSize, limits.bodiesSizeOfAddress) = (100_000, 50_000)
+        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+            let path = server.path("echo", query: server.api)
+            let holding = try await RawConnection(port: server.port)
+            try await holding.write(
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.1\r\nContent-Length: 40001\r\n\r\n")
+            try await holding.write([UInt8](repeating: 0x20, count: 40_000))
+            #expect(try await eventually { server.server.bodies.bytes == 40_000 })
+            let body = [UInt8](repeating: 0x20, count: 20_000)
+            let same = try await server.send(.POST, path, headers: ["X-Forwarded-For": "10.0.0.1"], body: body)
+            #expect(same.status == 429 && same.code == "THROTTLED")
+            let other = try await server.send(.POST, path, headers: ["X-Forwarded-For": "10.0.0.2"], body: body)
+            #expect(other.status == 200)
+            try await holding.write(" ")
+            try await holding.receive("HTTP/1.1 200 OK")
+            try await holding.close()
+            #expect(
+                try await server.send(.POST, path, headers: ["X-Forwarded-For": "10.0.0.1"], body: body).status == 200)
+        }
+    }
+
+    @Test func `who watches has a rate apart from that of requests`() async throws {
+        var limits = ServerLimits()
+        (limits.requestsPerSecond, limits.burst) = (0.001, 3)
+        try await ShellServer.with(limits: limits) { server in
+            let path = server.path("records/query", query: server.api)
+            var requests: [Int] = []
+            for _ in 0..<4 { requests.append(try await server.send(.POST, path).status) }
+            #expect(requests == [200, 200, 200, 429])
+            var watches: [Int] = []
+            for page in ["/health", "/ready", "/metrics", "/ready"] { watches.append(try await server.send(.GET, page).status) }
+            #expect(watches == [200, 200, 200, 429])
+        }
+    }
+
+    @Test func `whether a server is ready is looked at once a second`() async {
+        struct Broken: Error {}
+        final class Databases: Sendable {
+            let looks = Mutex(0)
+            let isBroken = Mutex(false)
+        }
+        let databases = Databases()
+        let readiness = Readiness {
+            databases.looks.withLock { $0 += 1 }
+            if databases.isBroken.withLock({ $0 }) { throw Broken() }
+        }
+        #expect(await readiness.isReady(at: 10))
+        databases.isBroken.withLock { $0 = true }
+        #expect(await readiness.isReady(at: 10.9))
+        #expect(databases.looks.withLock { $0 } == 1)
+        #expect(await !readiness.isReady(at: 11.1))
+        databases.isBroken.withLock { $0 = false }
+        #expect(await !readiness.isReady(at: 11.2))
+        #expect(await readiness.isReady(at: 12.2))
+        #expect(databases.looks.withLock { $0 } == 3)
+    }
+
+    @Test func `a signature is of the bytes that were packed`() async throws {
+        try await ShellServer.with { server in
+            let (path, body) = (server.path("records/query"), [UInt8](repeating: 0x20, count: 5_000))
+            let packed = try #require(Gzip.packed(body))
+            for (signed, status) in [(body, 200), (packed, 401)] {
+                var headers = server.signed(path, body: signed)
+                headers.add(name: "Content-Encoding", value: "gzip")
+                #expect(try await server.send(.POST, path, headers: headers, body: packed).status == status)
+            }
+        }
+    }
+}

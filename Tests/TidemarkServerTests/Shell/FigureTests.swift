@@ -1,0 +1,47 @@
+import NIOHTTP1
+import TestSupport
+import Testing
+import TidemarkCloud
+
+@testable import TidemarkServer
+
+/// What a server tells of what it refused, dropped and has waiting.
+@Suite struct FigureTests {
+    private func has(_ metrics: ServerMetrics, _ line: String) -> Bool { metrics.text(bodies: 0).contains("\n\(line)\n") }
+
+    @Test func `refusals are counted by their code`() async throws {
+        try await ShellServer.with { server in
+            for _ in 0..<2 { _ = try await server.send(.POST, server.path("records/query")) }
+            _ = try await server.send(.POST, "/nowhere")
+            _ = try await server.send(.POST, server.path("records/query", query: server.api))
+            let metrics = server.server.metrics
+            #expect(has(metrics, "tidemark_refusals_total{code=\"AUTHENTICATION_FAILED\"} 2"))
+            #expect(has(metrics, "tidemark_refusals_total{code=\"NOT_FOUND\"} 1"))
+        }
+    }
+
+    @Test func `notifications that there is no room for are counted`() async {
+        let metrics = ServerMetrics()
+        var limits = Courier.Limits()
+        limits.framesOfBox = 2
+        let (courier, box) = (Courier(limits: limits, metrics: metrics), Courier.Box(account: "anna", token: "t"))
+        for byte: UInt8 in 1...2 { await courier.put([byte], for: box) }
+        #expect(has(metrics, "tidemark_notifications_total 2") && has(metrics, "tidemark_notifications_dropped_total 0"))
+        // The oldest goes for each; one that fits nowhere goes itself.
+        for byte: UInt8 in 3...4 { await courier.put([byte], for: box) }
+        await courier.put([UInt8](repeating: 5, count: 100_000), for: box)
+        await courier.putBack([1], for: box)
+        #expect(has(metrics, "tidemark_notifications_total 5") && has(metrics, "tidemark_notifications_dropped_total 4"))
+        #expect(await courier.take(for: box) == [3])
+    }
+
+    @Test func `who waits is counted for as long as they do`() throws {
+        let metrics = ServerMetrics()
+        let room = WaitingRoom(metrics: metrics)
+        for _ in 0..<WaitingRoom.waitsMost { try room.enter("anna") }
+        #expect(throws: CloudError(.requestRateLimited, "")) { try room.enter("anna") }
+        #expect(has(metrics, "tidemark_waits \(WaitingRoom.waitsMost)"))
+        for _ in 0..<WaitingRoom.waitsMost { room.leave("anna") }
+        #expect(has(metrics, "tidemark_waits 0"))
+    }
+}
