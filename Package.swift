@@ -236,8 +236,8 @@ let package = Package(
             name: "TidemarkServerTests",
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
-                "TidemarkModel", "TidemarkServer", "TidemarkTesting", "TidemarkWire", "sharing-probe", "tidemark",
-                "tidemark-server",
+                "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
+                "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
@@ -280,7 +280,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkCommandsTests",
-            dependencies: ["TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkTransfer", "journal", "tidemark"],
+            dependencies: [
+                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkStore", "TidemarkTransfer", "journal", "tidemark",
+            ],
             swiftSettings: strict),
     ],
     cLanguageStandard: .gnu17,

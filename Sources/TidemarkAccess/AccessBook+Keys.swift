@@ -64,14 +64,14 @@ extension AccessBook {
     /// it anew. What only reads does no harm twice, and some ways of signing give the same question in the same second the same signature.
     ///
     /// The memory of what has come is this process's, and begins anew with it. What was signed before it began is refused, since it may have
-    /// come before.
+    /// come before; and what was signed in the second in which it began, since of that second nobody knows.
     ///
     /// - Parameter isChanging: Whether it changes anything.
     public func check(_ request: SignedRequest, by key: ServerKey, isChanging: Bool) throws(SignatureFailure) {
         let now = now()
         let (second, mark) = try key.mark(of: request, at: now)
         guard isChanging else { return }
-        guard second >= started else { throw .beforeStart }
+        guard second > started else { throw .beforeStart }
         let failure = replays.withLock { memories -> SignatureFailure? in
             do throws(SignatureFailure) {
                 // 100,000 in ten minutes are some 4 MB.

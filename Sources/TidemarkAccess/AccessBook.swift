@@ -28,7 +28,7 @@ public final class AccessBook: Sendable {
     let cost: PasswordHash.Cost
     let replays = Mutex<[String: ReplayMemory]>([:])
     let uses = Mutex(SessionUses())
-    /// The second in which the book was opened: what came before it nobody remembers.
+    /// The second in which the book was opened: what came before, or earlier in it, nobody remembers.
     let started: Int64
     let now: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]

@@ -58,7 +58,7 @@ public enum SignatureFailure: String, Error, CaseIterable, Sendable {
     case replayed
     /// Ones of this age can't be told from replays any more, because so many have come.
     case forgotten
-    /// One that changes something was signed before this server has started, which does not know what came before.
+    /// One that changes something was signed before this server has started, or in the same second: it does not know what came before.
     case beforeStart
 
     /// What is wrong and what helps, for people.
@@ -71,7 +71,7 @@ public enum SignatureFailure: String, Error, CaseIterable, Sendable {
         case .wrong: "the signature is not the key's of this date, body and path"
         case .replayed: "a request with this signature has come already: sign each one anew"
         case .forgotten: "too many signed requests have come since this one was signed: sign it anew, with the present time"
-        case .beforeStart: "the server has started since the request was signed: sign it anew, with the present time"
+        case .beforeStart: "the server has started since the second in which the request was signed: sign it anew, a second later"
         }
     }
 }

@@ -56,6 +56,8 @@ public struct CloudError: Error, Sendable {
     public var serverRecord: CloudRecord?
     /// With ``Code/permissionFailure`` and ``Code/alreadyShared``: the rule that refuses it, and what would allow it.
     public var denial: ShareDecision?
+    /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
+    package var containerIsServed = true
 
     public init(_ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil) {
         self.code = code

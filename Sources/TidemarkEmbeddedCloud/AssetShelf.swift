@@ -220,25 +220,38 @@ actor AssetShelf {
     /// After so long, whoever is told that one is there is told so for another day.
     private static let freshAge: TimeInterval = 3_600
 
-    /// Seconds since a content came or was asked for; `nil` where it is not there.
-    private nonisolated func age(of asset: CloudAsset, owner: String) -> TimeInterval? {
+    /// When a content came or was asked for; `nil` where it is not there.
+    private nonisolated func time(of asset: CloudAsset, owner: String) -> Date? {
         guard let whole = try? place(asset, owner: owner).whole,
             let attributes = try? FileManager.default.attributesOfItem(atPath: whole.path)
         else { return nil }
-        return (attributes[.modificationDate] as? Date).map { -$0.timeIntervalSinceNow }
+        return attributes[.modificationDate] as? Date
     }
 
     /// Whether a content may go that no record names. One that is not there may.
-    nonisolated func isOld(_ asset: CloudAsset, owner: String) -> Bool {
-        (age(of: asset, owner: owner) ?? .infinity) > Self.unnamedAge
+    nonisolated func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool {
+        (time(of: asset, owner: owner).map(now.timeIntervalSince) ?? .infinity) > Self.unnamedAge
     }
 
     /// Those that may go if no record names them.
-    func old(_ assets: [CloudAsset], owner: String) -> [CloudAsset] { assets.filter { isOld($0, owner: owner) } }
+    func old(_ assets: [CloudAsset], owner: String, at now: Date) -> [CloudAsset] {
+        assets.filter { isOld($0, owner: owner, at: now) }
+    }
+
+    /// Whether a file may go that the database does not know. What was there before the database may be what is left of another one.
+    nonisolated func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
+        guard let time = time(of: asset, owner: owner) else { return false }
+        return time > began && now.timeIntervalSince(time) > Self.unnamedAge
+    }
+
+    /// Those that may go if the database does not know them.
+    func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) -> [CloudAsset] {
+        assets.filter { isStray($0, owner: owner, at: now, since: began) }
+    }
 
     /// Those that are to be touched when somebody asks for them.
     func aging(_ assets: [CloudAsset], owner: String) -> [CloudAsset] {
-        assets.filter { (age(of: $0, owner: owner) ?? .infinity) > Self.freshAge }
+        assets.filter { (time(of: $0, owner: owner).map { -$0.timeIntervalSinceNow } ?? .infinity) > Self.freshAge }
     }
 
     /// Has a content stay as one does that has just come.

@@ -164,6 +164,9 @@ extension CloudEngine {
 }
 
 /// Assets of an owner that no record names any more.
+///
+/// They go at once, also where somebody was told just now that they are there, or has sent them anew: whoever names one of them then is told
+/// `assetNotAvailable`, and sends it again. To keep them for a while, as those that were never named, would have what was deleted count on.
 struct ReleasedAssets {
     private(set) var owner = ""
     private(set) var assets: [CloudAsset] = []

@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkCloud
 import TidemarkModel
 
@@ -25,69 +26,56 @@ extension CloudEngine {
     /// asked for, and what was begun and left. O(assets).
     ///
     /// - Returns: How many contents went.
-    func sweep(_ owner: String, _ shelf: AssetShelf) async throws(CloudError) -> Int {
+    func sweep(_ owner: String, _ shelf: AssetShelf, at now: Date) async throws(CloudError) -> Int {
         _ = try await shelf.unfinished(beside: nil, owner: owner)
-        let unnamed = try await removeUnnamed(of: owner, shelf)
-        let unknown = try await removeUnknown(of: owner, shelf)
+        let unnamed = try await removeUnnamed(of: owner, shelf, at: now)
+        let unknown = try await removeUnknown(of: owner, shelf, at: now)
         return unnamed + unknown
     }
 
-    private func removeUnnamed(of owner: String, _ shelf: AssetShelf) async throws(CloudError) -> Int {
+    private func removeUnnamed(of owner: String, _ shelf: AssetShelf, at now: Date) async throws(CloudError) -> Int {
         var (count, last) = (0, "")
         while true {
             let after = last
             let page = try await storage.read { rows throws(CloudError) in
                 try rows.unnamedAssets(of: owner, after: after, limit: Self.sweptAtOnce)
             }
-            let old = await shelf.old(page, owner: owner)
+            let old = await shelf.old(page.unnamed, owner: owner, at: now)
             if !old.isEmpty {
                 let released = try await storage.write { rows throws(CloudError) in
                     // A record may name one by now, or somebody may have asked for it.
-                    let still = old.filter { shelf.isOld($0, owner: owner) }
+                    let still = old.filter { shelf.isOld($0, owner: owner, at: now) }
                     return try ReleasedAssets(Set(still.map(\.digest)), of: owner, rows)
                 }
                 await remove(released, shelf)
                 count += released.assets.count
             }
-            guard page.count == Self.sweptAtOnce, let end = page.last else { return count }
-            last = end.digest
+            guard let end = page.last else { return count }
+            last = end
         }
     }
 
     /// Files that came to lie there and were never counted, since whoever sent them, or the process, was gone by then.
-    private func removeUnknown(of owner: String, _ shelf: AssetShelf) async throws(CloudError) -> Int {
+    ///
+    /// Only what came when the database was there: where it was moved away, or its folder was there before it, an empty one is made, which
+    /// knows nothing of what lies beside it.
+    private func removeUnknown(of owner: String, _ shelf: AssetShelf, at now: Date) async throws(CloudError) -> Int {
+        let began = Date(timeIntervalSince1970: Double(storage.began) / 1e6)
         var count = 0
         for byte in UInt8.min...UInt8.max {
             let there = await shelf.digests(of: owner, beginningWith: byte)
             guard !there.isEmpty else { continue }
             let known = try await storage.read { rows throws(CloudError) in try rows.assets(there, owner: owner) }
             let unknown = there.filter { known[$0] == nil }.map { CloudAsset(digest: $0, size: 0) }
-            let old = await shelf.old(unknown, owner: owner)
-            guard !old.isEmpty else { continue }
+            let strays = await shelf.strays(unknown, owner: owner, at: now, since: began)
+            guard !strays.isEmpty else { continue }
             count += try await storage.write { rows throws(CloudError) in
-                let known = try rows.assets(Set(old.map(\.digest)), owner: owner)
-                let gone = old.filter { known[$0.digest] == nil && shelf.isOld($0, owner: owner) }
+                let known = try rows.assets(Set(strays.map(\.digest)), owner: owner)
+                let gone = strays.filter {
+                    known[$0.digest] == nil && shelf.isStray($0, owner: owner, at: now, since: began)
+                }
                 for asset in gone { shelf.remove(asset, owner: owner) }
                 return gone.count
-            }
-        }
-        return count
-    }
-}
-
-extension EmbeddedCloud {
-    /// Takes away contents of assets that were sent and that no record names, a day and an hour after they came or were last asked for,
-    /// and what was begun and left for a week. A server does it each hour. O(assets).
-    ///
-    /// - Returns: How many contents went.
-    /// - Throws: `CloudError` `internalError`.
-    @discardableResult
-    public func removeLeftovers() async throws(CloudError) -> Int {
-        var count = 0
-        for (name, environment) in containers() {
-            let container = try self.container(name, environment)
-            for owner in await container.shelf.owners() {
-                count += try await container.engine.sweep(owner, container.shelf)
             }
         }
         return count

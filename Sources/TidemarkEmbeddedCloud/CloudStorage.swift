@@ -9,6 +9,8 @@ import TidemarkModel
 public protocol CloudStorage: Sendable {
     /// 16 random bytes that were made with it: what nobody else knows.
     var key: [UInt8] { get }
+    /// When it was made, in microseconds since 1970 UTC: what lies beside it from before may belong to another one.
+    var began: Int64 { get }
 
     func read<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
@@ -75,8 +77,13 @@ public protocol CloudTransaction: SharingTransaction {
     func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String>
     /// Removes those of an owner's assets that none of their records names; returns these, with their sizes.
     func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset]
-    /// Those of an owner's assets that none of their records names, behind a digest, in the order of the digests.
-    func unnamedAssets(of owner: String, after digest: String, limit: Int) throws(CloudError) -> [CloudAsset]
+    /// Looks at some of an owner's assets, behind a digest, in the order of the digests.
+    ///
+    /// - Parameter limit: How many are looked at.
+    /// - Returns: Those that none of the owner's records names, and the digest of the last that was looked at; `nil` behind the last of all.
+    func unnamedAssets(
+        of owner: String, after digest: String, limit: Int
+    ) throws(CloudError) -> (unnamed: [CloudAsset], last: String?)
 
     // Requests that were answered
 

@@ -10,6 +10,7 @@ import TidemarkStore
 /// As in a store, all writes and checkpoints go under one lock that the processes share.
 public final class SQLiteCloudStorage: CloudStorage {
     public let key: [UInt8]
+    public let began: Int64
     private let writer: Writer
     private let readers: any DatabaseReader
     /// For what is read in the thread that calls; none of one in memory.
@@ -23,7 +24,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             let database = try SharedDatabase(
                 at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
-            key = try Self.key(of: database)
+            (key, began) = try Self.made(database)
             writer = Writer(database)
             readers = database.reader
             glances = try SharedDatabase.watcher(of: url)
@@ -32,25 +33,36 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
-    private static func key(of database: SharedDatabase) throws -> [UInt8] {
-        func stored(_ db: Database) throws -> [UInt8]? {
-            try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = 'key'").map(Array.init)
+    /// What a database is given when it is first opened: its key, and the time.
+    private static func made(_ database: SharedDatabase) throws -> (key: [UInt8], began: Int64) {
+        func document(_ name: String, _ db: Database) throws -> Data? {
+            try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = ?", arguments: [name])
         }
-        if let key = try database.reader.read(stored) { return key }
+        func stored(_ db: Database) throws -> (key: [UInt8], began: Int64)? {
+            guard let key = try document("key", db), let began = try document("began", db) else { return nil }
+            // Behind a time that can't be read nothing has come.
+            return (Array(key), Int64(String(decoding: began, as: UTF8.self)) ?? .max)
+        }
+        if let made = try database.reader.read(stored) { return made }
         return try database.write { db in
-            // Another process may just have made it.
-            if let key = try stored(db) { return key }
-            let key = EmbeddedCloud.systemRandom(16)
-            try db.execute(sql: "INSERT INTO documents (name, content) VALUES ('key', ?)", arguments: [Data(key)])
-            return key
+            // Another process may just have done so; one from before has a key and no time.
+            let sql = "INSERT OR IGNORE INTO documents (name, content) VALUES (?, ?)"
+            try db.execute(sql: sql, arguments: ["key", Data(EmbeddedCloud.systemRandom(16))])
+            try db.execute(sql: sql, arguments: ["began", Data("\(systemTime())".utf8)])
+            guard let made = try stored(db) else { throw CloudError(.internalError, "the cloud's database forgets its key") }
+            return made
         }
     }
+
+    /// Microseconds since 1970 UTC, by the clock that files' times come from.
+    private static func systemTime() -> Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
 
     /// Keeps everything in memory: for simulations. All have one key, so that one that is run again tells the same.
     public init() throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
             key = Array(0..<16)
+            began = Self.systemTime()
             writer = Writer(database)
             readers = database.reader
             glances = nil

@@ -3,16 +3,49 @@ import TidemarkCloud
 import TidemarkModel
 
 extension SQLiteCloudTransaction {
-    func unnamedAssets(of owner: String, after digest: String, limit: Int) throws(CloudError) -> [CloudAsset] {
+    /// Whether a record of an owner names a digest. It goes through the owner's zones and not through all who have the same content.
+    private static func isNamed(_ digest: String, owner: String, scope: String) -> String {
+        """
+        EXISTS (SELECT 1 FROM zones z CROSS JOIN named n ON n.digest = \(digest) AND n.zone = z.id
+            WHERE z.scope = \(scope) AND z.owner = \(owner))
+        """
+    }
+
+    /// Where an owner's records lie: what is shared lies in its owner's private database.
+    private func scope(of owner: String) -> Int { (owner.isEmpty ? DatabaseScope.public : .private).rawValue }
+
+    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset] {
         try run {
             let sql = """
-                SELECT a.digest, a.size FROM assets a WHERE a.owner = ?1 AND a.digest > ?2 AND NOT EXISTS (
-                    SELECT 1 FROM named n JOIN zones z ON z.id = n.zone WHERE n.digest = a.digest AND z.owner = ?1)
-                ORDER BY a.digest LIMIT ?3
+                DELETE FROM assets WHERE owner = ?1 AND digest = ?2 AND NOT \(Self.isNamed("?2", owner: "?1", scope: "?3"))
+                RETURNING size
                 """
-            return try Row.fetchAll(statement(sql), arguments: [owner, digest, limit]).map {
-                CloudAsset(digest: $0[0], size: $0[1])
+            let (remove, scope) = (try statement(sql), scope(of: owner))
+            let removed = try digests.compactMap { digest in
+                try Int64.fetchOne(remove, arguments: [owner, digest, scope]).map { CloudAsset(digest: digest, size: $0) }
             }
+            for asset in removed {
+                try statement("DELETE FROM uploads WHERE owner = ? AND digest = ?").execute(arguments: [owner, asset.digest])
+            }
+            return removed
+        }
+    }
+
+    func unnamedAssets(
+        of owner: String, after digest: String, limit: Int
+    ) throws(CloudError) -> (unnamed: [CloudAsset], last: String?) {
+        try run {
+            let sql = """
+                SELECT a.digest, a.size, \(Self.isNamed("a.digest", owner: "?1", scope: "?4")) FROM assets a
+                WHERE a.owner = ?1 AND a.digest > ?2 ORDER BY a.digest LIMIT ?3
+                """
+            var (unnamed, last): ([CloudAsset], String?) = ([], nil)
+            for row in try Row.fetchAll(statement(sql), arguments: [owner, digest, limit, scope(of: owner)]) {
+                let (digest, isNamed): (String, Bool) = (row[0], row[2])
+                last = digest
+                if !isNamed { unnamed.append(CloudAsset(digest: digest, size: row[1])) }
+            }
+            return (unnamed, last)
         }
     }
 }

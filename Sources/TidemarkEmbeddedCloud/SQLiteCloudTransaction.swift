@@ -268,22 +268,6 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset] {
-        try run {
-            let sql = """
-                DELETE FROM assets WHERE owner = ?1 AND digest = ?2 AND NOT EXISTS (
-                    SELECT 1 FROM named n JOIN zones z ON z.id = n.zone WHERE n.digest = ?2 AND z.owner = ?1) RETURNING size
-                """
-            let removed = try digests.compactMap { digest in
-                try Int64.fetchOne(statement(sql), arguments: [owner, digest]).map { CloudAsset(digest: digest, size: $0) }
-            }
-            for asset in removed {
-                try statement("DELETE FROM uploads WHERE owner = ? AND digest = ?").execute(arguments: [owner, asset.digest])
-            }
-            return removed
-        }
-    }
-
     func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError) {
         try run {
             try statement("INSERT OR IGNORE INTO assets (owner, digest, size) VALUES (?, ?, ?)")

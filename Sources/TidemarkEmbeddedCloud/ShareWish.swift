@@ -42,9 +42,10 @@ package struct ShareWish: Sendable {
             changes.append(.setPublicPermission(publicPermission))
         }
         guard let participants else { return changes }
+        let there = Known(share.participants)
         var kept: Set<String> = []
         for wanted in participants where wanted.role != .owner {
-            guard let known = share.participants.first(where: wanted.isMeant) else {
+            guard let known = there.participant(meantBy: wanted) else {
                 guard let lookUp = wanted.identity.lookUp ?? wanted.identity.userRecordName.map(UserLookUp.userRecordName) else {
                     throw CloudError(.invalidArguments, "a participant has neither lookupInfo nor userRecordName")
                 }
@@ -68,12 +69,30 @@ package struct ShareWish: Sendable {
     }
 }
 
-extension ShareWish.Participant {
-    /// Whether one of a share is this one.
-    fileprivate func isMeant(_ known: ShareParticipant) -> Bool {
-        if let id { return known.id == id }
-        if let user = identity.userRecordName, known.identity.userRecordName == user { return true }
-        guard let lookUp = identity.lookUp?.normalized else { return false }
-        return known.identity.lookUp?.normalized == lookUp
+extension ShareWish {
+    /// Finds who is meant among those of a share, without looking at each of them for each who is wanted.
+    private struct Known {
+        private let participants: [ShareParticipant]
+        // Where the first of them stands that has it.
+        private var byID: [String: Int] = [:]
+        private var byUser: [String: Int] = [:]
+        private var byLookUp: [UserLookUp: Int] = [:]
+
+        init(_ participants: [ShareParticipant]) {
+            self.participants = participants
+            for (place, known) in participants.enumerated() {
+                if byID[known.id] == nil { byID[known.id] = place }
+                if let user = known.identity.userRecordName, byUser[user] == nil { byUser[user] = place }
+                if let lookUp = known.identity.lookUp?.normalized, byLookUp[lookUp] == nil { byLookUp[lookUp] = place }
+            }
+        }
+
+        func participant(meantBy wanted: Participant) -> ShareParticipant? {
+            if let id = wanted.id { return byID[id].map { participants[$0] } }
+            var places: [Int] = []
+            if let user = wanted.identity.userRecordName, let place = byUser[user] { places.append(place) }
+            if let lookUp = wanted.identity.lookUp?.normalized, let place = byLookUp[lookUp] { places.append(place) }
+            return places.min().map { participants[$0] }
+        }
     }
 }

@@ -103,16 +103,20 @@ extension HTTPCloud {
 
     /// Signs in with an account of the server, and keeps the session.
     ///
+    /// - Parameter device: What lists of the account's sessions call this device; by default the machine's name.
     /// - Returns: The account's name in the cloud container.
     /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `requestRateLimited` after too many tries,
     ///   `invalidArguments` when it is another account than before and there are databases of that one: make another `HTTPCloud`; and what
     ///   every call can throw. Who was signed in then still is.
     @discardableResult
-    public func signIn(email: String, password: String) async throws(CloudError) -> String {
+    public func signIn(
+        email: String, password: String, device: String = HTTPCloud.deviceName
+    ) async throws(CloudError) -> String {
         var json = JSONWriter()
         json.object {
             $0.member("email", email)
             $0.member("password", password)
+            $0.member("device", device.isEmpty ? nil : device)
         }
         let call = HTTPCall(kind: .change, target: sessionPath, body: ByteBuffer(bytes: json.bytes), isSigned: false)
         let name = name

@@ -11,7 +11,9 @@ extension HTTPDatabase {
             var names: Set<String> = []
             for given in try node.required("shares").asArray() {
                 let share = try CloudShare(given, in: zone)
-                guard share.id.zone.isAnswer(to: zone), names.insert(share.id.recordName).inserted else { throw Self.foreign }
+                guard try isAnswer(share.id.zone, to: zone), names.insert(share.id.recordName).inserted else {
+                    throw Self.foreign
+                }
                 shares.append(share)
             }
             return shares
@@ -28,7 +30,7 @@ extension HTTPDatabase {
             $0.member("publicPermission", publicPermission.wireName)
         } reading: { node throws(CloudError) in
             let share = try CloudShare(node, in: zone)
-            guard share.id.zone.isAnswer(to: zone), share.coverage == coverage else { throw Self.foreign }
+            guard try isAnswer(share.id.zone, to: zone), share.coverage == coverage else { throw Self.foreign }
             return share
         }
     }
@@ -39,7 +41,7 @@ extension HTTPDatabase {
             $0.list("changes") { for change in changes { change.write(&$0) } }
         } reading: { node throws(CloudError) in
             let changed = try CloudShare(node, in: share.zone)
-            guard changed.id.zone.isAnswer(to: share.zone), changed.id.recordName == share.recordName else {
+            guard try isAnswer(changed.id.zone, to: share.zone), changed.id.recordName == share.recordName else {
                 throw Self.foreign
             }
             return changed
@@ -123,11 +125,20 @@ extension HTTPDatabase {
             for given in try node.required("entries").asArray() {
                 // What a newer server does to shares is not known here, and changes nothing of what is.
                 guard let entry = try ShareAuditEntry(answered: given) else { continue }
-                guard entry.share.zone.isAnswer(to: zone), time.map({ entry.time > $0 }) ?? true else { throw Self.foreign }
+                guard try isAnswer(entry.share.zone, to: zone), time.map({ entry.time > $0 }) ?? true else { throw Self.foreign }
                 entries.append(entry)
             }
             return entries
         }
+    }
+
+    /// Whether a zone of an answer is the one that was asked about. One's own zones are called by one's name, too; with what others share
+    /// zones of the same name are told apart by their owners.
+    private func isAnswer(_ zone: CloudZoneID, to asked: CloudZoneID) throws(CloudError) -> Bool {
+        guard zone.zoneName == asked.zoneName else { return false }
+        guard scope == .private, zone.ownerName != asked.ownerName else { return zone.ownerName == asked.ownerName }
+        let own: [String?] = [CloudZoneID.defaultOwner, try cloud.userRecordName]
+        return own.contains(zone.ownerName) && own.contains(asked.ownerName)
     }
 
     /// What nobody asked for is not taken.
@@ -138,14 +149,6 @@ extension HTTPDatabase {
     /// An answer that says only that it was done.
     private static func nothing(_ node: JSONNode) throws(CloudError) {
         guard node.isObject else { throw node.refusal("is not an object") }
-    }
-}
-
-extension CloudZoneID {
-    /// Whether it can be the zone that was asked about. One's own zones are called by one's name, too.
-    fileprivate func isAnswer(to asked: CloudZoneID) -> Bool {
-        zoneName == asked.zoneName
-            && (ownerName == asked.ownerName || ownerName == Self.defaultOwner || asked.ownerName == Self.defaultOwner)
     }
 }
 

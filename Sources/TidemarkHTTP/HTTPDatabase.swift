@@ -28,7 +28,7 @@ public struct HTTPDatabase: SharingDatabase {
             guard error.code == .notAuthenticated else { throw error }
             guard !isSignedIn else {
                 // Another session would fare no better.
-                guard error.isServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
+                guard error.containerIsServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
                 throw CloudError(.notAuthenticated, "the session with \(cloud.server) has ended (\(error.reason)); sign in again")
             }
             return CloudAccount(status: .noAccount)

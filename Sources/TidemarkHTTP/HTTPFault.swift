@@ -86,10 +86,8 @@ struct HTTPFault: Error {
         case .handshakeFailed(let cause) where "\(cause)".contains("CERTIFICATE_VERIFY_FAILED"):
             self = .unreachable(
                 server,
-                """
-                its certificate is not trusted. Have one from an authority that this machine trusts, or name the server's own \
-                authority (--ca FILE)
-                """)
+                "its certificate is not trusted. Have one from an authority that this machine trusts, \(CloudError.orOwnAuthority)"
+            )
         case .handshakeFailed(let cause) where "\(cause)".contains("WRONG_VERSION_NUMBER"):
             self = .unreachable(server, "it does not speak https at this port; http, perhaps, or at another one")
         case .handshakeFailed:
@@ -147,9 +145,8 @@ extension HTTPHeaders {
 }
 
 extension CloudError {
-    /// Of one that nobody was let in with: whether it is about who asks, and not about a container that the server does not have. Only its
-    /// reason tells.
-    package var isServed: Bool { !reason.contains("is not served here") }
+    /// What the reason ends with where a certificate is not trusted. Whoever has an option for it can name that.
+    package static let orOwnAuthority = "or name the server's own authority"
 
     /// What an answer says that is none of the protocol, by its status: it may come from a proxy before the server.
     init(status: HTTPResponseStatus, headers: HTTPHeaders, from server: ServerAddress) {
@@ -193,6 +190,7 @@ extension CloudError {
         text.append(contentsOf: scalars)
         var error = CloudError(code, String(text), retryAfter: retryAfter, serverRecord: serverRecord)
         error.denial = denial
+        error.containerIsServed = containerIsServed
         return error
     }
 

@@ -27,11 +27,14 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         /// Whether it may pass by itself, as that of a server that can't be reached: it is tried again. Else somebody has to do something.
         /// It is not stored.
         public let isPassing: Bool
+        /// How long the cloud wants one to wait before another try, where it says so. It is not stored.
+        public let retryAfter: Duration?
 
-        public init(code: Int, reason: String, isPassing: Bool = false) {
+        public init(code: Int, reason: String, isPassing: Bool = false, retryAfter: Duration? = nil) {
             self.code = code
             self.reason = reason
             self.isPassing = isPassing
+            self.retryAfter = retryAfter
         }
 
         public static func == (left: Failure, right: Failure) -> Bool {

@@ -4,7 +4,8 @@ import GRDB
 /// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long, or when
 /// nobody waits and there is something to move.
 ///
-/// `@unchecked Sendable`: the core writes the length after each commit, and it is read, on that connection only.
+/// `@unchecked Sendable`: the core writes the length after each commit on that connection, and it is read under the turn of writes, as is
+/// what else changes here: that of a shared database, or the actor that has a store's connection.
 final class GrowingLog: @unchecked Sendable {
     private let frames: UnsafeMutablePointer<Int32>
     /// Pages from which on it is moved.

@@ -47,8 +47,8 @@ actor AccountMonitor {
 
     enum Answer: Sendable {
         case available(CloudAccount)
-        /// For the moment: nothing is deleted, and nothing set aside.
-        case unavailable(ContainerEvent.Failure, retryAfter: Duration?)
+        /// For the moment: nothing is deleted, and nothing set aside. With what the cloud has answered, where that is an error.
+        case unavailable(ContainerEvent.Failure, CloudError?)
         /// Until somebody does something.
         case stopped([ContainerEvent.Failure])
     }
@@ -60,16 +60,15 @@ actor AccountMonitor {
         do {
             account = try await database.account()
         } catch {
-            let isStopped = ErrorReaction(error.code) == .ask
-            let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason, isPassing: !isStopped)
-            return isStopped ? .stopped([failure]) : .unavailable(failure, retryAfter: error.retryAfter)
+            let failure = ContainerEvent.Failure(error, code: SyncErrorCode.noAccount)
+            // What is not the account's is tried again, though it may take somebody to mend it.
+            return ErrorReaction(error.code) == .ask ? .stopped([failure]) : .unavailable(failure, error)
         }
         switch account.status {
         case .available: break
         case .temporarilyUnavailable, .couldNotDetermine:
             return .unavailable(
-                .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true),
-                retryAfter: nil)
+                .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true), nil)
         case .noAccount:
             return .stopped([.init(code: SyncErrorCode.noAccount, reason: "nobody is signed in")])
         case .restricted:

@@ -5,6 +5,8 @@ struct Backoff: Hashable, Sendable {
     private(set) var failures = 0
     /// Microseconds since 1970 UTC.
     private(set) var notBefore: Int64 = .min
+    /// Whether the cloud has said how long to wait.
+    private var isTold = false
 
     static let first: Int64 = 1_000_000
     static let longest: Int64 = 5 * 60 * 1_000_000
@@ -21,11 +23,14 @@ struct Backoff: Hashable, Sendable {
         let asked = told.map { Int64(min(max($0, .zero), .seconds(86_400)) / .microseconds(1)) }
         // One that asks for next to nothing does not make everybody ask without a pause.
         let wait = asked.map { $0 < Self.first ? max($0, own) : $0 } ?? own
+        isTold = asked.map { $0 >= Self.first } ?? false
         notBefore = now + wait
     }
 
-    /// Tries again within the time that is waited after a first failure.
-    mutating func hasten(at now: Int64) { notBefore = min(notBefore, now + Self.first) }
+    /// Tries again within the time that is waited after a first failure. What a cloud has asked for is waited all the same.
+    mutating func hasten(at now: Int64) {
+        if !isTold { notBefore = min(notBefore, now + Self.first) }
+    }
 
     mutating func succeed() { self = Backoff() }
 

@@ -60,16 +60,14 @@ public final class ContainerSync: Sendable {
     /// Fetches and sends until there is nothing left to do now; one's own records first.
     ///
     /// - Parameters:
-    ///   - patience: How long it waits for a cloud that does not answer, in all.
+    ///   - patience: How long it waits for a cloud that does not answer, in all; what succeeds meanwhile may take its time.
     ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
     /// - Returns: What was done, and what is left, of both stores.
     /// - Throws: `CancellationError`; ``StoreError``; ``ContainerEvent/Failure`` 134417 while it synchronises already.
     public func sync(patience: Duration = .seconds(10), isContinued: Bool = false) async throws -> SyncReport {
-        let now = privateEngine.environment.now
-        let limit = now() + Int64(patience / .microseconds(1))
         let own = try await privateEngine.sync(patience: patience, isContinued: isContinued)
         // A cloud that has not answered so far is not waited for once more.
-        let left: Duration = await privateEngine.isSetUp ? .microseconds(max(0, limit - now())) : .zero
+        let left: Duration = await privateEngine.isSetUp ? privateEngine.patienceLeft : .zero
         let others = try await sharedEngine.sync(patience: left, isContinued: isContinued)
         return SyncReport(own, beside: others)
     }

@@ -1,7 +1,7 @@
 import TidemarkCloud
 
 /// What is done about an error of the cloud.
-enum ErrorReaction: Hashable, Sendable {
+package enum ErrorReaction: Hashable, Sendable {
     /// Try again, after some time.
     case retry
     /// Nobody knows whether it was done: ask again in the same words.
@@ -27,7 +27,7 @@ enum ErrorReaction: Hashable, Sendable {
     /// This item can't be sent as it is.
     case report
 
-    init(_ code: CloudError.Code) {
+    package init(_ code: CloudError.Code) {
         switch code {
         case .networkUnavailable, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable:
             self = .retry
@@ -44,4 +44,7 @@ enum ErrorReaction: Hashable, Sendable {
         default: self = .report
         }
     }
+
+    /// Whether it may pass by itself; else somebody has to do something, though it may be tried again.
+    package var isPassing: Bool { self == .retry || self == .resend }
 }

@@ -71,8 +71,7 @@ actor EventRecorder {
         try Task.checkCancellation()
         guard var event = running.removeValue(forKey: kind) else { return }
         event.failure = .init(
-            code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)",
-            isPassing: [.retry, .resend].contains(ErrorReaction(error.code)))
+            error, code: SyncErrorCode.code(error.code), reason: "\(error.code.rawValue): \(error.reason)")
         failures[kind] = event.failure
         event.end = environment.now()
         try await note(event)
@@ -130,6 +129,15 @@ actor EventRecorder {
 extension ContainerEvent {
     /// Whether anything has come of it, or was to.
     fileprivate var hasNews: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
+}
+
+extension ContainerEvent.Failure {
+    /// - Parameter reason: Where more is to be told than the error's.
+    package init(_ error: CloudError, code: Int, reason: String? = nil) {
+        self.init(
+            code: code, reason: reason ?? error.reason, isPassing: ErrorReaction(error.code).isPassing,
+            retryAfter: error.retryAfter)
+    }
 }
 
 extension SyncErrorCode {

@@ -41,7 +41,9 @@ public actor SyncEngine {
     /// There is no room for what waits in bulk.
     private var noRoom: CloudError?
     /// The cloud could not be reached the last time, and has not said for how long.
-    private var isUnreached = false
+    private(set) var isUnreached = false
+    /// What the last ``sync(patience:isContinued:)`` has left of its patience: what the cloud has done in that time is no waiting.
+    private(set) var patienceLeft = Duration.zero
 
     /// Why it looks again.
     private enum Wake: Sendable { case store, cloud, time }
@@ -95,7 +97,7 @@ public actor SyncEngine {
     /// Fetches and sends until there is nothing left to do now.
     ///
     /// - Parameters:
-    ///   - patience: How long it waits for a cloud that does not answer.
+    ///   - patience: How long it waits for a cloud that does not answer, in all; what succeeds meanwhile may take its time.
     ///   - isContinued: It goes on with what it has just done: the account is not looked at again.
     /// - Returns: What was done, and what is left. That the cloud refuses something, or can't be reached, is no error: see
     ///   ``SyncReport/failure``.
@@ -109,14 +111,18 @@ public actor SyncEngine {
         } else {
             try await begin()
         }
-        let limit = environment.now() + Int64(patience / .microseconds(1))
+        var limit = environment.now() + Int64(patience / .microseconds(1))
+        defer { patienceLeft = .microseconds(max(0, limit - environment.now())) }
         while true {
             switch machine.next(at: environment.now()) {
             case .wait(let until):
                 guard let until, until <= limit, !machine.isIdle else { return try await finish() }
                 try await environment.sleep(.microseconds(max(1, until - environment.now())))
             case .halt: return try await finish()
-            case let step: try await perform(step)
+            case let step:
+                let (begun, failures) = (environment.now(), machine.failures)
+                try await perform(step)
+                if machine.failures <= failures { limit += max(0, environment.now() - begun) }
             }
             try Task.checkCancellation()
         }
@@ -210,7 +216,8 @@ public actor SyncEngine {
             } catch {
                 log.debug("no notifications", metadata: ["error": "\(error)"])
             }
-            try await environment.sleep(.seconds(30))
+            // Not all at once where all have lost it at once.
+            try await environment.sleep(.seconds(15 + 15 * environment.random()))
             wake.yield(.cloud)
         }
     }
@@ -341,10 +348,11 @@ public actor SyncEngine {
             if try await store.syncState().user != user { await lines.forgetExports() }
             do {
                 try await prepare()
+                answered(after: machine.setUpBackoff)
                 machine.setUpSucceeded()
             } catch let error as CloudError {
                 let isStopped = ErrorReaction(error.code) == .ask
-                failures = [.init(code: SyncErrorCode.notInitialized, reason: error.reason, isPassing: !isStopped)]
+                failures = [.init(error, code: SyncErrorCode.notInitialized)]
                 if isStopped {
                     machine.halt(failures[0])
                 } else {
@@ -352,10 +360,10 @@ public actor SyncEngine {
                     machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
                 }
             }
-        case .unavailable(let failure, let retryAfter):
+        case .unavailable(let failure, let error):
             failures = [failure]
-            isUnreached = retryAfter == nil
-            machine.setUpFailed(at: environment.now(), retryAfter: retryAfter, random: environment.random())
+            note(error)
+            machine.setUpFailed(at: environment.now(), retryAfter: error?.retryAfter, random: environment.random())
         case .stopped(let all):
             failures = all
             machine.halt(all[0])
@@ -424,6 +432,7 @@ public actor SyncEngine {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
+            answered(after: machine.importBackoff)
             machine.imported(moreComing: outcome.moreComing)
             // A merge may have something to send, or let go what was refused.
             if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
@@ -465,6 +474,8 @@ public actor SyncEngine {
         } else {
             // What may be tried again and did not go is not asked for without a pause.
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
+            // Where nothing was sent nobody was asked.
+            if outcome.sent > 0 { answered(after: machine.exportBackoff) }
             machine.exported(didWork: outcome.didWork, nextTry: next)
             if !outcome.didWork { try await recorder.end(.export) }
         }
@@ -490,8 +501,15 @@ public actor SyncEngine {
     }
 
     /// Whether the cloud was there at all.
-    private func note(_ error: CloudError) {
-        isUnreached = error.retryAfter == nil && (error.code == .networkUnavailable || error.code == .networkFailure)
+    private func note(_ error: CloudError?) {
+        let codes: [CloudError.Code?] = [.networkUnavailable, .networkFailure]
+        isUnreached = error?.retryAfter == nil && codes.contains(error?.code)
+    }
+
+    /// The cloud is there. If it was away for what it has just done, what else waits for it is tried soon.
+    private func answered(after backoff: Backoff) {
+        if isUnreached, backoff.failures > 0 { machine.hasten(at: environment.now()) }
+        isUnreached = false
     }
 
     /// What stands in the way of everything; anything else is tried again.

@@ -69,7 +69,10 @@ struct SyncMachine: Hashable, Sendable {
     /// The cloud has changed, or may have.
     mutating func wantImport() { importIsWanted = true }
 
-    /// What has failed is tried again soon, and not only when its time has come.
+    /// How often something has failed since it succeeded last.
+    var failures: Int { setUpBackoff.failures + importBackoff.failures + exportBackoff.failures }
+
+    /// What has failed is tried again soon, and not only when its time has come; but not sooner than the cloud has asked for.
     mutating func hasten(at now: Int64) {
         setUpBackoff.hasten(at: now)
         importBackoff.hasten(at: now)

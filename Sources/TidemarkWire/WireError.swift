@@ -70,6 +70,7 @@ extension CloudError {
         guard dialect.isExtended else { return }
         json.member("tidemark") {
             $0.member("code", code.rawValue)
+            if !containerIsServed { $0.member("containerIsServed", false) }
             if let serverRecord {
                 $0.name("serverRecord")
                 serverRecord.write(&$0, dialect)
@@ -117,5 +118,6 @@ extension CloudError {
         {
             self.denial = ShareDecision(operation: operation, rule: rule)
         }
+        containerIsServed = try extra?.bool("containerIsServed") ?? true
     }
 }

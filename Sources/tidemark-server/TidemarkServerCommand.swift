@@ -62,7 +62,11 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What clients reach the server by, where that is not what they ask for.", valueName: "url"))
     var publicURL: String?
 
-    @Flag(help: "Believes the headers X-Forwarded-For and X-Forwarded-Proto: only behind a proxy that sets them.")
+    @Flag(
+        help: """
+            Believes the headers X-Forwarded-For and X-Forwarded-Proto: only behind a proxy that sets them. Behind one, limits by \
+            address count the proxy without it.
+            """)
     var trustProxy = false
 
     @Option(help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
@@ -148,14 +152,26 @@ struct LimitOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes of a request's JSON.", valueName: "bytes"))
     var bodySize = ServerLimits().bodySize
 
-    @Option(help: ArgumentHelp("Bytes of bodies that are held at once, of all requests.", valueName: "bytes"))
-    var bodiesSize = ServerLimits().bodiesSize
+    @Option(
+        help: ArgumentHelp(
+            "Bytes of bodies that are held at once, of all requests. (default: 67108864, more with larger bodies)",
+            valueName: "bytes"))
+    var bodiesSize: Int?
 
-    @Option(help: ArgumentHelp("Bytes of bodies that are held at once, of the requests from one address.", valueName: "bytes"))
-    var bodiesSizeOfAddress = ServerLimits().bodiesSizeOfAddress
+    @Option(
+        help: ArgumentHelp(
+            "Bytes of bodies that are held at once, of the requests from one address. (default: half of those of all)",
+            valueName: "bytes"))
+    var bodiesSizeOfAddress: Int?
 
     @Option(help: ArgumentHelp("Connections at once.", valueName: "n"))
     var connections = ServerLimits().connections
+
+    @Option(
+        help: ArgumentHelp(
+            "Connections at once from one address, others are closed; 0 for no limit, none with --trust-proxy. (default: half of all)",
+            valueName: "n"))
+    var connectionsOfAddress: Int?
 
     @Option(help: ArgumentHelp("Requests a second of an account and of an address; 0 for no limit.", valueName: "n"))
     var requestRate = Int(ServerLimits().requestsPerSecond)
@@ -174,20 +190,39 @@ struct LimitOptions: ParsableArguments {
 
     func validate() throws {
         let numbers = [
-            ("body-size", bodySize, 1_024), ("bodies-size", bodiesSize, 1_024),
-            ("bodies-size-of-address", bodiesSizeOfAddress, 1_024), ("connections", connections, 1),
+            ("body-size", bodySize, 1_024), ("bodies-size", bodiesSize ?? 1_024, 1_024),
+            ("bodies-size-of-address", bodiesSizeOfAddress ?? 1_024, 1_024), ("connections", connections, 1),
+            ("connections-of-address", connectionsOfAddress ?? 0, 0),
             ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
             ("idle-time", idleTime, 1),
         ]
         for (name, number, least) in numbers where number < least || number > 1 << 40 {
             throw ValidationError("--\(name) takes a number from \(least) on")
         }
+        // What can never be is not to be told as something to try again.
+        let (all, own) = bodies
+        guard own >= 2 * bodySize else {
+            let name = bodiesSizeOfAddress == nil ? "--bodies-size" : "--bodies-size-of-address"
+            throw ValidationError(
+                "\(name) is less than twice --body-size: a body is held packed and unpacked. Take \(2 * bodySize) or more")
+        }
+        guard all >= own else {
+            throw ValidationError("--bodies-size, \(all), is less than --bodies-size-of-address, \(own). Take \(own) or more")
+        }
+    }
+
+    /// Bytes of bodies that are held at once, of all requests and of those from one address: what is not said fits to what is.
+    private var bodies: (all: Int, own: Int) {
+        let usual = ServerLimits()
+        let all = bodiesSize ?? max(usual.bodiesSize, 2 * (bodiesSizeOfAddress ?? 2 * bodySize))
+        return (all, bodiesSizeOfAddress ?? min(all, max(all / 2, 2 * bodySize)))
     }
 
     var limits: ServerLimits {
         var limits = ServerLimits()
-        (limits.bodySize, limits.bodiesSize, limits.connections) = (bodySize, bodiesSize, connections)
-        limits.bodiesSizeOfAddress = bodiesSizeOfAddress
+        (limits.bodySize, limits.connections) = (bodySize, connections)
+        (limits.bodiesSize, limits.bodiesSizeOfAddress) = bodies
+        limits.connectionsOfAddress = connectionsOfAddress ?? max(1, connections / 2)
         (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
         return limits

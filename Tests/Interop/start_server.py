@@ -145,7 +145,7 @@ def start(tidemark, program, folder, *options, tls=False):
 
 
 # What the tests ask for in a minute is more than people do.
-UNLIMITED = ["--request-rate", "0", "--sign-in-attempts", "0"]
+UNLIMITED = ["--request-rate", "0", "--sign-in-attempts", "0", "--connections-of-address", "0"]
 
 
 def main():

@@ -7,7 +7,7 @@ import TidemarkAccess
 final class HandClock: Sendable {
     private let time: Mutex<Int64>
 
-    init(_ seconds: Int64 = 1_800_000_000) { time = Mutex(seconds * 1_000_000) }
+    init(_ seconds: Int64) { time = Mutex(seconds * 1_000_000) }
 
     var now: Int64 { time.withLock { $0 } }
     func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
@@ -17,13 +17,15 @@ final class HandClock: Sendable {
 /// A book in a folder of its own, which serves one container.
 struct Served {
     let scratch: Scratch
-    let clock = HandClock()
+    /// At 1,800,000,000 seconds, once the book is open: since the second before.
+    let clock = HandClock(1_799_999_999)
     let book: AccessBook
     let container = "iCloud.org.example.journal"
 
     init() async throws {
         scratch = try Scratch()
         book = try AccessBook(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
+        clock.advance(seconds: 1)
         try await book.addContainer(container)
     }
 

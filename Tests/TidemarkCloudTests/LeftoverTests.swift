@@ -79,21 +79,141 @@ import TidemarkModel
                 ofItemAtPath: shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path)
         }
         for (name, asset) in assets { try age(asset, hours: name == "fresh" ? 24.5 : 25.5) }
-        // Nobody counted this one before whoever sent it was gone.
-        let unknown = CloudAsset(digest: String(left.digest.prefix(2)) + String(repeating: "0", count: 62), size: 1)
-        try Data([1]).write(to: shelf.appendingPathComponent("\(unknown.digest.prefix(2))/\(unknown.digest)"))
-        try age(unknown, hours: 25.5)
         #expect(try await owner.missingAssets([asked], in: zone).isEmpty)
 
-        #expect(try await cloud.removeLeftovers() == 2)
+        #expect(try await cloud.removeLeftovers() == 1)
         #expect(try await owner.missingAssets(Array(assets.values), in: zone) == [left: 0])
         let used = try #require(before.used)
         #expect(try await owner.account().used == used - 4)
         #expect(try await owner.download(named, in: zone, from: 0, count: 9) == Data("named".utf8))
         let files = try FileManager.default.subpathsOfDirectory(atPath: shelf.path)
-        #expect(!files.contains { $0.hasSuffix(left.digest) || $0.hasSuffix(unknown.digest) })
+        #expect(!files.contains { $0.hasSuffix(left.digest) })
         #expect(try await cloud.removeLeftovers() == 0)
         // It can come again.
         #expect(try await owner.upload(Data("left".utf8), of: left, at: 0, in: zone) == 4)
+    }
+
+    /// An owner with contents: one that a record names, one that none does, and one that lies there and was never counted.
+    private func tended() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, shelf: URL) {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let owner = try await owner(cloud)
+        let contents = ["named", "unnamed"].map { Data($0.utf8) }
+        for content in contents {
+            _ = try await owner.upload(content, of: AssetDigest.asset(of: content), at: 0, in: zone)
+        }
+        let fields = ["image": CloudValue.asset(AssetDigest.asset(of: contents[0]))]
+        let record = CloudRecord(CloudRecordID("a", in: zone), type: "Picture", fields: fields)
+        _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
+        let user = try #require(try await owner.account().userRecordName)
+        let shelf = scratch["cloud/containers/\(container)/development/assets/\(user)"]
+        let unknown = shelf.appendingPathComponent("00/\(String(repeating: "0", count: 64))")
+        try FileManager.default.createDirectory(at: unknown.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data([1]).write(to: unknown)
+        // The clock of files is coarse.
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: 1)], ofItemAtPath: unknown.path)
+        return (cloud, owner, shelf)
+    }
+
+    private func contents(_ shelf: URL) throws -> Set<String> {
+        Set(try FileManager.default.subpathsOfDirectory(atPath: shelf.path).filter { $0.utf8.count == 67 })
+    }
+
+    private var aDayAhead: Date { Date(timeIntervalSinceNow: 25.5 * 3_600) }
+
+    @Test func `what came and was never counted is gone after a day`() async throws {
+        let (cloud, _, shelf) = try await tended()
+        #expect(try contents(shelf).count == 3)
+        #expect(await cloud.sweepLeftovers(at: Date(timeIntervalSinceNow: 24.5 * 3_600)).removed == 0)
+        #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
+        let named = AssetDigest.asset(of: Data("named".utf8)).digest
+        #expect(try contents(shelf) == ["\(named.prefix(2))/\(named)"])
+    }
+
+    @Test func `an empty database in the place of another one takes away nothing that was there before it`() async throws {
+        let shelf = try await tended().shelf
+        let before = try contents(shelf)
+        #expect(before.count == 3)
+        let folder = scratch["cloud/containers/\(container)/development"]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasPrefix("records.sqlite") {
+            try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        }
+        // As files are whose times were set anew when they were copied, a while before.
+        for name in before {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -1)], ofItemAtPath: shelf.appendingPathComponent(name).path)
+        }
+        let again = try EmbeddedCloud(at: scratch["cloud"])
+        _ = try again.database(.public, of: container, account: nil)
+        let sweep = await again.sweepLeftovers(at: aDayAhead)
+        #expect(sweep.removed == 0 && sweep.failure == nil)
+        #expect(try contents(shelf) == before)
+    }
+
+    @Test func `an aged content that is sent again stays for another day`() async throws {
+        let (cloud, owner, shelf) = try await tended()
+        let content = Data("unnamed".utf8)
+        let asset = AssetDigest.asset(of: content)
+        let file = shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -25.5 * 3_600)], ofItemAtPath: file)
+        let before = try await owner.account().used
+        #expect(try await owner.upload(content[0..<1], of: asset, at: 0, in: zone) == asset.size)
+        #expect(await cloud.sweepLeftovers().removed == 0)
+        #expect(try await owner.missingAssets([asset], in: zone).isEmpty)
+        #expect(try await owner.account().used == before)
+        #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
+    }
+
+    @Test func `a container that is damaged keeps no other one from being swept, and is told`() async throws {
+        let (cloud, _, shelf) = try await tended()
+        let containers = scratch["cloud/containers"]
+        let damaged = containers.appendingPathComponent("aaa.damaged/development")
+        for folder in [damaged, containers.appendingPathComponent("no name/development")] {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+        try Data(repeating: 7, count: 10_000).write(to: damaged.appendingPathComponent("records.sqlite"))
+        let sweep = await cloud.sweepLeftovers(at: aDayAhead)
+        #expect(sweep.removed == 2)
+        #expect(sweep.failure?.reason.hasPrefix("container aaa.damaged (development): ") == true)
+        #expect(try contents(shelf).count == 1)
+        await #expect(throws: CloudError.self) { try await cloud.removeLeftovers() }
+        // A folder that can be no container's is none.
+        try FileManager.default.removeItem(at: damaged)
+        #expect(try await cloud.removeLeftovers() == 0)
+    }
+
+    @Test func `only those containers are looked at, and opened, that are asked for`() async throws {
+        let (cloud, _, shelf) = try await tended()
+        let other = scratch["cloud/containers/iCloud.org.example.other/development"]
+        try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
+        #expect(await cloud.sweepLeftovers(of: ["iCloud.org.example.none"], at: aDayAhead).removed == 0)
+        #expect(try contents(shelf).count == 3)
+        #expect(await cloud.sweepLeftovers(of: [container], at: aDayAhead).removed == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: other.path).isEmpty)
+    }
+
+    @Test func `of contents that several people have, each one's goes by that one's records`() async throws {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let content = Data("the same".utf8)
+        let asset = AssetDigest.asset(of: content)
+        var databases: [EmbeddedDatabase] = []
+        for name in ["anna", "ben"] {
+            let account = try await cloud.addAccount("\(name)@example.org").id
+            let database = try cloud.database(.private, of: container, account: account)
+            try await database.modifyZones(saving: [zone], deleting: [])
+            _ = try await database.upload(content, of: asset, at: 0, in: zone)
+            databases.append(database)
+        }
+        let publicZone = CloudZoneID("_defaultZone")
+        let everybody = try cloud.database(.public, of: container, account: try await cloud.addAccount("anna@example.org").id)
+        _ = try await everybody.upload(content, of: asset, at: 0, in: publicZone)
+        for (database, zone) in [(databases[0], zone), (everybody, publicZone)] {
+            let record = CloudRecord(CloudRecordID("a", in: zone), type: "Picture", fields: ["image": .asset(asset)])
+            _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
+        }
+        // Only Ben's is named by none of its owner's records.
+        #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 1)
+        #expect(try await databases[0].download(asset, in: zone, from: 0, count: 100) == content)
+        #expect(try await everybody.download(asset, in: publicZone, from: 0, count: 100) == content)
+        #expect(try await databases[1].missingAssets([asset], in: zone) == [asset: 0])
     }
 }

@@ -58,6 +58,35 @@ import TidemarkModel
         #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get() == made)
     }
 
+    @Test func `a wish that names more people than a share can have is refused before anything is looked at`() async throws {
+        let owner = try await owner()
+        let most = try await owner.limits()
+        let made = try await owner.createShare(wish("One"), of: "root", ifTag: nil, in: zone)
+        let many = max(most.operationsPerRequest, 2 * most.participantsPerShare + 1) + 1
+        var wish = wish("Two")
+        let lookUp = UserLookUp.emailAddress("ben@example.org")
+        wish.participants = (0..<many).map { _ in
+            .init(id: nil, identity: UserIdentity(lookUp: lookUp), role: .privateUser, permission: .readOnly, isRemoved: false)
+        }
+        for record in [made.id, CloudRecordID("none", in: zone)] {
+            await #expect(throws: CloudError(.limitExceeded, "")) { try await owner.changeShare(record, to: wish, ifTag: nil) }
+        }
+        await #expect(throws: CloudError(.limitExceeded, "")) {
+            try await owner.createShare(wish, of: "none", ifTag: nil, in: zone)
+        }
+        #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get() == made)
+    }
+
+    @Test func `people are found again by any way to write their address`() async throws {
+        let owner = try await owner()
+        let made = try await owner.createShare(
+            wish("One", .emailAddress("Ben@Example.org"), .phoneNumber("+46 8 123 456")), of: "root", ifTag: nil, in: zone)
+        let before = try #require(made.share?.participants)
+        let again = try await owner.changeShare(
+            made.id, to: wish("One", .phoneNumber("+468123456"), .emailAddress("ben@example.ORG")), ifTag: nil)
+        #expect(again.share?.participants == before && before.count == 3)
+    }
+
     @Test func `of those who change or delete a share by the same tag one is heard`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(wish("One"), of: "root", ifTag: nil, in: zone)

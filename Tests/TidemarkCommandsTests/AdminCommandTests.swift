@@ -71,6 +71,28 @@ import Testing
         #expect(try mode("cloud") == 0o755)
     }
 
+    @Test func `a directory that was prepared for a group keeps it, and nothing is changed where no cloud is made`() async throws
+    {
+        func mode(_ folder: URL) throws -> Int {
+            var status = stat()
+            let isRead = stat(folder.path, &status) == 0
+            try #require(isRead)
+            return Int(status.st_mode & 0o7777)
+        }
+        // What it was, and what becomes of it.
+        for (index, (before, after)) in [(0o755, 0o700), (0o2775, 0o2770), (0o750, 0o750), (0o2770, 0o2770)].enumerated() {
+            let folder = scratch["cloud-\(index)"]
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try #require(chmod(folder.path, mode_t(before)) == 0)
+            try await admin("container", "add", "journal", in: "cloud-\(index)")
+            #expect(try mode(folder) == after, "\(String(before, radix: 8))")
+        }
+        let full = try scratch.write("mine", to: "full/file").deletingLastPathComponent()
+        try #require(chmod(full.path, 0o755) == 0)
+        try await admin("container", "add", "journal", in: "full", expecting: 73)
+        #expect(try mode(full) == 0o755)
+    }
+
     @Test func `names and passwords that can't be make nothing`() async throws {
         try await admin("container", "add", "../up", expecting: 64)
         try await admin("account", "add", "anna", "--no-password", expecting: 64)

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import TidemarkModel
+import TidemarkStore
 
 @testable import TidemarkCommands
 
@@ -43,6 +44,23 @@ import TidemarkModel
         #expect(told == [true, false, false, false, true, false, false, false, false, true])
     }
 
+    @Test func `a failure that set-up was to explain, and did not, is told once`() {
+        var news = SyncNews()
+        let told = [
+            event(.setup, own), event(.setup, others), event(.import, own, ended), event(.setup, others),
+            event(.import, own, ended),
+            event(.setup, own), event(.import, own, ended), event(.setup, own), event(.import, own, ended),
+            event(.export, own, ended),
+            event(.import, own),
+        ].map { news.tells($0) }
+        #expect(told == [true, false, false, false, false, false, true, false, false, false, true])
+        // Where set-up says what is the matter, that is all there is to tell.
+        let later = [
+            event(.import, own, ended), event(.setup, own, ended), event(.import, own, ended),
+        ].map { news.tells($0) }
+        #expect(later == [false, true, false])
+    }
+
     @Test func `what something has come of is told, whatever fails`() {
         var news = SyncNews()
         let told = [
@@ -55,7 +73,14 @@ import TidemarkModel
         var tries = RetryNews(patience: 10)
         let lines = [event(.setup, own, away), event(.setup, own, away), event(.setup, own, ended), event(.setup, own)]
             .map { tries.line($0) }
-        #expect(lines == ["note: trying again for up to 10 s: it can't be reached", nil, nil, nil])
+        #expect(lines == ["note: trying for up to 10 s in all: it can't be reached", nil, nil, nil])
+        // For longer than one waits: it is not tried again.
+        let asked = [10, 11].map { seconds in
+            let busy = ContainerEvent.Failure(
+                code: SyncErrorCode.other, reason: "wait for \(seconds)", isPassing: true, retryAfter: .seconds(seconds))
+            return tries.line(event(.export, own, busy))
+        }
+        #expect(asked == ["note: trying for up to 10 s in all: wait for 10", nil])
         var none = RetryNews(patience: 0)
         let line = none.line(event(.setup, own, away))
         #expect(line == nil)
@@ -67,6 +92,20 @@ import TidemarkModel
         #expect(busy.exitStatus == .temporaryFailure)
         #expect(ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "").exitStatus == .unavailable)
         #expect(ContainerEvent.Failure(code: SyncErrorCode.notInitialized, reason: "").exitStatus == .unavailable)
+    }
+
+    @Test(arguments: [
+        (3, 0, 0, "3 records set aside"), (1, 2, 0, "1 record set aside, with 2 changes that the cloud does not have"),
+        (0, 0, 2, "2 refused saves set aside"),
+        (2, 1, 1, "2 records and 1 refused save set aside, with 1 change that the cloud does not have"),
+        (0, 1, 0, "set aside: 1 change that the cloud does not have"), (0, 0, 0, "nothing set aside"),
+    ])
+    func `what was set aside is told without what is zero`(_ records: Int, _ pending: Int, _ refused: Int, _ text: String) throws
+    {
+        let json = #"{"id":"\#(UUID())","time":1,"reason":"","records":\#(records),"pending":\#(pending),"refusals":\#(refused)}"#
+        let quarantine = try JSONDecoder().decode(Quarantine.self, from: Data(json.utf8))
+        #expect(quarantine.counts("the cloud") == text)
+        #expect(quarantine.isEmpty == (text == "nothing set aside"))
     }
 
     @Test func `an event names the store where that is said`() {

@@ -344,8 +344,9 @@ import TidemarkModel
         }
         let store = SessionMemory()
         let cloud = try cloud(stub.address, store: store, signedIn: false)
-        #expect(try await cloud.signIn(email: "anna@example.org", password: "pass word") == "_anna")
-        #expect(stub.requests[0].body == #"{"email":"anna@example.org","password":"pass word"}"#)
+        let device = "Anna's phone"
+        #expect(try await cloud.signIn(email: "anna@example.org", password: "pass word", device: device) == "_anna")
+        #expect(stub.requests[0].body == #"{"email":"anna@example.org","password":"pass word","device":"Anna's phone"}"#)
         #expect(stub.requests[0].header("Authorization") == nil)
         #expect(store.session()?.token == "abc")
         try await cloud.signOut()
@@ -353,6 +354,30 @@ import TidemarkModel
         #expect(stub.requests[1].header("Authorization") == "Bearer abc")
         #expect(store.session() == nil)
         #expect(try cloud.userRecordName == nil)
+    }
+
+    @Test func `a device is called by the machine's name where nobody names it, and not at all where that has none`() async throws
+    {
+        let stub = try StubServer { _, _ in .json(#"{"token":"abc","expires":1,"userRecordName":"_anna"}"#) }
+        let cloud = try cloud(stub.address, signedIn: false)
+        try await cloud.signIn(email: "anna@example.org", password: "a")
+        try await cloud.signIn(email: "anna@example.org", password: "a", device: "")
+        let name = HTTPCloud.deviceName
+        #expect(!name.isEmpty && !name.contains("\0"))
+        #expect(stub.requests[0].body.hasSuffix(##""password":"a","device":"\##(name)"}"##))
+        #expect(stub.requests[1].body.hasSuffix(#""password":"a"}"#))
+    }
+
+    @Test func `a container that is not served is known by what the server says beside its words`() async throws {
+        let stub = try StubServer { _, number in
+            let extra = number == 0 ? #","containerIsServed":false"# : ""
+            return .json(
+                #"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"no","tidemark":{"code":"notAuthenticated"\#(extra)}}"#,
+                status: "401 Unauthorized")
+        }
+        let database = try cloud(stub.address).database(.private)
+        #expect(try await failure { try await database.account() }.reason.hasSuffix(": no"))
+        #expect(try await failure { try await database.account() }.reason.hasSuffix("has ended (no); sign in again"))
     }
 
     @Test func `a session is gone here though the server can't be told`() async throws {

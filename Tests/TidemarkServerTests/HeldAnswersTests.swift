@@ -41,6 +41,8 @@ import TidemarkTesting
             """
     }
 
+    private static let bens = #"{"zoneName":"Journal","ownerRecordName":"_ben"}"#
+
     private static func entry(_ kind: String) -> String {
         #"{"microseconds":5,"userRecordName":"_a","recordName":"s","zoneID":{"zoneName":"Journal"},"kind":"\#(kind)"}"#
     }
@@ -48,8 +50,11 @@ import TidemarkTesting
     // Shares
 
     @Test(arguments: [
-        share(zone: #"{"zoneName":"Other"}"#), share(zone: #"{"zoneName":"Journal","ownerRecordName":"_eve"}"#),
-        "\(share()),\(share())",
+        share(zone: #"{"zoneName":"Other","ownerRecordName":"_ben"}"#),
+        share(zone: #"{"zoneName":"Journal","ownerRecordName":"_eve"}"#),
+        // Nobody shares one's own with one.
+        share(), share(zone: #"{"zoneName":"Journal","ownerRecordName":"_anna"}"#),
+        "\(share(zone: bens)),\(share(zone: bens))",
     ])
     func `shares that were not asked for are not taken`(shares: String) async throws {
         let stub = try StubServer { _, _ in .json(#"{"shares":[\#(shares)]}"#) }
@@ -61,6 +66,22 @@ import TidemarkTesting
         let stub = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share()),\#(Self.share("Share-2"))]}"#) }
         let shares = try await cloud(stub.address).database(.private).shares(in: Self.zone)
         #expect(shares.map(\.id.recordName) == ["Share-1", "Share-2"])
+        let other = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share(zone: Self.bens))]}"#) }
+        #expect(try await cloud(other.address).database(.shared).shares(in: Self.theirs).map(\.id.zone) == [Self.theirs])
+    }
+
+    @Test func `one's own zones are called by one's name or by nobody's, and by nobody else's`() async throws {
+        let annas = #"{"zoneName":"Journal","ownerRecordName":"_anna"}"#
+        let own = [Self.zone, CloudZoneID("Journal", owner: "_anna")]
+        for zone in own {
+            for answer in [annas, #"{"zoneName":"Journal"}"#] {
+                let stub = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share(zone: answer))]}"#) }
+                #expect(try await cloud(stub.address).database(.private).shares(in: zone).count == 1)
+            }
+            let stub = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share(zone: Self.bens))]}"#) }
+            let error = try await failure { try await cloud(stub.address).database(.private).shares(in: zone) }
+            #expect(error.code == .internalError && error.reason.contains("not asked for"))
+        }
     }
 
     @Test func `a share that was made covers what was asked for, and one that was changed is that one`() async throws {

@@ -29,6 +29,32 @@ import Testing
         }
     }
 
+    @Test func `limits that no body could meet are refused, and each can be raised alone`() async throws {
+        let tool = try Tool(named: "tidemark-server")
+        let place = ["--data", try Scratch()["none"].path]
+        let wrong: [([String], String)] = [
+            (["--body-size", "60000000", "--bodies-size", "100000000"], "--bodies-size is less than twice --body-size"),
+            (["--bodies-size-of-address", "10000000"], "--bodies-size-of-address is less than twice --body-size"),
+            (
+                ["--bodies-size", "20000000", "--bodies-size-of-address", "30000000"],
+                "--bodies-size, 20000000, is less than --bodies-size-of-address, 30000000"
+            ),
+            (["--connections-of-address", "-1"], "--connections-of-address"),
+        ]
+        for (options, reason) in wrong {
+            let result = try await tool.run(place + options)
+            #expect(result.status == 64 && result.errors.contains(reason), "\(options): \(result.errors)")
+        }
+        for options in [
+            ["--body-size", "500000000"], ["--bodies-size", "20000000"], ["--bodies-size", "1000000000"],
+            ["--bodies-size-of-address", "900000000"], ["--connections", "1"], ["--connections-of-address", "0"],
+        ] {
+            // What is missing is the cloud.
+            let result = try await tool.run(place + options)
+            #expect(result.status == 66, "\(options): \(result.errors)")
+        }
+    }
+
     @Test func `a file is no directory of a cloud`() async throws {
         let scratch = try Scratch()
         let file = try scratch.write("mine", to: "file")

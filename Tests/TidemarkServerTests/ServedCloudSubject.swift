@@ -40,7 +40,8 @@ final class ServedCloudSubject: CloudContract.Subject {
         if let id = try await tended.id(account) {
             let token = try await access.makeSession(
                 account: id, container: TendedCloud.container, environment: environment, kind: .device)
-            store.keep(try CloudSession(cloud: cloud.name, userRecordName: id, token: token.text))
+            let name = EmbeddedCloud.userRecordName(id, in: TendedCloud.container)
+            store.keep(try CloudSession(cloud: cloud.name, userRecordName: name, token: token.text))
         }
         return cloud
     }

@@ -2,6 +2,46 @@ import Foundation
 import Synchronization
 import TidemarkHTTP
 
+/// A port of this machine that nobody else gets while this is there. Connections to it are refused, but while a stub has it.
+final class ReservedPort: Sendable {
+    let number: Int
+    private let bound: Int32
+
+    init() throws { (bound, number) = try boundSocket(0, isShared: true) }
+
+    deinit { close(bound) }
+}
+
+/// A socket at a port of this machine, and the port's number.
+///
+/// - Parameters:
+///   - port: 0 for one that is free.
+///   - isShared: Whether others that say so, too, may be at the same port.
+private func boundSocket(_ port: Int, isShared: Bool) throws -> (Int32, Int) {
+    #if canImport(Glibc)
+        let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+        let opened = socket(AF_INET, SOCK_STREAM, 0)
+    #endif
+    var isOn: Int32 = isShared ? 1 : 0
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            setsockopt(opened, SOL_SOCKET, SO_REUSEPORT, &isOn, socklen_t(MemoryLayout<Int32>.size)) == 0
+                && bind(opened, $0, length) == 0 && getsockname(opened, $0, &length) == 0
+        }
+    }
+    guard isBound else {
+        close(opened)
+        throw POSIXError(.EADDRNOTAVAIL)
+    }
+    return (opened, Int(UInt16(bigEndian: address.sin_port)))
+}
+
 /// A server that answers with whatever bytes a test wants, on threads of its own.
 final class StubServer: Sendable {
     struct Request: Sendable {
@@ -47,26 +87,17 @@ final class StubServer: Sendable {
     private let answer: @Sendable (Request, Int) -> Reply
     private let seen = Mutex<[Request]>([])
 
-    /// - Parameter answer: Gets a request, and how many came before.
-    init(_ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
+    /// - Parameters:
+    ///   - reserved: Where it is; by default at any port that is free.
+    ///   - answer: Gets a request, and how many came before.
+    init(at reserved: ReservedPort? = nil, _ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
         self.answer = answer
-        #if canImport(Glibc)
-            let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            let listening = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listening, $0, length) == 0 && listen(listening, 64) == 0 && getsockname(listening, $0, &length) == 0
-            }
+        let (listening, port) = try boundSocket(reserved?.number ?? 0, isShared: reserved != nil)
+        guard listen(listening, 64) == 0 else {
+            close(listening)
+            throw POSIXError(.EADDRNOTAVAIL)
         }
-        guard bound else { throw POSIXError(.EADDRNOTAVAIL) }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        self.listening = listening
+        (self.listening, self.port) = (listening, port)
         Thread.detachNewThread { [weak self] in
             while true {
                 let connection = accept(listening, nil, nil)

@@ -10,6 +10,7 @@ final class RecordingDatabase: CloudDatabase {
         var sizes: [Int] = []
         var limit = Int.max
         var failure: CloudError.Code?
+        var accountFailure: CloudError?
         var uploads = 0
         var requests: [[String]] = []
         var hooks: [Int: @Sendable () async -> Void] = [:]
@@ -33,11 +34,15 @@ final class RecordingDatabase: CloudDatabase {
     func afterRequest(_ number: Int, _ hook: @escaping @Sendable () async -> Void) { state.withLock { $0.hooks[number] = hook } }
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
+    func accountFails(with error: CloudError?) { state.withLock { $0.accountFailure = error } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
 
     var scope: DatabaseScope { base.scope }
     func limits() async throws(CloudError) -> CloudLimits { try await base.limits() }
-    func account() async throws(CloudError) -> CloudAccount { try await base.account() }
+    func account() async throws(CloudError) -> CloudAccount {
+        if let failure = state.withLock(\.accountFailure) { throw failure }
+        return try await base.account()
+    }
     func zones() async throws(CloudError) -> [CloudZoneID] { try await base.zones() }
 
     func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {

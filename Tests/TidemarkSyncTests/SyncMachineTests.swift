@@ -107,6 +107,40 @@ import TidemarkModel
         #expect(machine.next(at: 0) == .setUp)
     }
 
+    @Test func `how long the cloud has said to wait is waited, though it may be back`() {
+        var machine = ready()
+        machine.imported(moreComing: false)
+        machine.exportFailed(at: 0, retryAfter: .seconds(3600), random: 0)
+        machine.hasten(at: Self.second)
+        #expect(machine.next(at: 2 * Self.second) == .wait(until: 3600 * Self.second))
+        // It was said of that time, and not of the next; and nothing was said that is no wait.
+        for told in [nil, Duration.zero] {
+            machine.exportFailed(at: 3600 * Self.second, retryAfter: told, random: 0.99)
+            machine.hasten(at: 3600 * Self.second)
+            #expect(machine.next(at: 3600 * Self.second) == .wait(until: 3601 * Self.second))
+        }
+    }
+
+    @Test func `failures are counted until what has failed succeeds`() {
+        var machine = SyncMachine()
+        machine.setUpFailed(at: 0, retryAfter: nil, random: 0)
+        machine.setUpSucceeded()
+        machine.importFailed(at: 0, retryAfter: nil, random: 0)
+        machine.exportFailed(at: 0, retryAfter: nil, random: 0)
+        #expect(machine.failures == 2)
+        machine.imported(moreComing: false)
+        #expect(machine.failures == 1)
+    }
+
+    @Test func `what may pass by itself is what is waited for, and not what somebody has to mend`() {
+        for code in [CloudError.Code.networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited] {
+            #expect(ErrorReaction(code).isPassing)
+        }
+        for code in [CloudError.Code.internalError, .notAuthenticated, .permissionFailure, .invalidArguments, .zoneNotFound] {
+            #expect(!ErrorReaction(code).isPassing)
+        }
+    }
+
     @Test func `a cloud that asks for no waiting does not switch it off`() {
         var backoff = Backoff()
         var waits: [Int64] = []

@@ -189,6 +189,23 @@ import TidemarkModel
         }
     }
 
+    @Test func `that a container is not served comes back, and no client of others is told so by a member`() throws {
+        for isServed in [true, false] {
+            var error = CloudError(.notAuthenticated, "no")
+            error.containerIsServed = isServed
+            let read = try JSONText.read(error.answer(uuid: "1", extended)) { node throws(CloudError) in
+                try CloudError(answered: node, in: .default)
+            }
+            #expect(read?.containerIsServed == isServed)
+            for dialect in [extended, WireDialect(isExtended: false)] {
+                let text = String(decoding: error.answer(uuid: "1", dialect), as: UTF8.self)
+                #expect(
+                    text.contains(#""tidemark":{"code":"notAuthenticated","containerIsServed":false}"#)
+                        == (!isServed && dialect.isExtended))
+            }
+        }
+    }
+
     @Test func `each code of ours has one of the protocol's, and comes back by itself among our own`() throws {
         let codes: [CloudError.Code] = [
             .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy,

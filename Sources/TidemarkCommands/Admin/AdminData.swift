@@ -32,16 +32,24 @@ struct AdminData: ParsableArguments {
             throw ending(
                 "cannot make a cloud in \(url.path): it holds other files. Name an empty or a new directory", .cannotCreate)
         }
-        // An empty directory becomes the cloud's; one that can't be is told when it is used the next time.
-        if entries != nil { _ = chmod(url.path, 0o700) }
         do {
             let cloud = try EmbeddedCloud(at: url)
             let book = try AccessBook(at: url)
+            closeToOthers(url)
             Output.error("note: made a cloud at \(url.path)")
             return (cloud, book)
         } catch {
             throw ending("cannot make a cloud at \(url.path): \(error). Name a directory that you may write to", .cannotCreate)
         }
+    }
+
+    /// Takes a directory that everybody may look into, and that has become the cloud's, for its owner alone; for its group, too, where files
+    /// become the group's (setgid). What nobody else may look into is as somebody has prepared it. One where that fails is told when it is
+    /// used the next time.
+    private func closeToOthers(_ url: URL) {
+        var status = stat()
+        guard stat(url.path, &status) == 0, status.st_mode & 0o007 != 0 else { return }
+        _ = chmod(url.path, status.st_mode & (status.st_mode & 0o2000 != 0 ? 0o7770 : 0o7700))
     }
 
     private func directory() throws -> URL {

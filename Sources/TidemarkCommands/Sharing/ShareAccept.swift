@@ -6,7 +6,8 @@ struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept", abstract: "Accepts an invitation: what is shared comes into the shared store.",
         discussion: """
-            Exit code 66 for a link that is none, was revoked, or is somebody else's: these are not told apart.
+            Exit code 66 for a link that is none, was revoked, or is somebody else's: these are not told apart. 64 where a server's address \
+            is given in its place.
 
             Examples:
               tidemark share accept BensJournal.tidemark tidemark://share/bPqv…

@@ -102,11 +102,7 @@ struct AccountStatus: AsyncParsableCommand {
                     }
                 case .failure(let error):
                     status = error.code == .notAuthenticated ? .noAccount : .couldNotDetermine
-                    let isPassing = error.exitStatus == .temporaryFailure
-                    failures = [
-                        access.told(
-                            ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: error.reason, isPassing: isPassing))
-                    ]
+                    failures = [access.told(ContainerEvent.Failure(error, code: SyncErrorCode.noAccount))]
                 }
             } catch let failure as ContainerEvent.Failure {
                 failures = [failure]

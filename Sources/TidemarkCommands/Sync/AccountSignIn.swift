@@ -151,7 +151,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
         // What may be missing is looked for before anything is made here.
         let (embedded, account) = try await open(cloudURL, &made)
-        try await settle(place, name, account.email, url, isNew: isNew, known, &made) { try await CloudAccess($0, embedded) }
+        try await settle(place, name, account.email, url, isNew: isNew, &made) { try await CloudAccess($0, embedded) }
     }
 
     /// Signs in with a server.
@@ -174,8 +174,9 @@ struct AccountSignIn: AsyncParsableCommand {
         do throws(CloudError) {
             try await served.signIn(email: email, password: password)
         } catch {
+            if error.reason.hasSuffix(CloudError.orOwnAuthority) { throw ending("\(error) (--ca FILE)", error.exitStatus) }
             guard error.code == .notAuthenticated else { throw error }
-            guard error.isServed else { throw ending("\(error); --container names another", error.exitStatus) }
+            guard error.containerIsServed else { throw ending("\(error); --container names another", error.exitStatus) }
             throw ending(
                 "\(error); check the address and the password, and whether the server has the container \(name) (--container)",
                 error.exitStatus)
@@ -183,16 +184,17 @@ struct AccountSignIn: AsyncParsableCommand {
         made.session = served
         guard let session = memory.session() else { return }
         let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
-        let before = try? file.session()
-        try await settle(
-            place, name, email, url, isNew: isNew, known, &made, keeping: (file, before, session), authority: trustRoots.pem
+        let before = try await settle(
+            place, name, email, url, isNew: isNew, &made, keeping: (file, session), authority: trustRoots.pem
         ) {
             try await CloudAccess($0)
         }
         // The one before is of no use to anybody any more.
-        guard let before, before != session, let cloud = known.cloud, ServerAddress.isAddress(cloud) else { return }
+        guard let old = before.session, old != session, let cloud = before.settings.cloud, ServerAddress.isAddress(cloud) else {
+            return
+        }
         try? await HTTPCloud(
-            named: cloud, for: ContainerDirectory(openingAt: url), known, session: SessionMemory(before)
+            named: cloud, for: ContainerDirectory(openingAt: url), before.settings, session: SessionMemory(old)
         ).signOut()
     }
 
@@ -211,13 +213,15 @@ struct AccountSignIn: AsyncParsableCommand {
     /// Has the container be synchronised with a cloud that has let one in.
     ///
     /// - Parameters:
-    ///   - session: What is to be kept in the container, and what was before.
+    ///   - session: What is to be kept in the container, and where.
     ///   - authority: Whom the server's certificate may be from.
+    /// - Returns: What was there before. Somebody else may have signed in while the password was typed.
+    @discardableResult
     private func settle(
-        _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout Made,
-        keeping session: (file: SessionFile, before: CloudSession?, now: CloudSession)? = nil, authority: String? = nil,
+        _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout Made,
+        keeping session: (file: SessionFile, now: CloudSession)? = nil, authority: String? = nil,
         access: (ContainerDirectory) async throws -> CloudAccess
-    ) async throws {
+    ) async throws -> (settings: AccountSettings, session: CloudSession?) {
         let isThere = FileManager.default.fileExists(atPath: url.path)
         let directory = try ContainerDirectory(openingOrCreatingAt: url)
         let store = try RecordStore(container: directory)
@@ -226,23 +230,30 @@ struct AccountSignIn: AsyncParsableCommand {
         do {
             lock = try SyncLock(directory)
         } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+            let known = try StoreReader(container: directory).accountSettings()
             // Who synchronises goes on with the same account's new session; for anything else it has to end.
-            guard let session, known.cloud == place, known.cloudContainer == name,
+            guard let session, known.cloud == place, known.cloudContainer == name, known.authority == authority,
                 known.userRecordName == session.now.userRecordName, known.email?.lowercased() == email.lowercased()
             else {
                 throw ContainerEvent.Failure(
-                    code: failure.code, reason: "\(failure.reason); end that before another account, or another cloud, comes")
+                    code: failure.code,
+                    reason: "\(failure.reason); end that before another account, another cloud or another authority comes")
             }
-            made.kept = session
+            let before = try? session.file.session()
+            made.kept = (session.file, before, session.now)
             try session.file.keep(session.now)
-            if known.authority != authority { try await store.updateAccountSettings { $0.authority = authority } }
+            // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
+            try await store.updateSyncState { $0.isPurged = false }
             made = Made()
-            return try Output.line(
+            try Output.line(
                 "signed in again as \(email); the process that synchronises \(container) goes on by itself within half a minute")
+            return (known, before)
         }
+        let known = try StoreReader(container: directory).accountSettings()
+        let earlier = session.flatMap { try? $0.file.session() }
         made.settings = (store, known)
         if let session {
-            made.kept = session
+            made.kept = (session.file, earlier, session.now)
             try session.file.keep(session.now)
         }
         let (choice, user) = (records, session?.now.userRecordName)
@@ -268,9 +279,10 @@ struct AccountSignIn: AsyncParsableCommand {
         // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
         try await store.updateSyncState { $0.isPurged = false }
         try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
-        for it in try directory.quarantines() where !before.contains(it) {
+        for it in try directory.quarantines() where !before.contains(it) && !it.isEmpty {
             try Output.line("\(it.counts("the cloud")): \(it.reason)")
         }
+        return (known, earlier)
     }
 
     /// Whether somebody is signed in all the same, and only what comes next has to wait: for an answer, or for a switch.

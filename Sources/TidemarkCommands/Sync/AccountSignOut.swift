@@ -85,7 +85,13 @@ extension Quarantine {
     ///
     /// - Parameter place: What lacks its changes.
     func counts(_ place: String) -> String {
-        let text = "\(Wording.count(records, "record")) set aside"
-        return pending > 0 ? "\(text), with \(Wording.count(pending, "change")) that \(place) does not have" : text
+        var things: [String] = []
+        if records > 0 { things.append(Wording.count(records, "record")) }
+        if refused > 0 { things.append(Wording.count(refused, "refused save")) }
+        let changes = "\(Wording.count(pending, "change")) that \(place) does not have"
+        // Deletions are changes, and no records.
+        guard !things.isEmpty else { return pending > 0 ? "set aside: \(changes)" : "nothing set aside" }
+        let text = "\(things.joined(separator: " and ")) set aside"
+        return pending > 0 ? "\(text), with \(changes)" : text
     }
 }

@@ -107,13 +107,20 @@ struct CloudAccess {
         "with 'tidemark account sign-in \(directory.url.path) --server \(cloud) --email \(settings.email ?? "ADDRESS")'"
     }
 
-    /// A failure as it is told: where a session has ended, with the command that begins another.
+    /// A failure as it is told: where a session has ended, or a certificate is not trusted, with the command that helps.
     func told(_ failure: ContainerEvent.Failure) -> ContainerEvent.Failure {
-        guard failure.code == SyncErrorCode.noAccount, let cloud = settings.cloud, ServerAddress.isAddress(cloud),
-            failure.reason.hasSuffix("sign in again")
-        else { return failure }
+        guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return failure }
+        let command = Self.signInAgain(directory, cloud, settings)
+        let reason: String
+        if failure.code == SyncErrorCode.noAccount, failure.reason.hasSuffix("sign in again") {
+            reason = "\(failure.reason) \(command)"
+        } else if failure.reason.hasSuffix(CloudError.orOwnAuthority) {
+            reason = "\(failure.reason) \(command) and --ca FILE"
+        } else {
+            return failure
+        }
         return ContainerEvent.Failure(
-            code: failure.code, reason: "\(failure.reason) \(Self.signInAgain(directory, cloud, settings))")
+            code: failure.code, reason: reason, isPassing: failure.isPassing, retryAfter: failure.retryAfter)
     }
 
     func told(_ report: SyncReport) -> SyncReport {

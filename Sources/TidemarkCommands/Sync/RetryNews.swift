@@ -10,7 +10,9 @@ struct RetryNews {
 
     /// What is to be told of an event; `nil` where there is no news.
     mutating func line(_ event: ContainerEvent) -> String? {
-        guard patience > 0, let failure = event.failure, failure.isPassing, told.insert(failure).inserted else { return nil }
-        return "note: trying again for up to \(Wording.duration(.seconds(patience))): \(failure.reason)"
+        guard patience > 0, let failure = event.failure, failure.isPassing else { return nil }
+        // What a cloud wants one to wait longer for is not tried again.
+        guard failure.retryAfter.map({ $0 <= .seconds(patience) }) ?? true, told.insert(failure).inserted else { return nil }
+        return "note: trying for up to \(Wording.duration(.seconds(patience))) in all: \(failure.reason)"
     }
 }

@@ -9,7 +9,7 @@ struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Fetches what others have changed, and sends what was changed here.",
         discussion: """
-            Exit codes: 0 nothing waits to be sent, and all was fetched (what could not be taken in whole is told); 69 nobody is signed in, or the account is switched off; 75 something \
+            Exit codes: 0 nothing waits to be sent, and all was fetched (what could not be taken in whole is told); 69 nobody is signed in, the account is switched off, or a server answers what only somebody can mend; 75 something \
             could not be sent, which 'tidemark status' explains, or a server could not be reached, or another process synchronises the container (134410).
 
             Examples:
@@ -86,7 +86,8 @@ struct Sync: AsyncParsableCommand {
             let showing = Task {
                 let bar = ProgressBar(mode)
                 var tries = RetryNews(patience: patience)
-                for await event in engine.events {
+                for await var event in engine.events {
+                    if let failure = event.failure { event.failure = access.told(failure) }
                     if mode.isShown, let line = tries.line(event) {
                         bar.finish()
                         Output.error(line)

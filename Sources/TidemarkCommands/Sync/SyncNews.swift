@@ -7,12 +7,19 @@ struct SyncNews {
     /// Why a kind of event fails, and of which stores: what stands in the way of both is told once, and once when it does no more.
     private var failures: [ContainerEvent.Kind: [ContainerEvent.Failure: Set<UUID>]] = [:]
     private var hasSetUp = false
+    /// What was left for the next set-up of a store to explain, and whether that has succeeded since: then it has explained nothing.
+    private var heldBack: [HeldBack: Bool] = [:]
     private var refused: [RefusedKey: Refusal] = [:]
     private var kept: Set<KeptRecord> = []
     /// What others share; `nil` before it was looked at.
     private var shares: [Share]?
 
     private var saves: Set<RefusedSave> = []
+
+    private struct HeldBack: Hashable {
+        let store: UUID
+        let kind: ContainerEvent.Kind
+    }
 
     private struct RefusedKey: Hashable {
         let type, record: String
@@ -28,13 +35,19 @@ struct SyncNews {
     /// Whether an event that has ended is to be told: something has come of it, or it fails or succeeds as it did not before.
     mutating func tells(_ event: ContainerEvent) -> Bool {
         let hasCounts = event.records > 0 || event.bytes > 0 || event.conflicts > 0
+        if event.kind == .setup { noteSetUp(event) }
+        let key = HeldBack(store: event.store, kind: event.kind)
         if let failure = event.failure {
-            // Setting up anew, which comes next, says what is the matter with the session.
-            if event.kind != .setup, failure.code == SyncErrorCode.noAccount, !failure.isPassing { return hasCounts }
+            // Setting up anew, which comes next, says what is the matter with the session; where it found nothing, this is what there is to tell.
+            if event.kind != .setup, failure.code == SyncErrorCode.noAccount, !failure.isPassing, heldBack[key] != true {
+                heldBack[key] = false
+                return hasCounts
+            }
             let isNew = failures[event.kind]?[failure] == nil
             failures[event.kind, default: [:]][failure, default: []].insert(event.store)
             return isNew || hasCounts
         }
+        heldBack[key] = nil
         let before = failures[event.kind] ?? [:]
         let left = before.mapValues { $0.subtracting([event.store]) }.filter { !$0.value.isEmpty }
         failures[event.kind] = left
@@ -43,6 +56,10 @@ struct SyncNews {
         guard left.isEmpty, isMended || !hasSetUp else { return false }
         hasSetUp = true
         return true
+    }
+
+    private mutating func noteSetUp(_ event: ContainerEvent) {
+        for key in heldBack.keys where key.store == event.store { heldBack[key] = event.failure == nil ? true : nil }
     }
 
     /// Those that were refused, or wait, for another reason than they were when this was asked last.

@@ -14,12 +14,16 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     let limits: ServerLimits
     let hasTLS: Bool
     let metrics: ServerMetrics
+    let addresses: AddressConnections
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         metrics.opened()
+        let isTurnedAway = !enter(channel)
         channel.closeFuture.whenComplete { [metrics] _ in metrics.closed() }
         return channel.eventLoop.makeCompletedFuture {
             let line = channel.pipeline.syncOperations
+            // The line is made all the same: who serves connections wants each to have one.
+            if isTurnedAway { try line.addHandler(ClosedDoor(), position: .first) }
             let connection = ConnectionGuard(limits: limits, metrics: metrics)
             try line.addHandler(connection)
             var size = NIOHTTPDecoderLimitConfiguration()
@@ -35,6 +39,20 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
             return try NIOAsyncChannel(
                 wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
         }
+    }
+
+    /// Counts a connection for its address until it is closed.
+    ///
+    /// - Returns: Whether the address may have it.
+    private func enter(_ channel: any Channel) -> Bool {
+        // Who has gone again has none.
+        guard let address = channel.remoteAddress?.ipAddress.map(CloudResponder.network) else { return true }
+        guard addresses.open(address) else {
+            metrics.turnedAway()
+            return false
+        }
+        channel.closeFuture.whenComplete { [addresses] _ in addresses.close(address) }
+        return true
     }
 
     func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }

@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
@@ -14,7 +13,6 @@ struct ServedCloud: Sendable {
     let courier: Courier
     let herald: Herald
     let waits: WaitingRoom
-    let sweeper: Sweeper
     /// Where uploads lie that are not complete.
     let incoming: URL
 
@@ -29,19 +27,14 @@ struct ServedCloud: Sendable {
     /// Bytes of an answer after which nothing more is begun in it.
     static let answerSize = 2_000_000
 
-    /// - Parameters:
-    ///   - directory: That of the embedded cloud.
-    ///   - logger: Is told of what nobody waits for and goes wrong.
-    init(
-        at directory: URL, access: AccessBook, metrics: ServerMetrics = ServerMetrics(), logger: Logger? = nil
-    ) throws {
+    /// - Parameter directory: That of the embedded cloud.
+    init(at directory: URL, access: AccessBook, metrics: ServerMetrics = ServerMetrics()) throws {
         cloud = try EmbeddedCloud(at: directory, limits: Self.limits)
         self.access = access
         subscriptions = try SubscriptionBook(at: directory)
         courier = Courier(metrics: metrics)
         herald = Herald(cloud, subscriptions, courier, metrics)
         waits = WaitingRoom(metrics: metrics)
-        sweeper = Sweeper(cloud, metrics, logger)
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         try FileManager.default.createDirectory(
             at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -1,25 +1,66 @@
 import Logging
+import Synchronization
+import TidemarkAccess
+import TidemarkCloud
 import TidemarkEmbeddedCloud
 
-/// Takes away what lies in a cloud and nobody needs: when it begins, and each hour. It ends with whoever holds it.
+/// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end.
 final class Sweeper: Sendable {
-    private static let pause = Duration.seconds(3_600)
-    private let task: Task<Void, Never>
+    private let sweep: @Sendable () async throws -> EmbeddedCloud.Sweep
+    private let rest: @Sendable () async throws -> Void
+    private let metrics: ServerMetrics
+    private let logger: Logger?
+    private let task = Mutex<Task<Void, Never>?>(nil)
 
-    init(_ cloud: EmbeddedCloud, _ metrics: ServerMetrics, _ logger: Logger?) {
-        task = Task {
-            while !Task.isCancelled {
-                do {
-                    metrics.count(.assetsRemoved, try await cloud.removeLeftovers())
-                } catch {
-                    guard !Task.isCancelled else { return }
-                    metrics.count(.sweepsFailed)
-                    logger?.error("what nobody needs could not be removed", metadata: ["error": .string("\(error)")])
+    convenience init(_ cloud: EmbeddedCloud, _ access: AccessBook, _ metrics: ServerMetrics, _ logger: Logger?) {
+        self.init(
+            metrics, logger, rest: { try await Task.sleep(for: .seconds(3_600)) },
+            sweep: { try await cloud.sweepLeftovers(of: Set(access.containers())) })
+    }
+
+    /// - Parameters:
+    ///   - rest: Waits until it is time to sweep again.
+    ///   - sweep: Takes away what there is.
+    init(
+        _ metrics: ServerMetrics, _ logger: Logger?, rest: @escaping @Sendable () async throws -> Void,
+        sweep: @escaping @Sendable () async throws -> EmbeddedCloud.Sweep
+    ) {
+        (self.metrics, self.logger, self.rest, self.sweep) = (metrics, logger, rest, sweep)
+    }
+
+    /// Begins, unless it has.
+    func begin() {
+        task.withLock { task in
+            guard task == nil else { return }
+            task = Task { [sweep, rest, metrics, logger] in
+                while !Task.isCancelled {
+                    await Self.once(sweep, metrics, logger)
+                    do { try await rest() } catch { return }
                 }
-                try? await Task.sleep(for: Self.pause)
             }
         }
     }
 
-    deinit { task.cancel() }
+    func end() {
+        task.withLock { task in
+            task?.cancel()
+            task = nil
+        }
+    }
+
+    deinit { end() }
+
+    private static func once(
+        _ sweep: @Sendable () async throws -> EmbeddedCloud.Sweep, _ metrics: ServerMetrics, _ logger: Logger?
+    ) async {
+        do {
+            let swept = try await sweep()
+            metrics.count(.assetsRemoved, swept.removed)
+            if let failure = swept.failure { throw failure }
+        } catch {
+            guard !Task.isCancelled else { return }
+            metrics.count(.sweepsFailed)
+            logger?.error("what nobody needs could not be removed", metadata: ["error": .string("\(error)")])
+        }
+    }
 }

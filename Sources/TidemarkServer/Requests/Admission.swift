@@ -146,8 +146,10 @@ extension Refusal {
     /// For who has shown something of the container, or an account's password, and for nobody else: which containers there are strangers
     /// don't learn.
     static func notServed(_ container: String) -> Refusal {
-        .authenticationFailed(
+        var refusal = Refusal.authenticationFailed(
             "the container '\(container.prefix(255))' is not served here: whoever runs the server has it be, "
                 + "by 'tidemark admin container add'")
+        refusal.error.containerIsServed = false
+        return refusal
     }
 }

@@ -149,16 +149,7 @@ final class CloudResponder: Sendable {
             exchange.bodySize = handed.count
             if handed.isDone { exchange.reading = .done }
         }
-        return try await Self.apart { try await operation.answer(call) }
-    }
-
-    /// Does something in a task of its own: what a task has taken for its frames it keeps until it ends, and a connection's goes on.
-    private static func apart(_ body: @escaping @Sendable () async throws -> Reply) async throws -> Reply {
-        try await withThrowingTaskGroup(of: Reply.self) { tasks in
-            tasks.addTask { try await body() }
-            guard let reply = try await tasks.next() else { throw CancellationError() }
-            return reply
-        }
+        return try await operation.answer(call)
     }
 
     /// Lets the caller in. Where the path names no container, it or the body says enough, and nobody is asked.

@@ -21,6 +21,8 @@ public final class CloudServer: Service {
     private let logger: Logger
     private let builder: HTTPServerBuilder
     private let responder: CloudResponder
+    private let addresses: AddressConnections
+    private let sweeper: Sweeper?
     private let onListening: @Sendable (Int) -> Void
 
     var operations: [Operation] { responder.operations }
@@ -43,10 +45,10 @@ public final class CloudServer: Service {
         do {
             let access = try AccessBook(at: configuration.directory)
             let metrics = ServerMetrics()
-            let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics, logger: logger)
+            let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics)
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
-                logger: logger, onListening: onListening)
+                sweeper: Sweeper(served.cloud, access, metrics, logger), logger: logger, onListening: onListening)
         } catch let error as ServerError {
             throw error
         } catch {
@@ -54,10 +56,12 @@ public final class CloudServer: Service {
         }
     }
 
-    /// - Parameter operations: What can be asked for, besides signing in and what is told of the server itself.
+    /// - Parameters:
+    ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
+    ///   - sweeper: Begins when the server listens.
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation],
-        metrics: ServerMetrics = ServerMetrics(), logger: Logger,
+        metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, logger: Logger,
         onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         let limits = configuration.limits
@@ -71,18 +75,21 @@ public final class CloudServer: Service {
         responder = CloudResponder(
             operations: operations + signIn.operations + SignInPage(signIn: signIn).operations + pages.operations, signIn: signIn,
             bodies: bodies, configuration: configuration, logger: logger)
-        builder = try Self.builder(configuration, metrics)
+        // A proxy has all of them.
+        let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
+        builder = try Self.builder(configuration, metrics, addresses)
+        (self.addresses, self.sweeper) = (addresses, sweeper)
         self.configuration = configuration
         self.logger = logger
         self.onListening = onListening
     }
 
     private static func builder(
-        _ configuration: ServerConfiguration, _ metrics: ServerMetrics
+        _ configuration: ServerConfiguration, _ metrics: ServerMetrics, _ addresses: AddressConnections
     ) throws(ServerError) -> HTTPServerBuilder {
         let (limits, hasTLS) = (configuration.limits, configuration.tls != nil)
         let plain = HTTPServerBuilder { responder in
-            ServedChannel(responder: responder, limits: limits, hasTLS: hasTLS, metrics: metrics)
+            ServedChannel(responder: responder, limits: limits, hasTLS: hasTLS, metrics: metrics, addresses: addresses)
         }
         guard let tls = configuration.tls else { return plain }
         do {
@@ -101,6 +108,7 @@ public final class CloudServer: Service {
         let limits = configuration.limits
         let connections = OpenFiles.raise(for: limits.connections)
         if connections < limits.connections {
+            addresses.lower(to: connections / 2)
             logger.notice(
                 "fewer connections than wished for: the system allows fewer open files (see 'ulimit -n')",
                 metadata: [
@@ -116,6 +124,7 @@ public final class CloudServer: Service {
             logger.warning("other machines are listened to without TLS: passwords and records can be read on the way")
         }
         let requests = RequestTask(responder: responder)
+        defer { sweeper?.end() }
         do {
             let server = try builder.buildServer(
                 configuration: HummingbirdCore.ServerConfiguration(
@@ -164,6 +173,7 @@ public final class CloudServer: Service {
                 logger.error("the port can't be written to \(file): \(error)")
             }
         }
+        sweeper?.begin()
         onListening(port)
     }
 

@@ -54,6 +54,8 @@ public struct ServerLimits: Sendable {
     public var bodiesSizeOfAddress = 32 << 20
     /// Connections at once; others wait.
     public var connections = 10_000
+    /// Connections at once from one address; those that come besides are closed. 0 is no limit, and there is none behind a proxy.
+    public var connectionsOfAddress = 5_000
     /// Requests a second that an account or an address may go on with; 0 is no limit.
     public var requestsPerSecond = 500.0
     /// Requests that may come at once before that rate counts.

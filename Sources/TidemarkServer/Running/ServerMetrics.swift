@@ -20,6 +20,7 @@ final class ServerMetrics: Sendable {
     private let connections = Atomic<Int>(0)
     private let accepted = Atomic<Int>(0)
     private let givenUp = Atomic<Int>(0)
+    private let connectionsTurnedAway = Atomic<Int>(0)
     private let throttledRequests = Atomic<Int>(0)
     private let refusedSignIns = Atomic<Int>(0)
     private let sessions = Atomic<Int>(0)
@@ -77,6 +78,8 @@ final class ServerMetrics: Sendable {
     func closed() { connections.subtract(1, ordering: .relaxed) }
     /// A connection kept the server waiting for too long.
     func gaveUp() { givenUp.add(1, ordering: .relaxed) }
+    /// A connection was closed since its address has as many as it may.
+    func turnedAway() { connectionsTurnedAway.add(1, ordering: .relaxed) }
     func throttled() { throttledRequests.add(1, ordering: .relaxed) }
     func signInRefused() { refusedSignIns.add(1, ordering: .relaxed) }
     func signedIn() { sessions.add(1, ordering: .relaxed) }
@@ -129,6 +132,9 @@ final class ServerMetrics: Sendable {
         figure(
             "connections_given_up_total", "counter", "Connections that were closed because the client was too slow.",
             givenUp.load(ordering: .relaxed))
+        figure(
+            "connections_turned_away_total", "counter", "Connections that were closed because their address had too many.",
+            connectionsTurnedAway.load(ordering: .relaxed))
         figure("received_bytes_total", "counter", "Bytes that came, without TLS.", bytesReceived.load(ordering: .relaxed))
         figure("sent_bytes_total", "counter", "Bytes that were sent, without TLS.", bytesSent.load(ordering: .relaxed))
         figure("bodies_bytes", "gauge", "Bytes of requests' bodies that are held.", bodies)

@@ -17,7 +17,7 @@ struct ServerPages: Sendable {
         [
             Operation("health", .get, "/health", body: .none) { _ in Reply(body: .text("ok\n", type: Self.text)) },
             Operation("ready", .get, "/ready", body: .none) { _ in
-                if await readiness.isReady(at: ServerTime.seconds()) {
+                if await readiness.isReady() {
                     return Reply(body: .text("ready\n", type: Self.text))
                 }
                 return Reply(status: .serviceUnavailable, body: .text("the databases can't be read\n", type: Self.text))
@@ -32,16 +32,42 @@ struct ServerPages: Sendable {
     private static let text = "text/plain; charset=utf-8"
 }
 
-/// Whether the databases can be read. It is looked at once a second, however many ask.
+/// Whether the databases can be read. It is looked at once a second, and by one at a time, however many ask.
 final class Readiness: Sendable {
+    private struct Looks {
+        var last: (at: Double, isReady: Bool)?
+        var running: Task<Bool, Never>?
+    }
+
+    private enum Answer {
+        case known(Bool)
+        case awaited(Task<Bool, Never>)
+    }
+
     private let check: @Sendable () async throws -> Void
-    private let last = Mutex<(at: Double, isReady: Bool)?>(nil)
+    /// Seconds since whenever.
+    private let now: @Sendable () -> Double
+    private let looks = Mutex(Looks())
 
-    init(check: @escaping @Sendable () async throws -> Void) { self.check = check }
+    init(check: @escaping @Sendable () async throws -> Void, now: @escaping @Sendable () -> Double = ServerTime.seconds) {
+        (self.check, self.now) = (check, now)
+    }
 
-    /// - Parameter now: Seconds since whenever.
-    func isReady(at now: Double) async -> Bool {
-        if let last = last.withLock({ $0 }), now - last.at < 1 { return last.isReady }
+    func isReady() async -> Bool {
+        let answer: Answer = looks.withLock { looks in
+            if let running = looks.running { return .awaited(running) }
+            if let last = looks.last, now() - last.at < 1 { return .known(last.isReady) }
+            let task = Task { await self.look() }
+            looks.running = task
+            return .awaited(task)
+        }
+        switch answer {
+        case .known(let isReady): return isReady
+        case .awaited(let task): return await task.value
+        }
+    }
+
+    private func look() async -> Bool {
         let isReady: Bool
         do {
             try await check()
@@ -49,7 +75,8 @@ final class Readiness: Sendable {
         } catch {
             isReady = false
         }
-        last.withLock { $0 = (at: now, isReady: isReady) }
+        // One that took long is as new as its end.
+        looks.withLock { $0 = Looks(last: (at: now(), isReady: isReady)) }
         return isReady
     }
 }

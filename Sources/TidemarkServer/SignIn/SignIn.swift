@@ -33,6 +33,8 @@ struct SignIn: Sendable {
     let access: AccessBook
     let metrics: ServerMetrics
     let limits: SignInLimits
+    /// Seconds that only go on; a parameter for tests.
+    var now: @Sendable () -> Double = { ServerTime.seconds() }
     /// Waits; a parameter for tests.
     var pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
@@ -56,7 +58,7 @@ struct SignIn: Sendable {
         email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
         address: String
     ) async throws -> SessionToken? {
-        let now = ServerTime.seconds()
+        let now = self.now()
         // Counted whoever the account may be, or may not be.
         let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
         if let wait = limits.wait(for: name, from: address, at: now) { throw tooMany(wait) }
@@ -78,11 +80,29 @@ struct SignIn: Sendable {
     /// Has an attempt wait to an account that many attempts come to. From where the account is in use it need not.
     private func slowDown(_ name: String, _ account: String?, _ address: String) async throws {
         if let account, try await access.addresses(of: account).contains(address) { return }
-        guard limits.hold(name) else {
-            throw tooMany(Double(SignInLimits.pause.components.seconds))
+        let place = limits.hold(name, from: address, at: now())
+        defer { limits.release(place, of: name) }
+        guard try await waitForTurn(of: place) else { throw tooMany(SignInLimits.pause) }
+    }
+
+    /// Waits until it is a place's turn, or another attempt has taken the place.
+    ///
+    /// - Returns: Whether it is the place's turn.
+    private func waitForTurn(of place: SignInLimits.Place) async throws -> Bool {
+        try await withThrowingTaskGroup(of: Bool.self) { tasks in
+            tasks.addTask { [pause] in
+                try await pause(.seconds(place.wait))
+                return true
+            }
+            tasks.addTask {
+                await place.untilTaken()
+                // It returns as well when nobody waits any more.
+                try Task.checkCancellation()
+                return false
+            }
+            defer { tasks.cancelAll() }
+            return try await tasks.next() ?? false
         }
-        defer { limits.release(name) }
-        try await pause(SignInLimits.pause)
     }
 
     private func tooMany(_ wait: Double) -> Refusal {

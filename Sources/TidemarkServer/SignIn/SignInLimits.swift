@@ -1,25 +1,52 @@
 import Synchronization
 
-/// How many attempts to sign in are let through: so few that nobody guesses a password, and none so that others are kept out.
+/// How many attempts to sign in are let through: so few that nobody guesses a password, and so that nobody keeps others out for good.
 ///
 /// Attempts to an account from one address are counted, and those from an address to whatever account; beyond their number they are
 /// refused. Those to an account from everywhere only get slower: were they refused, any stranger could keep its owner out.
 final class SignInLimits: Sendable {
+    /// Where an attempt waits that is slowed down: until it is its turn, or another attempt has taken the place.
+    final class Place: Sendable {
+        /// Seconds until it is its turn, from when it was given out.
+        let wait: Double
+        fileprivate let address: String
+        /// When it is its turn: seconds since whenever.
+        fileprivate let due: Double
+        private let taken: AsyncStream<Void>
+        private let end: AsyncStream<Void>.Continuation
+
+        fileprivate init(_ address: String, due: Double, at now: Double) {
+            (self.address, self.due) = (address, due)
+            wait = max(0, due - now)
+            (taken, end) = AsyncStream.makeStream(of: Void.self)
+        }
+
+        /// Returns when another attempt has taken it, or the task is cancelled.
+        func untilTaken() async { for await _ in taken {} }
+
+        fileprivate func take() { end.finish() }
+    }
+
     private let pairs, addresses, accounts: RequestRate
-    private let held = Mutex<[String: Int]>([:])
+    private let choice: @Sendable (Int) -> Int
+    /// Those that are given out, by account.
+    private let places = Mutex<[String: [Place]]>([:])
 
     /// How much more than to one account from one address may come from an address, or to an account, in all.
     private static let breadth = 5
-    /// How long an attempt waits that is slowed down, and how many may wait at once: two a second are let through to an account.
-    static let pause = Duration.seconds(5)
-    private static let heldMax = 10
+    /// Seconds that an attempt waits that is slowed down, and how many may wait at once: two a second are let through to an account.
+    static let pause: Double = 5
+    private static let placesMax = 10
 
-    /// - Parameter perMinute: Attempts to an account from one address; 0 is no limit.
-    init(perMinute: Int) {
+    /// - Parameters:
+    ///   - perMinute: Attempts to an account from one address; 0 is no limit.
+    ///   - choice: Which of so many has to go; a parameter for tests.
+    init(perMinute: Int, choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }) {
         func rate(_ count: Int) -> RequestRate { RequestRate(perSecond: Double(count) / 60, burst: Double(count)) }
         pairs = rate(perMinute)
         addresses = rate(perMinute * Self.breadth)
         accounts = rate(perMinute * Self.breadth)
+        self.choice = choice
     }
 
     /// Counts an attempt.
@@ -36,19 +63,31 @@ final class SignInLimits: Sendable {
     /// - Returns: Whether more come to the account than one person makes.
     func isCrowded(_ name: String, at now: Double) -> Bool { accounts.wait(for: name, at: now) != nil }
 
-    /// Has an attempt wait, if not too many do so already. Who was let in to wait gives the place back by ``release(_:)``.
-    func hold(_ name: String) -> Bool {
-        held.withLock { held in
-            guard held[name, default: 0] < Self.heldMax else { return false }
-            held[name, default: 0] += 1
-            return true
+    /// Has an attempt wait. Whoever waits gives the place back by ``release(_:of:)``.
+    ///
+    /// An address has one place: its next attempt takes that of the one before. When none is left an attempt takes that of another by lot,
+    /// with what is left of its time. So as many are let through as without lots, and nobody can hold all the places by coming first.
+    func hold(_ name: String, from address: String, at now: Double) -> Place {
+        places.withLock { places in
+            // Whose turn it is has only to go.
+            var held = (places[name] ?? []).filter { $0.due > now }
+            var due = now + Self.pause
+            let own = held.firstIndex { $0.address == address }
+            if let index = own ?? (held.count < Self.placesMax ? nil : choice(held.count)) {
+                let lost = held.remove(at: index)
+                due = lost.due
+                lost.take()
+            }
+            let place = Place(address, due: due, at: now)
+            places[name] = held + [place]
+            return place
         }
     }
 
-    func release(_ name: String) {
-        held.withLock { held in
-            let left = (held[name] ?? 1) - 1
-            held[name] = left > 0 ? left : nil
+    func release(_ place: Place, of name: String) {
+        places.withLock { places in
+            let left = (places[name] ?? []).filter { $0 !== place }
+            places[name] = left.isEmpty ? nil : left
         }
     }
 }

@@ -100,7 +100,8 @@ import TidemarkAccess
                 let answer = try await server.send(.POST, path, headers: headers, body: body)
                 #expect(answer.status == 401)
             }
-            let headers = server.signed(path, body: body)
+            // Of the next second: what is of the one in which the server began is not let in.
+            let headers = server.signed(path, body: body, at: Date(timeIntervalSinceNow: 1))
             let first = try await server.send(.POST, path, headers: headers, body: body)
             #expect(first.status == 200)
             let second = try await server.send(.POST, path, headers: headers, body: body)

@@ -58,26 +58,59 @@ import Testing
         }
     }
 
-    @Test func `whether a server is ready is looked at once a second`() async {
+    /// Databases that a test breaks, and a clock that it sets.
+    private final class Databases: Sendable {
         struct Broken: Error {}
-        final class Databases: Sendable {
-            let looks = Mutex(0)
-            let isBroken = Mutex(false)
+
+        private let state = Mutex((looks: 0, isBroken: false, time: 0.0))
+
+        var looks: Int { state.withLock { $0.looks } }
+        var time: Double { state.withLock { $0.time } }
+        func set(isBroken: Bool) { state.withLock { $0.isBroken = isBroken } }
+        func set(time: Double) { state.withLock { $0.time = time } }
+
+        func look() throws {
+            let isBroken = state.withLock { state in
+                state.looks += 1
+                return state.isBroken
+            }
+            if isBroken { throw Broken() }
         }
+    }
+
+    @Test func `whether a server is ready is looked at once a second`() async {
         let databases = Databases()
-        let readiness = Readiness {
-            databases.looks.withLock { $0 += 1 }
-            if databases.isBroken.withLock({ $0 }) { throw Broken() }
+        let readiness = Readiness(check: { try databases.look() }, now: { databases.time })
+        func isReady(at time: Double) async -> Bool {
+            databases.set(time: time)
+            return await readiness.isReady()
         }
-        #expect(await readiness.isReady(at: 10))
-        databases.isBroken.withLock { $0 = true }
-        #expect(await readiness.isReady(at: 10.9))
-        #expect(databases.looks.withLock { $0 } == 1)
-        #expect(await !readiness.isReady(at: 11.1))
-        databases.isBroken.withLock { $0 = false }
-        #expect(await !readiness.isReady(at: 11.2))
-        #expect(await readiness.isReady(at: 12.2))
-        #expect(databases.looks.withLock { $0 } == 3)
+        #expect(await isReady(at: 10))
+        databases.set(isBroken: true)
+        #expect(await isReady(at: 10.9))
+        #expect(databases.looks == 1)
+        #expect(await !isReady(at: 11.1))
+        databases.set(isBroken: false)
+        #expect(await !isReady(at: 11.2))
+        #expect(await isReady(at: 12.2))
+        #expect(databases.looks == 3)
+    }
+
+    @Test func `many who ask at once wait for one look, which is as new as its end`() async {
+        let databases = Databases()
+        let readiness = Readiness(
+            check: {
+                for _ in 0..<1_000 { await Task.yield() }
+                try databases.look()
+                databases.set(time: 100)
+            }, now: { databases.time })
+        let answers = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<100 { group.addTask { await readiness.isReady() } }
+            return await group.reduce(into: [Bool]()) { $0.append($1) }
+        }
+        #expect(answers == Array(repeating: true, count: 100))
+        #expect(await readiness.isReady())
+        #expect(databases.looks == 1)
     }
 
     @Test func `a signature is of the bytes that were packed`() async throws {

@@ -120,6 +120,21 @@ import Testing
         expect(&patience, at: start + .seconds(40), isOver: true)
     }
 
+    @Test func `who is given more time has to send as much more in it`() {
+        var patience = ConnectionPatience(limits: ServerLimits(), allowance: 0.25)
+        let start = NIODeadline.uptimeNanoseconds(1 << 40)
+        patience.begin(at: start)
+        #expect(patience.deadline == start + .milliseconds(12_500))
+        expect(&patience, at: start + .milliseconds(12_499), isOver: false)
+        patience.receiveHead(at: start)
+        #expect(patience.deadline == start + .seconds(25))
+        patience.receive(25_600, at: start + .seconds(1))
+        expect(&patience, at: start + .seconds(25), isOver: false)
+        #expect(patience.deadline == start + .seconds(50))
+        patience.receive(25_599, at: start + .seconds(26))
+        expect(&patience, at: start + .seconds(50), isOver: true)
+    }
+
     @Test func `time that the server takes is not the client's`() {
         var (patience, start) = patience()
         patience.receive(10, at: start)

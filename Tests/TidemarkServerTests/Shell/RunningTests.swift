@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import ServiceLifecycle
+import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -61,6 +62,40 @@ import TidemarkCloud
             let answer = try await running
             #expect(answer.status == 200)
             #expect(answer.text == "{\"done\":true}")
+        }
+    }
+
+    @Test func `a request whose handler throws, or whose client goes away, leaves nothing running`() async throws {
+        struct Broken: Error {}
+        final class Handlers: Sendable {
+            private let entered = Mutex(0)
+            var running: Int { entered.withLock { $0 } }
+            func count(_ more: Int) { entered.withLock { $0 += more } }
+        }
+        let handlers = Handlers()
+        let operations = [
+            Operation("takes", .post, "/assets/upload/{capability}", body: .stream) { call in
+                handlers.count(1)
+                defer { handlers.count(-1) }
+                for try await _ in call.stream! where call.parameters["capability"] == "broken" { throw Broken() }
+                return .json(Array("{}".utf8))
+            }
+        ]
+        try await ShellServer.with(operations: operations) { server in
+            func begun(_ name: String) async throws -> RawConnection {
+                let connection = try await RawConnection(port: server.port)
+                try await connection.write("POST /assets/upload/\(name) HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab")
+                return connection
+            }
+            let broken = try await begun("broken")
+            try await broken.receive("HTTP/1.1 500 ")
+            #expect(handlers.running == 0)
+            let leaving = try await begun("whole")
+            #expect(try await eventually { handlers.running == 1 })
+            try await leaving.close()
+            #expect(try await eventually { handlers.running == 0 && server.server.metrics.requestsInFlight == 0 })
+            // The server may have closed it by now.
+            try? await broken.close()
         }
     }
 

@@ -1,0 +1,60 @@
+import TestSupport
+import Testing
+
+@testable import TidemarkServer
+
+/// Connections that one address may have of those that there are for all.
+@Suite struct AddressConnectionTests {
+    private func ask(_ connection: RawConnection) async throws {
+        try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        try await connection.receive("ok\n")
+    }
+
+    @Test func `connections are counted by their address until they are closed`() {
+        let connections = AddressConnections(most: 3)
+        for _ in 0..<3 { #expect(connections.open("a")) }
+        #expect(!connections.open("a") && connections.open("b"))
+        connections.close("a")
+        #expect(connections.open("a") && !connections.open("a"))
+        connections.lower(to: 2)
+        connections.close("a")
+        #expect(!connections.open("a"))
+        connections.close("a")
+        #expect(connections.open("a"))
+        // There is always room for one, and where there is no limit there is none.
+        connections.lower(to: 0)
+        #expect(connections.open("c") && !connections.open("c"))
+        let all = AddressConnections(most: 0)
+        all.lower(to: 1)
+        for _ in 0..<3 { #expect(all.open("a")) }
+    }
+
+    @Test func `an address that has as many as it may gets no more, and keeps those it has`() async throws {
+        var limits = ServerLimits()
+        limits.connectionsOfAddress = 2
+        try await ShellServer.with(limits: limits) { server in
+            let kept = [try await RawConnection(port: server.port), try await RawConnection(port: server.port)]
+            for connection in kept { try await ask(connection) }
+            let third = try await RawConnection(port: server.port)
+            #expect(try await third.closed() == "")
+            for connection in kept { try await ask(connection) }
+            #expect(server.server.metrics.text(bodies: 0).contains("\ntidemark_connections_turned_away_total 1\n"))
+            // What goes makes room.
+            try await kept[0].close()
+            #expect(try await eventually { server.server.metrics.openConnections == 1 })
+            let fourth = try await RawConnection(port: server.port)
+            try await ask(fourth)
+            for connection in [kept[1], fourth] { try await connection.close() }
+        }
+    }
+
+    @Test func `behind a proxy, all are of one address and may stay`() async throws {
+        var limits = ServerLimits()
+        limits.connectionsOfAddress = 1
+        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+            let connections = [try await RawConnection(port: server.port), try await RawConnection(port: server.port)]
+            for connection in connections { try await ask(connection) }
+            for connection in connections { try await connection.close() }
+        }
+    }
+}

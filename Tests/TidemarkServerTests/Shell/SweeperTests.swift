@@ -1,0 +1,87 @@
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+@testable import TidemarkServer
+
+/// What a server takes away by itself, and what it tells of that.
+@Suite struct SweeperTests {
+    /// What comes of each sweep.
+    private final class Course: Sendable {
+        private let outcomes: Mutex<[Result<EmbeddedCloud.Sweep, any Error>]>
+
+        init(_ outcomes: [Result<EmbeddedCloud.Sweep, any Error>]) { self.outcomes = Mutex(outcomes) }
+
+        var isOver: Bool { outcomes.withLock { $0.isEmpty } }
+        func next() throws -> EmbeddedCloud.Sweep {
+            let outcome = outcomes.withLock { outcomes -> Result<EmbeddedCloud.Sweep, any Error> in
+                outcomes.isEmpty ? .failure(CancellationError()) : outcomes.removeFirst()
+            }
+            return try outcome.get()
+        }
+    }
+
+    @Test func `a sweep tells what went and what went wrong, and the next one comes all the same`() async {
+        struct Broken: Error {}
+        let (metrics, log) = (ServerMetrics(), ShellServer.Log())
+        let logger = Logger(label: "test") { _ in
+            LogfmtHandler(level: .error) { line in log.lines.withLock { $0.append(line) } }
+        }
+        let course = Course([
+            .success(.init(removed: 2)), .failure(Broken()),
+            .success(.init(removed: 3, failure: CloudError(.internalError, "container a: damaged"))),
+        ])
+        let (ends, told) = AsyncStream<Void>.makeStream()
+        let sweeper = Sweeper(
+            metrics, logger,
+            rest: {
+                guard course.isOver else { return }
+                told.finish()
+                throw CancellationError()
+            }, sweep: { try course.next() })
+        sweeper.begin()
+        sweeper.begin()
+        for await _ in ends {}
+        sweeper.end()
+        let text = metrics.text(bodies: 0)
+        #expect(text.contains("\ntidemark_leftover_assets_removed_total 5\n"))
+        #expect(text.contains("\ntidemark_sweeps_failed_total 2\n"))
+        let lines = log.lines.withLock { $0 }
+        #expect(lines.count == 2 && lines.last?.contains("container a: damaged") == true)
+    }
+
+    @Test func `a server that listens sweeps what it serves`() async throws {
+        let tended = try TendedCloud()
+        let access = try AccessBook(at: tended.directory)
+        try await access.addContainer(TendedCloud.container)
+        let (account, zone) = (try await tended.id("anna@example.org"), CloudZoneID("Journal"))
+        /// The file of a content that no record names, and that nobody has asked for since yesterday.
+        func leftover(in container: String) async throws -> String {
+            let database = try tended.cloud.database(.private, of: container, account: account)
+            try await database.modifyZones(saving: [zone], deleting: [])
+            let content = Data("left".utf8)
+            let asset = AssetDigest.asset(of: content)
+            _ = try await database.upload(content, of: asset, at: 0, in: zone)
+            let user = try #require(try await database.account().userRecordName)
+            let file = tended.directory.appendingPathComponent(
+                "containers/\(container)/development/assets/\(user)/\(asset.digest.prefix(2))/\(asset.digest)"
+            ).path
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -26 * 3_600)], ofItemAtPath: file)
+            return file
+        }
+        // What is not served comes first.
+        let other = try await leftover(in: "aaa.example.other")
+        let served = try await leftover(in: TendedCloud.container)
+        let server = try await ListeningServer.started(over: tended.directory)
+        #expect(try await eventually { !FileManager.default.fileExists(atPath: served) })
+        #expect(FileManager.default.fileExists(atPath: other))
+        withExtendedLifetime(server) {}
+    }
+}

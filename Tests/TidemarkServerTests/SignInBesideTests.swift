@@ -1,0 +1,111 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkHTTP
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+/// Goal: who signs in beside a process that synchronises mends what that process waits for, and changes nothing that it would not see; and
+/// what is no cloud's answer ends every command alike. Method: the tool as a process, what synchronises in the test's own, and servers that
+/// answer what the test wants.
+@Suite(.timeLimit(.minutes(5))) struct SignInBesideTests {
+    private let scratch: Scratch
+    private let tool: Tool
+    private static let password = "kurz vor Tromsø"
+
+    init() throws {
+        scratch = try Scratch()
+        tool = try Tool()
+    }
+
+    private var container: URL { scratch["anna.tidemark"] }
+
+    private func signIn(to server: ServerAddress, _ more: [String] = [], status: Int32 = 0) async throws -> Tool.Result {
+        let input = try scratch.write(Self.password + "\n", to: "password")
+        let words = [
+            "account", "sign-in", container.path, "--server", server.description, "--email", "anna@example.org",
+            "--password-stdin",
+        ]
+        let result = try await tool.run(words + more, input: input)
+        #expect(result.status == status, "\(result.output)\(result.errors)")
+        return result
+    }
+
+    @Test func `who signs in anew begins with what is here, though the cloud's copy was deleted for good`() async throws {
+        let served = try await ServedCloudSubject.started()
+        try await served.access.setPassword(Self.password, of: try #require(try await served.tended.id("anna@example.org")))
+        let place = ["--container", TendedCloud.container]
+        _ = try await signIn(to: served.address, place)
+        let directory = try ContainerDirectory(openingAt: container)
+        let sync = try ContainerSync(container: directory, databases: try await served.cloud("anna@example.org").databases)
+        try await RecordStore(container: directory).updateSyncState { $0.isPurged = true }
+        #expect(try await sync.sync().failure?.reason.contains("Sign in anew to begin with what is here") == true)
+        #expect(try await signIn(to: served.address, place).output.contains("signed in again as anna@example.org"))
+        #expect(try await sync.sync().failure == nil)
+        sync.close()
+    }
+
+    @Test func `a session of somebody else who came while the password was typed is not overwritten`() async throws {
+        let arrival = Mutex<(@Sendable () -> Void)?>(nil)
+        let stub = try StubServer { request, _ in
+            if request.line.hasSuffix("/session") {
+                arrival.withLock { $0 }?()
+                return .json(#"{"token":"of-anna","expires":1,"userRecordName":"_anna"}"#)
+            }
+            return .json(#"{"status":"available","userRecordName":"_anna"}"#)
+        }
+        _ = try await signIn(to: stub.address)
+        let directory = try ContainerDirectory(openingAt: container)
+        let (store, file) = (try RecordStore(container: directory), SessionFile(at: directory.session))
+        let before = try #require(try file.session())
+        let bens = try CloudSession(cloud: before.cloud, userRecordName: "_ben", token: "of-ben")
+        // Ben synchronises.
+        let lock = try SyncLock(directory)
+        arrival.withLock {
+            $0 = {
+                let isDone = DispatchSemaphore(value: 0)
+                Task {
+                    defer { isDone.signal() }
+                    do {
+                        try await store.updateAccountSettings { settings in
+                            settings.email = "ben@example.org"
+                            settings.userRecordName = "_ben"
+                        }
+                        try file.keep(bens)
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+                isDone.wait()
+            }
+        }
+        let refused = try await signIn(to: stub.address, status: 75)
+        #expect(refused.errors.contains("end that before another account"))
+        #expect(try file.session() == bens)
+        #expect(try StoreReader(container: directory).accountSettings().email == "ben@example.org")
+        // What was made for it has ended, and Ben's has not.
+        let ended = stub.requests.filter { $0.line.hasSuffix("/session/end") }
+        #expect(ended.map { $0.header("Authorization") } == ["Bearer of-anna"])
+        lock.release()
+    }
+
+    @Test func `what is no cloud's answer has the same exit code wherever it is told`() async throws {
+        let isGone = Mutex(false)
+        let stub = try StubServer { request, _ in
+            if isGone.withLock({ $0 }) { return .page("404 Not Found") }
+            return request.line.hasSuffix("/session")
+                ? .json(#"{"token":"of-anna","expires":1,"userRecordName":"_anna"}"#)
+                : .json(#"{"status":"available","userRecordName":"_anna"}"#)
+        }
+        _ = try await signIn(to: stub.address)
+        isGone.withLock { $0 = true }
+        for words in [["sync", container.path, "--patience", "0"], ["account", "status", container.path]] {
+            let result = try await tool.run(words)
+            #expect(result.status == 69, "\(words): \(result.output)\(result.errors)")
+            #expect((result.output + result.errors).contains("there is no cloud that speaks with this version"))
+        }
+    }
+}
