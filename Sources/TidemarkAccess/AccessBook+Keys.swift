@@ -58,6 +58,13 @@ extension AccessBook {
         return try picture.look { $0.keys[id.lowercased()] }
     }
 
+    /// How long until the second of the start is over, in which nothing that keys sign may change anything; none where there are no keys.
+    package func waitForKeys() throws(AccessError) -> Duration? {
+        let wait = (started + 1) * 1_000_000 - now()
+        guard wait > 0, try !keys().isEmpty else { return nil }
+        return .microseconds(min(wait, 1_000_000))
+    }
+
     /// Checks a request that a server has signed.
     ///
     /// One that changes something is let in once: who has listened to it can't have it done again. A server whose request got no answer signs

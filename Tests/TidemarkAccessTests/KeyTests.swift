@@ -192,6 +192,21 @@ import Testing
         #expect(failure(request, key, served, isChanging: true) == .tooOld)
     }
 
+    @Test func `where there are keys, a server waits until the second of its start is over`() async throws {
+        let served = try await Served()
+        #expect(try served.opening().waitForKeys() == nil)
+        _ = try await add(served, SigningKey().publicPEM)
+        let started = try served.opening()
+        #expect(try started.waitForKeys() == .seconds(1))
+        served.clock.advance(microseconds: 250_000)
+        #expect(try started.waitForKeys() == .milliseconds(750))
+        served.clock.advance(microseconds: 750_000)
+        #expect(try started.waitForKeys() == nil)
+        // A clock that is set back keeps nobody for longer.
+        served.clock.advance(seconds: -3_600)
+        #expect(try started.waitForKeys() == .seconds(1))
+    }
+
     @Test func `after a start what was signed before it, or in its second, changes nothing: it may have come`() async throws {
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)

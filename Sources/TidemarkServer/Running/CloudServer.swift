@@ -125,6 +125,8 @@ public final class CloudServer: Service {
         }
         let requests = RequestTask(responder: responder)
         defer { sweeper?.end() }
+        // Who comes at once with what a key has just signed is not to be refused.
+        if let wait = try responder.admission.access.waitForKeys() { try await Task.sleep(for: wait) }
         do {
             let server = try builder.buildServer(
                 configuration: HummingbirdCore.ServerConfiguration(
