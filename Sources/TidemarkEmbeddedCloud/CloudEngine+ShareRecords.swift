@@ -13,7 +13,7 @@ extension CloudEngine {
         _ wish: ShareWish, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
-        try check(wish)
+        try check(wish, known: 1)
         return try await storage.write { rows throws(CloudError) in
             if let root { try checkRoot(root, tag, in: id, caller, rows) }
             let made = try create(
@@ -35,22 +35,23 @@ extension CloudEngine {
         _ id: CloudRecordID, to wish: ShareWish, ifTag tag: String?, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
-        try check(wish)
         return try await storage.write { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             try checkTag(tag, of: stored, access, rows)
-            let changes = try wish.changes(of: try share(stored, caller, rows))
+            let there = try share(stored, caller, rows)
+            try check(wish, known: there.participants.count)
+            let changes = try wish.changes(of: there)
             _ = try change(stored, changes, access, rows)
             return try shareRecord(id, caller, rows)
         }
     }
 
     /// That a wish is not too long. Nobody else can write while it is compared with what there is.
-    private func check(_ wish: ShareWish) throws(CloudError) {
-        // Whoever writes a share back names all who are in it, as many who are out, and the owner.
-        let most = max(limits.operationsPerRequest, 2 * limits.participantsPerShare + 1)
+    private func check(_ wish: ShareWish, known: Int) throws(CloudError) {
+        // Whoever writes a share back names all that are told of, also who is out.
+        let most = max(limits.operationsPerRequest, known + limits.participantsPerShare)
         guard let count = wish.participants?.count, count > most else { return }
-        throw CloudError(.limitExceeded, "a request names \(most) participants of a share at the most, not \(count)")
+        throw CloudError(.limitExceeded, "a request names \(most) participants of this share at the most, not \(count)")
     }
 
     /// - Throws: `CloudError` `serverRecordChanged`, with the share's record, when its tag is another one.

@@ -31,7 +31,7 @@ public struct ServerAddress: Hashable, Sendable {
         switch parts.scheme?.lowercased() {
         case "https": isSecure = true
         case "http": isSecure = false
-        default: throw refusal("does not begin with https://")
+        default: throw refusal("does not begin with https://, or http:// for this machine")
         }
         guard var host = parts.host?.lowercased(), !host.isEmpty else { throw refusal("names no host") }
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }

@@ -508,7 +508,13 @@ public actor SyncEngine {
 
     /// The cloud is there. If it was away for what it has just done, what else waits for it is tried soon.
     private func answered(after backoff: Backoff) {
-        if isUnreached, backoff.failures > 0 { machine.hasten(at: environment.now()) }
+        guard isUnreached else { return }
+        if backoff.failures > 0 {
+            machine.hasten(at: environment.now())
+        } else if machine.failures > 0 {
+            // What has failed waits still: the cloud's next word hastens it.
+            return
+        }
         isUnreached = false
     }
 

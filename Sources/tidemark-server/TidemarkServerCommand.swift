@@ -23,7 +23,8 @@ struct TidemarkServerCommand: AsyncParsableCommand {
               \(name) --data /srv/cloud
               \(name) --data /srv/cloud --host 0.0.0.0 --port 443 \\
                   --tls-cert fullchain.pem --tls-key privkey.pem
-              \(name) --data /srv/cloud --public-url https://cloud.example.org --trust-proxy
+              \(name) --data /srv/cloud --trust-proxy \\
+                  --public-url https://cloud.example.org
               \(name) --data /srv/cloud --port 0 --port-file port.txt
 
             Exit codes: 0 ended as told; 64 wrong usage; 66 the directory holds no cloud that can be served, or a certificate can't \

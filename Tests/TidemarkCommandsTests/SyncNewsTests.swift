@@ -61,6 +61,15 @@ import TidemarkStore
         #expect(later == [false, true, false])
     }
 
+    @Test func `what fails by another reason, and then by the first again, is told each time`() {
+        var news = SyncNews()
+        let told = [
+            event(.setup, own), event(.setup, others), event(.setup, own, ended), event(.setup, others, ended),
+            event(.setup, own, away), event(.setup, others, away), event(.setup, others, ended), event(.setup, own, ended),
+        ].map { news.tells($0) }
+        #expect(told == [true, false, true, false, true, false, true, false])
+    }
+
     @Test func `what something has come of is told, whatever fails`() {
         var news = SyncNews()
         let told = [

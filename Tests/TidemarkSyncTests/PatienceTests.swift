@@ -72,6 +72,17 @@ import TidemarkStore
         #expect(await !device.engine.isUnreached)
     }
 
+    @Test func `what goes well beside what failed does not forget that the cloud was away`() async throws {
+        let scratch = try Scratch()
+        let recording = RecordingDatabase(try await TestCloud(scratch).database())
+        let device = try Device(scratch["a.tidemark"], database: recording, environment: Waits().environment)
+        #expect(try await device.engine.sync(patience: .zero).failure == nil)
+        recording.changesFail(with: CloudError(.networkUnavailable, "away"))
+        try await device.set("senja", ["rating": .int64(5)])
+        _ = try await device.engine.sync(patience: .zero)
+        #expect(await device.engine.isUnreached)
+    }
+
     /// Moved by whoever waits.
     private final class Waits: Sendable {
         private static let start: Int64 = 1_763_712_000_000_000

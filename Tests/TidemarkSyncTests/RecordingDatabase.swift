@@ -10,7 +10,7 @@ final class RecordingDatabase: CloudDatabase {
         var sizes: [Int] = []
         var limit = Int.max
         var failure: CloudError.Code?
-        var accountFailure: CloudError?
+        var accountFailure, changesFailure: CloudError?
         var uploads = 0
         var requests: [[String]] = []
         var hooks: [Int: @Sendable () async -> Void] = [:]
@@ -35,6 +35,7 @@ final class RecordingDatabase: CloudDatabase {
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
     func accountFails(with error: CloudError?) { state.withLock { $0.accountFailure = error } }
+    func changesFail(with error: CloudError?) { state.withLock { $0.changesFailure = error } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
 
     var scope: DatabaseScope { base.scope }
@@ -82,13 +83,15 @@ final class RecordingDatabase: CloudDatabase {
     }
 
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
-        try await base.databaseChanges(since: token, limit: limit)
+        if let failure = state.withLock(\.changesFailure) { throw failure }
+        return try await base.databaseChanges(since: token, limit: limit)
     }
 
     func zoneChanges(
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
-        try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
+        if let failure = state.withLock(\.changesFailure) { throw failure }
+        return try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
     }
 
     func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {

@@ -43,8 +43,12 @@ struct SyncNews {
                 heldBack[key] = false
                 return hasCounts
             }
-            let isNew = failures[event.kind]?[failure] == nil
-            failures[event.kind, default: [:]][failure, default: []].insert(event.store)
+            var known = failures[event.kind] ?? [:]
+            let isNew = known[failure] == nil
+            // What it failed by before is over for this store, and news when it comes again.
+            known = known.mapValues { $0.subtracting([event.store]) }.filter { !$0.value.isEmpty }
+            known[failure, default: []].insert(event.store)
+            failures[event.kind] = known
             return isNew || hasCounts
         }
         heldBack[key] = nil

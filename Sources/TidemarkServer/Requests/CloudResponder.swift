@@ -211,12 +211,16 @@ final class CloudResponder: Sendable {
         return channel.remoteAddress?.ipAddress ?? "unknown"
     }
 
-    /// By which limits know an address: of IPv6, a network's first half, since whoever has one has all of the other.
+    /// By which limits know an address: of IPv6, a network's first half, since whoever has one has all of the other. One network has one
+    /// name, however its addresses are written.
     static func network(_ address: String) -> String {
-        guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
-        let parts = address.split(separator: ":", omittingEmptySubsequences: false)
-        guard !address.hasPrefix("::"), let gap = parts.firstIndex(of: "") else { return parts.prefix(4).joined(separator: ":") }
-        return parts[..<min(gap, 4)].joined(separator: ":") + "::"
+        var parsed = in6_addr()
+        guard inet_pton(AF_INET6, address, &parsed) == 1 else { return address }
+        let bytes = withUnsafeBytes(of: parsed) { Array($0.prefix(8)) }
+        // This machine, or one of IPv4 in other clothes: all of it counts.
+        guard bytes.contains(where: { $0 != 0 }) else { return address }
+        let words = stride(from: 0, to: 8, by: 2).map { String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16) }
+        return words.joined(separator: ":") + "::"
     }
 
     private func baseURL(_ request: Request) -> String {

@@ -125,8 +125,7 @@ public final class CloudServer: Service {
         }
         let requests = RequestTask(responder: responder)
         defer { sweeper?.end() }
-        // Who comes at once with what a key has just signed is not to be refused.
-        if let wait = try responder.admission.access.waitForKeys() { try await Task.sleep(for: wait) }
+        guard try await keysAreTaken() else { return }
         do {
             let server = try builder.buildServer(
                 configuration: HummingbirdCore.ServerConfiguration(
@@ -156,6 +155,22 @@ public final class CloudServer: Service {
         group.maximumGracefulShutdownDuration = configuration.limits.shutdownTime
         try await ServiceGroup(configuration: group).run()
         logger.notice("ended")
+    }
+
+    /// Waits until what keys sign is taken: whoever comes at once with what one has just signed is not to be refused.
+    ///
+    /// - Returns: `false` when the server is to end before that.
+    private func keysAreTaken() async throws(ServerError) -> Bool {
+        let wait: Duration?
+        do throws(AccessError) {
+            wait = try responder.admission.access.waitForKeys()
+        } catch {
+            throw ServerError(.io, "the keys in \(configuration.directory.path) can't be read: \(error)")
+        }
+        guard let wait else { return true }
+        // A shutdown cuts it short.
+        _ = try? await cancelWhenGracefulShutdown { try await Task.sleep(for: wait) }
+        return !Task.isShuttingDownGracefully && !Task.isCancelled
     }
 
     /// Whoever waits for the port is not to wait for ever.

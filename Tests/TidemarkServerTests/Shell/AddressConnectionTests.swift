@@ -10,6 +10,17 @@ import Testing
         try await connection.receive("ok\n")
     }
 
+    @Test func `a network of IPv6 has one name, however its addresses are written`() {
+        for (address, network) in [
+            ("2001:db8:1::5", "2001:db8:1:0::"), ("2001:db8:1:0:2:3:4:5", "2001:db8:1:0::"),
+            ("2001:db8:1:0:2::5", "2001:db8:1:0::"), ("2001:db8:0:1::5", "2001:db8:0:1::"),
+            ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::"), ("2001::1:2:3:4:5", "2001:0:0:1::"),
+            ("::1", "::1"), ("::ffff:192.0.2.7", "::ffff:192.0.2.7"), ("192.0.2.7", "192.0.2.7"), ("unknown", "unknown"),
+        ] {
+            #expect(CloudResponder.network(address) == network)
+        }
+    }
+
     @Test func `connections are counted by their address until they are closed`() {
         let connections = AddressConnections(most: 3)
         for _ in 0..<3 { #expect(connections.open("a")) }
