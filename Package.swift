@@ -86,7 +86,9 @@ let package = Package(
         .target(
             name: "CTideJSON", dependencies: ["CSimdJSON"], path: "CSupport/CTideJSON",
             linkerSettings: [.linkedLibrary("simdjson")]),
-        .target(name: "TidemarkWire", dependencies: ["CTideJSON", "TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
+        .target(
+            name: "TidemarkWire", dependencies: ["CTideJSON", "CZlib", "TidemarkCloud", "TidemarkModel"],
+            swiftSettings: strict),
         // Who may come in to a cloud that is served.
         .target(
             name: "TidemarkAccess",
@@ -99,7 +101,7 @@ let package = Package(
         .target(
             name: "TidemarkHTTP",
             dependencies: [
-                "CZlib", "TidemarkCloud", "TidemarkModel", "TidemarkWire",
+                "TidemarkCloud", "TidemarkModel", "TidemarkWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
@@ -110,7 +112,7 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "CZlib", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),

@@ -104,6 +104,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
             do {
                 if let password { try await book.setPassword(password, of: account.id) }
             } catch {
+                // The error that is told is the first one; an account that stays has nothing.
                 try? await cloud.removeIfUnused(account)
                 throw error
             }

@@ -27,6 +27,7 @@ struct AdminData: ParsableArguments {
     func openOrMake() throws -> (cloud: EmbeddedCloud, book: AccessBook) {
         let url = try directory()
         guard !EmbeddedCloud.exists(at: url) else { return try open() }
+        // Where there is none, or it can't be read, making the cloud there says so.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
             throw ending(

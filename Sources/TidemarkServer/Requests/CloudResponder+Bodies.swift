@@ -2,6 +2,7 @@ import HTTPTypes
 import HummingbirdCore
 import NIOCore
 import NIOHTTPTypes
+import TidemarkWire
 
 /// A request's body ended before it was whole.
 struct BodyFailure: Error {

@@ -3,6 +3,7 @@ import NIOHTTP1
 import Synchronization
 import TestSupport
 import Testing
+import TidemarkWire
 
 @testable import TidemarkServer
 

@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 import TestSupport
 import Testing
+import TidemarkWire
 
 @testable import TidemarkServer
 

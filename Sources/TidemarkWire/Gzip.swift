@@ -1,8 +1,8 @@
 import CZlib
 
 /// Packs and unpacks bodies as `gzip` does.
-enum Gzip {
-    enum Failure: Error {
+package enum Gzip {
+    package enum Failure: Error {
         /// It is none, or a part is missing.
         case malformed
         /// Unpacked it has more bytes than were asked for.
@@ -11,8 +11,8 @@ enum Gzip {
 
     private static let bufferSize = 64 << 10
 
-    /// Packs, quickly rather than well.
-    static func packed(_ bytes: [UInt8]) -> [UInt8]? {
+    /// Packs, quickly rather than well; `nil` where there is no memory for it.
+    package static func packed(_ bytes: [UInt8]) -> [UInt8]? {
         var stream = z_stream()
         guard
             deflateInit2_(
@@ -39,7 +39,7 @@ enum Gzip {
     /// Unpacks, a piece at a time.
     ///
     /// - Parameter more: Is asked whether so many more bytes may be held.
-    static func unpacked(_ bytes: [UInt8], limit: Int, more: (Int) throws -> Void) throws -> [UInt8] {
+    package static func unpacked(_ bytes: [UInt8], limit: Int, more: (Int) throws -> Void) throws -> [UInt8] {
         var stream = z_stream()
         guard inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
             throw Failure.malformed
