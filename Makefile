@@ -9,6 +9,11 @@ DATA ?= bench-data
 N ?= 200000
 PICTURES ?= 2000
 
+# Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
+# stays on: with another set of traits everything of ours would be compiled again.
+SERVED := server image install deb test test-interop prove-server prove-sharing prove-simulate bench-server
+LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
+
 .PHONY: help
 help: ## Lists the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -19,10 +24,11 @@ deps: ## Installs the libraries that are missing, or says which
 
 .PHONY: build
 build: deps ## Builds the release command-line tool at .build/release/tidemark
-	swift build -c release --product tidemark
+	swift build -c release $(LEAN) --product tidemark
 
 .PHONY: server
-server: build ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
+server: deps ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
+	swift build -c release --product tidemark
 	swift build -c release --product tidemark-server
 
 .PHONY: image
@@ -30,6 +36,21 @@ image: ## Builds a container image of the server, IMAGE (tidemark), by docker or
 	@for name in docker podman; do "$$name" info >/dev/null 2>&1 && engine=$$name && break; done; \
 	test -n "$$engine" || { echo "make image: neither docker nor podman runs here; start one of them, or use 'make server'" >&2; exit 69; }; \
 	"$$engine" build --file Deployment/Dockerfile --tag $(or $(IMAGE),tidemark) .
+
+.PHONY: install
+install: ## Installs tool, server, completions, manual and unit below PREFIX (/usr/local); DESTDIR
+	@test -x $(CLI) -a -x .build/release/tidemark-server || $(MAKE) --no-print-directory server
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Deployment/install
+
+.PHONY: uninstall
+uninstall: ## Removes what 'make install' has installed below PREFIX; DESTDIR
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" Deployment/install --uninstall
+
+.PHONY: deb
+deb: deps ## Makes a Debian package of tool and server in .build/deb, which runs without a Swift toolchain
+	swift build -c release --static-swift-stdlib --product tidemark
+	swift build -c release --static-swift-stdlib --product tidemark-server
+	Deployment/make-deb .build/deb
 
 .PHONY: import
 import: build ## Installs what is missing, builds, imports the sample journal and shows the result
@@ -71,12 +92,12 @@ prove: build ## Kills imports and moves at many random moments and compares the 
 
 .PHONY: prove-readers
 prove-readers: deps ## Lets processes read a store while another saves and is killed, and looks at their system calls
-	swift build -c release --product store-probe
+	swift build -c release $(LEAN) --product store-probe
 	Tests/Prove/readers.py --probe .build/release/store-probe
 
 .PHONY: prove-sync
 prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each; SERVER=1
-	swift build -c release --product sync-probe
+	swift build -c release $(LEAN) --product sync-probe
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100) \
 		$(if $(SERVER),--server .build/release/tidemark-server)
 

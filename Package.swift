@@ -7,10 +7,14 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled.
+let served: TargetDependencyCondition? = .when(traits: ["Server"])
+
 let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
 
 let package = Package(
     name: "tidemark",
+    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in the README.
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
@@ -23,6 +27,10 @@ let package = Package(
         .library(name: "TidemarkServer", targets: ["TidemarkServer"]),
         .executable(name: "tidemark", targets: ["tidemark"]),
         .executable(name: "tidemark-server", targets: ["tidemark-server"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Server"]),
+        .trait(name: "Server", description: "The server and its dependencies; programs that only use the library do without it."),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -56,6 +64,9 @@ let package = Package(
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         .systemLibrary(
             name: "CZlib", path: "CSupport/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+        .systemLibrary(
+            name: "CCurl", path: "CSupport/CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(
             name: "CTideCore", dependencies: ["CSQLite", "CXXHash"], path: "CSupport/CTideCore", cSettings: core,
             linkerSettings: [
@@ -76,7 +87,10 @@ let package = Package(
             dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
         // What a cloud does, whatever fulfils it.
-        .target(name: "TidemarkCloud", dependencies: ["COpenSSL", "TidemarkModel"], swiftSettings: strict),
+        .target(
+            name: "TidemarkCloud",
+            dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
+            swiftSettings: strict),
         // One in a directory.
         .target(
             name: "TidemarkEmbeddedCloud",
@@ -101,11 +115,8 @@ let package = Package(
         .target(
             name: "TidemarkHTTP",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "CCurl", "TidemarkCloud", "TidemarkModel", "TidemarkWire",
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: strict),
         // Serves an embedded cloud.
@@ -114,15 +125,18 @@ let package = Package(
             dependencies: [
                 "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"), .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOTLS", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Hummingbird", package: "hummingbird", condition: served),
+                .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
+                .product(name: "HummingbirdTLS", package: "hummingbird", condition: served),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: served),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: served),
+                .product(name: "NIOPosix", package: "swift-nio", condition: served),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: served),
+                .product(name: "NIOTLS", package: "swift-nio", condition: served),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: served),
             ],
             resources: [.embedInCode("Resources/openapi.json")],
             swiftSettings: strict),
@@ -166,8 +180,9 @@ let package = Package(
             dependencies: [
                 "CMalloc",
                 "TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "NIOPosix", package: "swift-nio", condition: served),
             ],
             swiftSettings: strict),
 
@@ -240,10 +255,13 @@ let package = Package(
                 "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
                 "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
+                .product(name: "NIOPosix", package: "swift-nio", condition: served),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: served),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: served),
             ],
             swiftSettings: strict),
         .target(name: "WALReset", dependencies: ["CTideCore", "CSQLite"], path: "Tests/WALReset", cSettings: core),

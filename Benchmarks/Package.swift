@@ -14,7 +14,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(name: "tidemark", path: ".."),
+        .package(name: "tidemark", path: "..", traits: []),
     ],
     targets: [
         .executableTarget(

@@ -6,7 +6,8 @@ let package = Package(
     name: "TravelJournal",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "tidemark", path: "../.."),
+        // Without the trait `Server` nothing of the server is fetched or compiled.
+        .package(name: "tidemark", path: "../..", traits: []),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [

@@ -29,7 +29,7 @@ final class ProgressBar {
     ///   - rate: Of what `label` counts; per second since the start.
     func show(_ label: String, done: Int, total: Int?) {
         let now = ContinuousClock.now
-        // The first second stays quiet: what is done by then needs no bar.
+        // What is done within 0.3 s needs no bar.
         guard isShown, now - start > .milliseconds(300), lastShown.map({ now - $0 > .milliseconds(100) }) ?? true else { return }
         lastShown = now
         let elapsed = (now - start) / .seconds(1)

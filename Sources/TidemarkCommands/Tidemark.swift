@@ -23,7 +23,7 @@ public struct Tidemark: AsyncParsableCommand {
         subcommands: [
             Import.self, Records.self, Export.self, Verify.self, History.self, Undo.self, Watch.self, Store.self, Account.self,
             Sync.self, Status.self, Events.self, Conflicts.self, Quarantines.self, Permissions.self, Shares.self, Refused.self,
-            Serve.self, Admin.self, Help.self,
+            Serve.self, Admin.self, Help.self, Manual.self,
         ])
 
     /// Logs errors, or what `TIDEMARK_LOG` names (trace, debug, info, notice, warning, error), to standard error.

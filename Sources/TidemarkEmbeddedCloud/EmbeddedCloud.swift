@@ -9,7 +9,7 @@ import TidemarkStore
 ///
 /// ```swift
 /// let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: "cloud"))
-/// let anna = try cloud.addAccount("anna@example.org")
+/// let anna = try await cloud.addAccount("anna@example.org")
 /// let database = try cloud.database(.private, of: "iCloud.org.example.journal", account: anna.id)
 /// ```
 public final class EmbeddedCloud: Sendable {

@@ -1,4 +1,3 @@
-import NIOCore
 import Synchronization
 import TidemarkWire
 
@@ -16,15 +15,15 @@ final class BodyPacker: Sendable {
     }
 
     /// The body of a call, packed; `nil` where it goes as it is.
-    func packed(_ call: HTTPCall) -> ByteBuffer? {
+    func packed(_ call: HTTPCall) -> [UInt8]? {
         switch call.kind {
         case .look, .change: break
         case .upload, .download, .poll: return nil
         }
-        guard let body = call.body, body.readableBytes >= least, isOn.withLock({ $0 }) else { return nil }
+        guard let body = call.body, body.count >= least, isOn.withLock({ $0 }) else { return nil }
         // Where nothing is gained it goes as it is.
-        guard let packed = Gzip.packed(Array(body.readableBytesView)), packed.count < body.readableBytes else { return nil }
-        return ByteBuffer(bytes: packed)
+        guard let packed = Gzip.packed(body), packed.count < body.count else { return nil }
+        return packed
     }
 
     /// Packs no more: the server, or whoever is before it, does not take what is packed.

@@ -1,7 +1,3 @@
-import NIOCore
-import NIOHTTP1
-import TidemarkModel
-
 /// A request before it is sent.
 struct HTTPCall: Sendable {
     /// What it does, and so how long it may take and whether it may be sent again.
@@ -18,11 +14,11 @@ struct HTTPCall: Sendable {
     }
 
     let kind: Kind
-    var method = HTTPMethod.POST
+    var method = HTTPMethod.post
     /// From the server's own path on, percent-encoded, with its query.
     let target: String
     var headers: [(String, String)] = []
-    var body: ByteBuffer?
+    var body: [UInt8]?
     /// Whether it is sent as whoever is signed in.
     var isSigned = true
     /// Whether less can be asked for where the answer is more than is read.
@@ -31,7 +27,17 @@ struct HTTPCall: Sendable {
     /// Bytes that go up, or may come down, as a request's own: what moves has time for them.
     var byteCount: Int {
         if case .download(let count) = kind { return count }
-        return body?.readableBytes ?? 0
+        return body?.count ?? 0
+    }
+
+    /// The connections that it may use. Those who wait for news have their own, so that nothing else waits for them; and so do pieces of
+    /// assets.
+    var lane: HTTPRequest.Lane {
+        switch kind {
+        case .look, .change, .upload: .calls
+        case .download: .downloads
+        case .poll: .polls
+        }
     }
 
     /// Whether it can be sent again when nobody knows what became of it.
@@ -46,20 +52,13 @@ struct HTTPCall: Sendable {
     var name: String { String(target.prefix { $0 != "?" }) }
 }
 
-/// An answer that has come whole.
-struct HTTPAnswer: Sendable {
-    let status: HTTPResponseStatus
-    let headers: HTTPHeaders
-    let body: ByteBuffer
-    /// Whether its request's body was.
-    let wasPacked: Bool
-}
-
 /// How long things may take.
 package struct HTTPPatience: Sendable {
     package var connecting = Duration.seconds(10)
     /// Without a byte of what is on its way, up or down.
     package var silence = Duration.seconds(75)
+    /// Without a byte of the answer to what is no piece of an asset; `nil` for as long as it may take in all.
+    package var answerSilence: Duration?
     package var looking = Duration.seconds(60)
     package var changing = Duration.seconds(120)
     package var transferring = Duration.seconds(300)
@@ -82,6 +81,13 @@ package struct HTTPPatience: Sendable {
 
     package init() {}
 
+    /// Gives up connections on which nothing moves after that time, whatever they wait for: news excepted, which may be long in coming.
+    package mutating func limitSilence(to time: Duration) {
+        connecting = min(connecting, time)
+        silence = min(silence, time)
+        answerSilence = time
+    }
+
     /// How long a call may take in all: what is large, and moves, may take longer.
     func time(for call: HTTPCall) -> Duration {
         let time =
@@ -92,6 +98,23 @@ package struct HTTPPatience: Sendable {
             case .poll: polling
             }
         return time + .seconds(call.byteCount / max(1, slowest))
+    }
+
+    /// Bytes that its answer may have.
+    func answerSizeMax(_ call: HTTPCall) -> Int {
+        // An error's text can be longer than a short piece.
+        if case .download(let count) = call.kind { return max(count, 1 << 20) }
+        return bytesPerAnswer
+    }
+
+    func times(for call: HTTPCall) -> HTTPTimes {
+        let receiving =
+            switch call.kind {
+            case .look, .change, .upload: answerSilence ?? max(looking, changing)
+            case .download: silence
+            case .poll: polling
+            }
+        return HTTPTimes(connecting: connecting, sendingSilence: silence, receivingSilence: receiving, total: time(for: call))
     }
 }
 
@@ -111,30 +134,4 @@ extension String {
         }
         return text
     }
-}
-
-extension Duration {
-    /// For NIO, which counts nanoseconds.
-    var amount: TimeAmount {
-        let (seconds, attoseconds) = components
-        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-    }
-}
-
-/// A body in pieces, so that it is seen to move.
-struct BodyPieces: AsyncSequence, Sendable {
-    typealias Element = ByteBuffer
-    static let size = 1 << 16
-
-    let body: ByteBuffer
-
-    struct AsyncIterator: AsyncIteratorProtocol {
-        var rest: ByteBuffer
-
-        mutating func next() async -> ByteBuffer? {
-            rest.readableBytes > 0 ? rest.readSlice(length: Swift.min(BodyPieces.size, rest.readableBytes)) : nil
-        }
-    }
-
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: body) }
 }

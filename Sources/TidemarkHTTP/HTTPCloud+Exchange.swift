@@ -1,7 +1,3 @@
-import AsyncHTTPClient
-import Foundation
-import NIOCore
-import NIOHTTP1
 import TidemarkCloud
 import TidemarkWire
 
@@ -26,7 +22,7 @@ extension HTTPCloud {
             return try self.read(answer.body, read)
         } catch {
             // One that is large may have more values than are read.
-            let isLarge = call.canAskForLess && answer.body.readableBytes > 1 << 20
+            let isLarge = call.canAskForLess && answer.body.count > 1 << 20
             throw CloudError(
                 isLarge ? .limitExceeded : .internalError,
                 "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)"
@@ -35,20 +31,15 @@ extension HTTPCloud {
     }
 
     private static func read<Value>(
-        _ body: ByteBuffer, _ read: (JSONNode) throws(CloudError) -> Value
+        _ body: [UInt8], _ read: (JSONNode) throws(CloudError) -> Value
     ) throws(CloudError) -> Value {
-        let result: Result<Value, CloudError> = body.withUnsafeReadableBytes { bytes in
-            do throws(CloudError) {
-                return .success(try JSONText.read(bytes, values: max(JSONText.values, bytes.count), read))
-            } catch { return .failure(error) }
-        }
-        return try result.get()
+        try JSONText.read(body, values: max(JSONText.values, body.count), read)
     }
 
     /// Sends a request; what has gone wrong with it as a whole is thrown.
     ///
     /// - Parameter statuses: Those that are an answer, beside the ones that say that it was done.
-    func answer(to call: HTTPCall, accepting statuses: [HTTPResponseStatus] = []) async throws(CloudError) -> HTTPAnswer {
+    func answer(to call: HTTPCall, accepting statuses: [HTTPStatus] = []) async throws(CloudError) -> HTTPAnswer {
         var session = call.isSigned ? try session() : nil
         var tries = 1
         var isAnew = false
@@ -86,7 +77,7 @@ extension HTTPCloud {
     /// What the server says of a request as a whole; `nil` where that is none of the protocol.
     private func refusal(_ answer: HTTPAnswer) -> CloudError? {
         // A page of a proxy is no JSON, and is not looked at whole.
-        guard answer.body.readableBytes <= 4 << 20 else { return nil }
+        guard answer.body.count <= 4 << 20 else { return nil }
         let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
             guard let error = try CloudError(answered: node, in: .default) else { return nil }
             // It speaks of the path, and not of something that is not there: an address with another path, or another version.
@@ -115,58 +106,32 @@ extension HTTPCloud {
     }
 
     private func send(_ call: HTTPCall, as session: CloudSession?) async throws(HTTPFault) -> HTTPAnswer {
-        let time = patience.time(for: call)
         guard !Task.isCancelled else { throw .cancelled }
-        var request = HTTPClientRequest(url: "\(server)\(signed(call.target, call.isSigned ? session : nil))")
-        request.method = call.method
-        request.headers = HTTPHeaders(call.headers)
-        request.headers.add(name: "User-Agent", value: "tidemark")
-        request.headers.add(name: WireDialect.header, value: "1")
-        if case .download = call.kind {} else { request.headers.add(name: "Accept-Encoding", value: "gzip") }
-        if call.body != nil, !request.headers.contains(name: "Content-Type") {
-            request.headers.add(name: "Content-Type", value: "application/json; charset=UTF-8")
-        }
-        if call.isSigned, let (name, value) = authorization(session) { request.headers.add(name: name, value: value) }
         let packed = packer.packed(call)
-        if packed != nil { request.headers.add(name: "Content-Encoding", value: "gzip") }
-        if let body = packed ?? call.body {
-            let count = body.readableBytes
-            request.body = count > BodyPieces.size ? .stream(BodyPieces(body: body), length: .known(Int64(count))) : .bytes(body)
-        }
-        do {
-            let deadline = NIODeadline.now() + time.amount
-            let response = try await connections.client(for: call.kind).execute(request, deadline: deadline)
-            let body = try await collect(response, for: call, until: deadline)
-            if call.isSigned, let session, let token = response.headers.first(name: Self.renewal) { renew(session, token) }
-            return HTTPAnswer(status: response.status, headers: response.headers, body: body, wasPacked: packed != nil)
+        let request = request(call, as: session, packed)
+        do throws(TransportFailure) {
+            var answer = try await transport.send(request)
+            answer.wasPacked = packed != nil
+            if call.isSigned, let session, let token = answer.headers.first(name: Self.renewal) { renew(session, token) }
+            return answer
         } catch {
             throw HTTPFault(error, to: call, from: server, patience)
         }
     }
 
-    /// The whole of an answer's body: of so many bytes at the most, in the time that there is.
-    private func collect(
-        _ response: HTTPClientResponse, for call: HTTPCall, until deadline: NIODeadline
-    ) async throws -> ByteBuffer {
-        var most = patience.bytesPerAnswer
-        // An error's text can be longer than a short piece.
-        if case .download(let count) = call.kind { most = max(count, 1 << 20) }
-        let announced = response.headers.first(name: "Content-Length").flatMap { Int($0) } ?? 0
-        guard announced <= most else { throw HTTPFault.isTooLarge(most, call, from: server) }
-        var whole: ByteBuffer?
-        for try await piece in response.body {
-            if NIODeadline.now() > deadline { throw HTTPFault.isLate(patience.time(for: call), from: server) }
-            guard (whole?.readableBytes ?? 0) + piece.readableBytes <= most else {
-                throw HTTPFault.isTooLarge(most, call, from: server)
-            }
-            if whole == nil {
-                whole = piece
-                // Grown once.
-                if announced > piece.readableBytes { whole?.reserveCapacity(announced) }
-            } else {
-                whole?.writeImmutableBuffer(piece)
-            }
+    private func request(_ call: HTTPCall, as session: CloudSession?, _ packed: [UInt8]?) -> HTTPRequest {
+        var request = HTTPRequest(
+            lane: call.lane, method: call.method, url: "\(server)\(signed(call.target, call.isSigned ? session : nil))",
+            headers: call.headers, body: packed ?? call.body, answerSizeMax: patience.answerSizeMax(call),
+            times: patience.times(for: call))
+        request.headers.append(("User-Agent", "tidemark"))
+        request.headers.append((WireDialect.header, "1"))
+        if case .download = call.kind {} else { request.acceptsPacked = true }
+        if call.body != nil, !call.headers.contains(where: { $0.0 == "Content-Type" }) {
+            request.headers.append(("Content-Type", "application/json; charset=UTF-8"))
         }
-        return whole ?? ByteBuffer()
+        if call.isSigned, let authorization = authorization(session) { request.headers.append(authorization) }
+        if packed != nil { request.headers.append(("Content-Encoding", "gzip")) }
+        return request
     }
 }

@@ -1,4 +1,3 @@
-import NIOCore
 import Synchronization
 import TidemarkCloud
 import TidemarkModel
@@ -22,7 +21,7 @@ public final class HTTPCloud: Sendable {
     public let environment: StoreEnvironment
     /// Which authorities the server's certificate may be from.
     public let trustRoots: TrustRoots
-    let connections: HTTPConnections
+    let transport: any HTTPTransport
     let patience: HTTPPatience
     let packer: BodyPacker
     private let store: any SessionStore
@@ -69,11 +68,11 @@ public final class HTTPCloud: Sendable {
         (self.server, self.container, self.environment) = (server, container, environment)
         (store, self.apiToken, self.trustRoots, self.patience) = (session, apiToken, trustRoots, patience)
         packer = BodyPacker(server, patience)
-        connections = HTTPConnections(patience, trustRoots)
+        transport = CurlTransport(trustRoots: trustRoots, isSecure: server.isSecure)
     }
 
     /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
-    public func shutdown() async { await connections.shutdown() }
+    public func shutdown() async { await transport.shutdown() }
 
     /// One of the account's databases.
     public func database(_ scope: DatabaseScope) -> HTTPDatabase {
@@ -118,7 +117,7 @@ extension HTTPCloud {
             $0.member("password", password)
             $0.member("device", device.isEmpty ? nil : device)
         }
-        let call = HTTPCall(kind: .change, target: sessionPath, body: ByteBuffer(bytes: json.bytes), isSigned: false)
+        let call = HTTPCall(kind: .change, target: sessionPath, body: json.bytes, isSigned: false)
         let name = name
         let made = try await value(call) { node throws(CloudError) in
             try CloudSession(
@@ -234,6 +233,7 @@ extension HTTPCloud {
     }
 }
 
-extension ByteBuffer {
-    static var emptyObject: ByteBuffer { ByteBuffer(string: "{}") }
+extension [UInt8] {
+    /// An empty JSON object.
+    static var emptyObject: [UInt8] { Array("{}".utf8) }
 }

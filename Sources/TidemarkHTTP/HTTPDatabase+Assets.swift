@@ -1,5 +1,4 @@
 import Foundation
-import NIOCore
 import TidemarkCloud
 import TidemarkWire
 
@@ -37,8 +36,8 @@ extension HTTPDatabase {
     ) async throws(CloudError) -> Int64 {
         guard asset.isNamed else { throw CloudError(.invalidArguments, "'\(asset.digest.prefix(64))' is no digest of an asset") }
         let call = HTTPCall(
-            kind: .upload, method: .PUT, target: "\(target(asset, zone))&offset=\(offset)",
-            headers: [("Content-Type", "application/octet-stream")], body: ByteBuffer(bytes: piece))
+            kind: .upload, method: .put, target: "\(target(asset, zone))&offset=\(offset)",
+            headers: [("Content-Type", "application/octet-stream")], body: Array(piece))
         return try await cloud.value(call) { node throws(CloudError) in
             let received = try node.required("received")
             let count = try received.asInteger()
@@ -56,7 +55,7 @@ extension HTTPDatabase {
         let most = min(max(0, count), 1 << 26)
         let (last, isTooFar) = offset.addingReportingOverflow(Int64(max(1, most)) - 1)
         let call = HTTPCall(
-            kind: .download(count: most), method: .GET, target: target(asset, zone),
+            kind: .download(count: most), method: .get, target: target(asset, zone),
             headers: [("Range", "bytes=\(offset)-\(isTooFar ? .max : last)")])
         let answer = try await cloud.answer(to: call, accepting: [.rangeNotSatisfiable])
         let body = answer.body
@@ -64,11 +63,11 @@ extension HTTPDatabase {
         case .rangeNotSatisfiable: return Data()
         case .partialContent:
             guard let range = answer.headers.first(name: "Content-Range"), range.hasPrefix("bytes \(offset)-"),
-                body.readableBytes <= max(1, most)
+                body.count <= max(1, most)
             else { break }
-            return Data(body.readableBytesView.prefix(most))
+            return Data(body.prefix(most))
         // The server has sent all of it.
-        case .ok where offset == 0 && Int64(body.readableBytes) == asset.size: return Data(body.readableBytesView.prefix(most))
+        case .ok where offset == 0 && Int64(body.count) == asset.size: return Data(body.prefix(most))
         default: break
         }
         throw CloudError(

@@ -1,4 +1,3 @@
-import NIOCore
 import TidemarkCloud
 import TidemarkWire
 
@@ -50,7 +49,7 @@ extension HTTPDatabase {
 
     private func news(since cursor: String?) async throws(CloudError) -> News {
         let target = own("notifications") + (cursor.map { "?cursor=\($0.percentEncoded)" } ?? "")
-        return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .GET, target: target)) {
+        return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .get, target: target)) {
             node throws(CloudError) in
             News(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)
         }

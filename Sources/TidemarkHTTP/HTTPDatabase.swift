@@ -1,5 +1,4 @@
 import Foundation
-import NIOCore
 import TidemarkCloud
 import TidemarkModel
 import TidemarkWire
@@ -12,7 +11,7 @@ public struct HTTPDatabase: SharingDatabase {
     let cloud: HTTPCloud
 
     public func limits() async throws(CloudError) -> CloudLimits {
-        try await cloud.value(HTTPCall(kind: .look, method: .GET, target: own("limits"))) { node throws(CloudError) in
+        try await cloud.value(HTTPCall(kind: .look, method: .get, target: own("limits"))) { node throws(CloudError) in
             try CloudLimits(node)
         }
     }
@@ -21,7 +20,7 @@ public struct HTTPDatabase: SharingDatabase {
     public func account() async throws(CloudError) -> CloudAccount {
         let isSignedIn = try cloud.session() != nil
         do throws(CloudError) {
-            return try await cloud.value(HTTPCall(kind: .look, method: .GET, target: own("account"))) { node throws(CloudError) in
+            return try await cloud.value(HTTPCall(kind: .look, method: .get, target: own("account"))) { node throws(CloudError) in
                 try CloudAccount(node)
             }
         } catch {
@@ -79,7 +78,7 @@ public struct HTTPDatabase: SharingDatabase {
     private func send(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         var json = JSONWriter(reserving: request.operations.reduce(256) { $0 + 256 + $1.record.fields.count * 64 })
         request.write(&json)
-        let call = HTTPCall(kind: .change, target: path("records/modify"), body: ByteBuffer(bytes: json.bytes))
+        let call = HTTPCall(kind: .change, target: path("records/modify"), body: json.bytes)
         return try await cloud.value(call) { node throws(CloudError) in
             var outcomes: [RecordOutcome] = []
             outcomes.reserveCapacity(request.operations.count)
@@ -280,7 +279,7 @@ extension HTTPDatabase {
     private func call(_ kind: HTTPCall.Kind, _ target: String, _ members: (inout JSONWriter) -> Void) -> HTTPCall {
         var json = JSONWriter()
         json.object(members)
-        return HTTPCall(kind: kind, target: target, body: ByteBuffer(bytes: json.bytes))
+        return HTTPCall(kind: kind, target: target, body: json.bytes)
     }
 
     /// Asks for something that changes nothing.

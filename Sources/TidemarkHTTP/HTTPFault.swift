@@ -1,10 +1,4 @@
-import AsyncHTTPClient
 import Foundation
-import NIOCore
-import NIOHTTP1
-import NIOHTTPCompression
-import NIOPosix
-import NIOSSL
 import TidemarkCloud
 
 /// Why no answer has come, or none that can be read.
@@ -30,74 +24,42 @@ struct HTTPFault: Error {
 
     static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
 
-    init(_ error: any Error, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPPatience) {
-        let time = patience.time(for: call)
-        // What libraries say of an error is not told where a header could be in it.
+    init(_ failure: TransportFailure, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPPatience) {
         self =
-            switch error {
-            case let fault as HTTPFault: fault
-            case is CancellationError: .cancelled
-            case let error as HTTPClientError: HTTPFault(error, server, time)
-            case let error as NIOConnectionError: .unreachable(server, Self.asked(Self.reason(error)))
-            case is NIOSSLError, is NIOSSLExtraError: HTTPFault(secured: error, server)
-            case let error as IOError: HTTPFault(error, server)
-            case let error as ChannelError:
-                if case .connectTimeout = error {
-                    .unreachable(server, Self.asked("it does not answer"))
-                } else {
-                    .broken(server)
-                }
-            case HTTPParserError.invalidEOFState: .broken(server)
-            case is HTTPParserError: .isNoHTTP(server)
-            case NIOHTTPDecompression.DecompressionError.limit: .isTooLarge(patience.bytesPerAnswer, call, from: server)
-            case is NIOHTTPDecompression.DecompressionError:
-                HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
-            default: .broken(server)
-            }
-    }
-
-    private init(_ error: HTTPClientError, _ server: ServerAddress, _ time: Duration) {
-        self =
-            switch error {
+            switch failure {
             case .cancelled: .cancelled
+            case .closed: HTTPFault(.networkUnavailable, "the connection to \(server) was closed by this program")
+            case .unknownHost: .unreachable(server, Self.asked("there is no host of that name"))
+            case .refused(let number):
+                .unreachable(server, Self.asked(number > 0 ? String(cString: strerror(number)) : "it does not take connections"))
             case .connectTimeout: .unreachable(server, Self.asked("it does not answer"))
-            case .tlsHandshakeTimeout:
+            case .handshakeTimeout:
                 .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
-            case .getConnectionFromPoolTimeout: .unreachable(server, "no connection has come free")
-            case .alreadyShutdown: HTTPFault(.networkUnavailable, "the connection to \(server) was closed by this program")
-            case .deadlineExceeded, .readTimeout, .writeTimeout: .isLate(time, from: server)
-            case .remoteConnectionClosed, .uncleanShutdown: .broken(server)
-            default: HTTPFault(.networkFailure, "the request to \(server) has failed: \(error.shortDescription)")
+            case .untrusted(let distrust): .unreachable(server, Self.reason(distrust))
+            case .noTLS: .unreachable(server, "it does not speak https at this port; http, perhaps, or at another one")
+            case .oldTLS: .unreachable(server, "it speaks no TLS of version 1.2 or newer; have its operator switch that on")
+            case .handshakeFailed:
+                .unreachable(server, "there is no secure connection to it; does it speak https at this port, and not http?")
+            case .noConnection: .unreachable(server, "no connection has come free")
+            case .late: .isLate(patience.time(for: call), from: server)
+            case .broken: .broken(server)
+            case .malformed: .isNoHTTP(server)
+            case .notUnpackable: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")
+            case .tooLarge: .isTooLarge(patience.answerSizeMax(call), call, from: server)
+            case .outOfMemory: HTTPFault(.internalError, "there is no memory for the request to \(server)")
+            case .other(let text): HTTPFault(.networkFailure, "the request to \(server) has failed: \(text)")
             }
     }
 
-    private init(_ error: IOError, _ server: ServerAddress) {
-        switch error.errnoCode {
-        case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EHOSTDOWN, EADDRNOTAVAIL:
-            self = .unreachable(server, Self.asked(Self.reason(error)))
-        default: self = .broken(server)
-        }
-    }
-
-    /// Nothing was sent where a connection was refused for its certificate.
-    private init(secured error: any Error, _ server: ServerAddress) {
-        switch error as? NIOSSLError {
-        case .uncleanShutdown: self = .broken(server)
-        case .handshakeFailed(let cause) where "\(cause)".contains("CERTIFICATE_VERIFY_FAILED"):
-            self = .unreachable(
-                server,
-                "its certificate is not trusted. Have one from an authority that this machine trusts, \(CloudError.orOwnAuthority)"
-            )
-        case .handshakeFailed(let cause) where "\(cause)".contains("WRONG_VERSION_NUMBER"):
-            self = .unreachable(server, "it does not speak https at this port; http, perhaps, or at another one")
-        case .handshakeFailed:
-            self = .unreachable(server, "there is no secure connection to it; does it speak https at this port, and not http?")
-        default:
-            if error is NIOSSLExtraError {
-                self = .unreachable(server, "its certificate is for another host")
-            } else {
-                self = .broken(server)
-            }
+    private static func reason(_ distrust: TransportFailure.Distrust) -> String {
+        switch distrust {
+        case .authority:
+            "its certificate is not trusted. Have one from an authority that this machine trusts, \(CloudError.orOwnAuthority)"
+        case .expired: "its certificate has expired; have its operator renew it, and look at this machine's clock"
+        case .notYetValid: "its certificate is not valid yet; look at this machine's clock"
+        case .otherHost: "its certificate is for another host"
+        case .noAuthorities:
+            "this machine has no list of authorities. Install it (the package ca-certificates), \(CloudError.orOwnAuthority)"
         }
     }
 
@@ -122,22 +84,9 @@ struct HTTPFault: Error {
 
     /// With what to look at.
     private static func asked(_ reason: String) -> String { "\(reason). Does the server run, and is the address right?" }
-
-    private static func reason(_ error: IOError) -> String { String(cString: strerror(error.errnoCode)) }
-
-    private static func reason(_ error: NIOConnectionError) -> String {
-        if error.dnsAError != nil || error.dnsAAAAError != nil, error.connectionErrors.isEmpty {
-            return "there is no host of that name"
-        }
-        switch error.connectionErrors.first?.error {
-        case let error as IOError: return reason(error)
-        case is ChannelError: return "it does not answer"
-        default: return "it does not take connections"
-        }
-    }
 }
 
-extension HTTPHeaders {
+extension HTTPFields {
     /// How long a server wants one to wait: a day at the most.
     var retryAfter: Duration? {
         first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(Swift.min(Swift.max(0, $0), 86_400)) }
@@ -149,7 +98,7 @@ extension CloudError {
     package static let orOwnAuthority = "or name the server's own authority"
 
     /// What an answer says that is none of the protocol, by its status: it may come from a proxy before the server.
-    init(status: HTTPResponseStatus, headers: HTTPHeaders, from server: ServerAddress) {
+    init(status: HTTPStatus, headers: HTTPFields, from server: ServerAddress) {
         let told = "\(server) has answered with the status \(status.code)"
         let wait = headers.retryAfter
         switch status.code {

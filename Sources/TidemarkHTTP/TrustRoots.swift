@@ -1,6 +1,11 @@
 import Foundation
-import NIOSSL
 import TidemarkCloud
+
+#if canImport(Security)
+    import Security
+#else
+    import COpenSSL
+#endif
 
 /// Which authorities a server's certificate may be from.
 ///
@@ -14,13 +19,12 @@ public struct TrustRoots: Hashable, Sendable {
 
     /// The certificates as they were given; `nil` for those of the machine.
     public let pem: String?
-    let certificates: [NIOSSLCertificate]
 
     /// More than any has: a distribution's whole list has a quarter of it.
     private static let sizeLimit = 1 << 20
     private static let begin = "-----BEGIN CERTIFICATE-----"
 
-    private init() { (pem, certificates) = (nil, []) }
+    private init() { pem = nil }
 
     /// Authorities of one's own, and no others.
     ///
@@ -39,10 +43,10 @@ public struct TrustRoots: Hashable, Sendable {
             throw CloudError(
                 .invalidArguments, "there is no certificate in PEM, which begins with \(Self.begin)")
         }
-        guard let certificates = try? NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)), !certificates.isEmpty else {
+        guard Self.isReadable(pem) else {
             throw CloudError(.invalidArguments, "there is a certificate that can't be read: is it whole?")
         }
-        (self.pem, self.certificates) = (pem, certificates)
+        self.pem = pem
     }
 
     /// Authorities of one's own, and no others, from a file.
@@ -67,11 +71,30 @@ public struct TrustRoots: Hashable, Sendable {
         }
     }
 
-    /// For connections; `nil` where nothing is to be said.
-    var configuration: TLSConfiguration? {
-        guard pem != nil else { return nil }
-        var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.trustRoots = .certificates(certificates)
-        return configuration
+    /// Whether all of its certificates can be read.
+    private static func isReadable(_ pem: String) -> Bool {
+        #if canImport(Security)
+            let bodies = pem.components(separatedBy: begin).dropFirst()
+            return bodies.allSatisfy { body in
+                guard let text = body.components(separatedBy: "-----END CERTIFICATE-----").first,
+                    let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
+                else { return false }
+                return SecCertificateCreateWithData(nil, bytes as CFData) != nil
+            }
+        #else
+            var pem = pem
+            var count = 0
+            pem.withUTF8 { bytes in
+                guard let source = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return }
+                defer { BIO_free(source) }
+                while let certificate = PEM_read_bio_X509(source, nil, nil, nil) {
+                    X509_free(certificate)
+                    count += 1
+                }
+            }
+            // After the last it says that there is no other: that is no error to be kept.
+            ERR_clear_error()
+            return count == pem.components(separatedBy: begin).count - 1
+        #endif
     }
 }

@@ -18,7 +18,7 @@ import TidemarkTesting
     private static let password = "kurz vor Narvik"
 
     /// Of localhost, for a hundred years; for nothing else.
-    private static let certificate = """
+    static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIIBSDCB7qADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCWxvY2FsaG9z
         dDAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowFDESMBAGA1UEAwwJ
@@ -29,7 +29,7 @@ import TidemarkTesting
         MmW3pLRG89mFAiEAigRyk7fNBHnB5qHJeb493bkVxMWo2llc2f5r4idhXAA=
         -----END CERTIFICATE-----
         """
-    private static let key = """
+    static let key = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgdn7mk8JxtL9R6CYd
         LPwh+bLy0r0fs8TazviwelFamIKhRANCAAT2G3tAov8NedzTbaNtmKRWXQqA+HV6

@@ -34,9 +34,11 @@ struct CloudAccess {
     /// Of the settings, as they are by then.
     private let reader: StoreReader
 
-    /// - Parameter opened: The cloud, if it is open already.
+    /// - Parameters:
+    ///   - opened: The cloud, if it is open already.
+    ///   - silence: Seconds after which a connection on which nothing moves is given up; `nil` for the usual limits.
     /// - Throws: `ContainerEvent.Failure` when no cloud was ever named.
-    init(_ directory: ContainerDirectory, _ opened: EmbeddedCloud? = nil) async throws {
+    init(_ directory: ContainerDirectory, _ opened: EmbeddedCloud? = nil, silence: Duration? = nil) async throws {
         let reader = try StoreReader(container: directory)
         let settings = try reader.accountSettings()
         guard let cloud = settings.cloud else {
@@ -49,7 +51,7 @@ struct CloudAccess {
         self.reader = reader
         databases =
             if ServerAddress.isAddress(cloud) {
-                try Self.served(cloud, directory, settings).databases
+                try Self.served(cloud, directory, settings, silence).databases
             } else {
                 try await Self.embedded(cloud, directory, settings, opened)
             }
@@ -75,9 +77,9 @@ struct CloudAccess {
 
     /// A cloud behind HTTP, with the session that the container has.
     private static func served(
-        _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings
+        _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings, _ silence: Duration?
     ) throws -> HTTPCloud {
-        let served = try HTTPCloud(named: cloud, for: directory, settings)
+        let served = try HTTPCloud(named: cloud, for: directory, settings, silence: silence)
         guard settings.email != nil else { return served }
         let remedy = signInAgain(directory, cloud, settings)
         let user: String?
@@ -172,17 +174,22 @@ struct CloudAccess {
 extension HTTPCloud {
     /// The cloud that a container's settings name.
     ///
-    /// - Parameter session: Where the session is kept; by default in the container.
+    /// - Parameters:
+    ///   - session: Where the session is kept; by default in the container.
+    ///   - silence: After which a connection on which nothing moves is given up; `nil` for the usual limits.
     convenience init(
-        named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil
+        named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil,
+        silence: Duration? = nil
     ) throws(CloudError) {
+        var patience = HTTPPatience()
+        if let silence { patience.limitSilence(to: silence) }
         var trustRoots = TrustRoots.system
         if let pem = settings.authority { trustRoots = try TrustRoots(pem: pem) }
         self.init(
             // Whoever signed in has allowed what is not encrypted.
             try ServerAddress(cloud, allowsInsecure: true), container: settings.cloudContainer,
             environment: directory.description.environment, session: session ?? SessionFile(at: directory.session),
-            trustRoots: trustRoots)
+            trustRoots: trustRoots, patience: patience)
     }
 }
 

@@ -35,8 +35,15 @@ struct Sync: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How long it tries again where a cloud does not answer. On a terminal that is told.", valueName: "seconds"))
-    var patience: Double = 10
+            "How long it tries again where a cloud does not answer. On a terminal that is told. Where it is given, a connection on which nothing moves is given up after that time, too, and after 3 seconds at the earliest. (default: 10)",
+            valueName: "seconds"))
+    var patience: Double?
+
+    /// How long it tries again.
+    private var retrying: Double { patience ?? 10 }
+
+    /// How long a connection may be silent; `nil` for the usual limits, which leave a busy server more time than a person at a terminal.
+    private var silence: Duration? { patience.map { .seconds(max(3, $0)) } }
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
@@ -49,7 +56,7 @@ struct Sync: AsyncParsableCommand {
 
     func validate() throws {
         if watch, dryRun { throw ValidationError("--watch and --dry-run exclude each other") }
-        guard patience >= 0, patience <= 86_400 else { throw ValidationError("--patience takes a number of seconds") }
+        guard retrying >= 0, retrying <= 86_400 else { throw ValidationError("--patience takes a number of seconds") }
     }
 
     struct Report: Encodable {
@@ -76,13 +83,13 @@ struct Sync: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let access = try await CloudAccess(directory)
+            let access = try await CloudAccess(directory, silence: silence)
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)
             let reading = try SyncReading(directory)
             if watch { return try await watch(engine, access, reading) }
             let before = try reading.sharesOfOthers()
-            let (mode, patience) = (progress, patience)
+            let (mode, patience) = (progress, retrying)
             let showing = Task {
                 let bar = ProgressBar(mode)
                 var tries = RetryNews(patience: patience)
@@ -121,11 +128,11 @@ struct Sync: AsyncParsableCommand {
 
     /// Synchronises once; where a policy is named it settles what was left before, and that is sent, too.
     private func synchronize(_ engine: ContainerSync) async throws -> SyncReport {
-        let report = try await engine.sync(patience: .seconds(patience))
+        let report = try await engine.sync(patience: .seconds(retrying))
         guard let policy = settlingPolicy, report.kept > 0, report.failure == nil else { return report }
         let settled = try await engine.settleConflicts(policy: policy)
         guard !settled.isEmpty else { return report }
-        var next = try await engine.sync(patience: .seconds(patience), isContinued: true)
+        var next = try await engine.sync(patience: .seconds(retrying), isContinued: true)
         next.conflicts += settled.count
         return SyncReport(report, then: next)
     }

@@ -1,0 +1,150 @@
+#pragma once
+
+// libcurl for Swift, which cannot call functions with a variable number of arguments: curl_easy_setopt and its kin, once for each type.
+// Every function here passes its arguments on and returns what libcurl returns. libcurl copies texts; callbacks and their data stay the
+// caller's, and must live as long as the handle.
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#if LIBCURL_VERSION_NUM < 0x075000
+#error "Tidemark needs libcurl 7.80 or newer"
+#endif
+
+static inline CURLcode tide_curl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+static inline CURLcode tide_curl_set_number(CURL *_Nonnull easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode tide_curl_set_size(CURL *_Nonnull easy, CURLoption option, int64_t value) {
+    return curl_easy_setopt(easy, option, (curl_off_t)value);
+}
+
+static inline CURLcode tide_curl_set_text(CURL *_Nonnull easy, CURLoption option, const char *_Nullable text) {
+    return curl_easy_setopt(easy, option, text);
+}
+
+static inline CURLcode tide_curl_set_pointer(CURL *_Nonnull easy, CURLoption option, void *_Nullable pointer) {
+    return curl_easy_setopt(easy, option, pointer);
+}
+
+static inline CURLcode tide_curl_set_headers(CURL *_Nonnull easy, struct curl_slist *_Nullable headers) {
+    return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+}
+
+/// For CURLOPT_WRITEFUNCTION, CURLOPT_READFUNCTION and CURLOPT_HEADERFUNCTION.
+static inline CURLcode tide_curl_set_callback(
+    CURL *_Nonnull easy, CURLoption option,
+    size_t (*_Nonnull callback)(char *_Nullable bytes, size_t size, size_t count, void *_Nullable context)) {
+    return curl_easy_setopt(easy, option, callback);
+}
+
+static inline CURLcode tide_curl_set_seek(
+    CURL *_Nonnull easy, int (*_Nonnull callback)(void *_Nullable context, curl_off_t offset, int origin)) {
+    return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+}
+
+/// Calls back when a connection is there and its request is about to be sent.
+static inline CURLcode tide_curl_set_before_request(
+    CURL *_Nonnull easy,
+    int (*_Nonnull callback)(
+        void *_Nullable context, char *_Nullable remote, char *_Nullable local, int remote_port, int local_port)) {
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
+}
+
+/// Calls back when there is a connection and TLS is about to be agreed on. Some builds of libcurl cannot.
+static inline CURLcode tide_curl_set_before_handshake(
+    CURL *_Nonnull easy,
+    CURLcode (*_Nonnull callback)(CURL *_Nullable easy, void *_Nullable tls, void *_Nullable context)) {
+    return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+/// Trusts these certificates (PEM), which libcurl copies, and no others.
+static inline CURLcode tide_curl_set_authorities(CURL *_Nonnull easy, const void *_Nonnull pem, size_t count) {
+    struct curl_blob blob = {.data = (void *)pem, .len = count, .flags = CURL_BLOB_COPY};
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
+    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) : code;
+}
+
+/// Speaks nothing but `https`, or nothing but `http`.
+static inline CURLcode tide_curl_set_scheme(CURL *_Nonnull easy, int is_secure) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, is_secure ? "https" : "http");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(is_secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP));
+#endif
+}
+
+/// A request that ends does not wait for the resolver of names, which has no time limit of its own.
+static inline CURLcode tide_curl_set_quick_exit(CURL *_Nonnull easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)easy;
+    return CURLE_OK;
+#endif
+}
+
+static inline curl_socket_t tide_curl_open_socket(
+    void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address) {
+    (void)context;
+    (void)purpose;
+#ifdef SOCK_CLOEXEC
+    curl_socket_t opened = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+#else
+    curl_socket_t opened = socket(address->family, address->socktype, address->protocol);
+    if (opened >= 0) (void)fcntl(opened, F_SETFD, FD_CLOEXEC);
+#endif
+#ifdef TCP_NOTSENT_LOWAT
+    // The system takes no more than this of a body before it has sent what it has: else a body that does not move would look as if it did.
+    int waiting = 1 << 17;
+    if (opened >= 0) (void)setsockopt(opened, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &waiting, sizeof waiting);
+#endif
+    return opened;
+}
+
+/// Opens sockets that no process started by this one inherits, and that do not hide how a body moves.
+static inline CURLcode tide_curl_set_open_socket(CURL *_Nonnull easy) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &tide_curl_open_socket);
+}
+
+static inline CURLMcode tide_curl_multi_set_number(CURLM *_Nonnull multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+static inline long tide_curl_number(CURL *_Nonnull easy, CURLINFO info) {
+    long value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+/// The next request that has ended, with how; `NULL` when there is none.
+static inline CURL *_Nullable tide_curl_next_ended(CURLM *_Nonnull multi, CURLcode *_Nonnull code) {
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *code = message->data.result;
+        return message->easy_handle;
+    }
+    return NULL;
+}
+
+/// Has other threads handle the process's signals; a connection that breaks raises none on this one.
+static inline void tide_curl_block_signals(void) {
+    sigset_t all;
+    sigfillset(&all);
+    // What this thread itself does wrong ends the process as ever.
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGTRAP);
+    sigdelset(&all, SIGABRT);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+}

@@ -1,0 +1,133 @@
+/// Sends requests and receives their answers, over connections that it keeps.
+///
+/// `CurlTransport` does so by libcurl. A platform without libcurl needs another conformer and nothing else.
+protocol HTTPTransport: Sendable {
+    /// Sends a request, once, and receives its whole answer. A task that is cancelled ends it.
+    func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPAnswer
+
+    /// Closes the connections; requests under way fail with `closed`, and so does every later one.
+    func shutdown() async
+}
+
+/// A request as it is sent.
+struct HTTPRequest: Sendable {
+    /// Requests of one kind share so many connections, and never wait for those of another kind.
+    enum Lane: Int, Sendable, CaseIterable {
+        case calls, downloads, polls
+
+        /// Requests at the same time, where a connection has room for one.
+        var limit: Int {
+            switch self {
+            case .calls, .downloads: 8
+            case .polls: 256
+            }
+        }
+    }
+
+    let lane: Lane
+    var method: HTTPMethod
+    var url: String
+    /// Without line ends, `Content-Length` and `Accept-Encoding`.
+    var headers: [(String, String)] = []
+    var body: [UInt8]?
+    /// Whether the answer may come packed by gzip. It is unpacked.
+    var acceptsPacked = false
+    /// Bytes of the answer's body, unpacked.
+    var answerSizeMax: Int
+    var times: HTTPTimes
+}
+
+enum HTTPMethod: Sendable {
+    case get, post, put
+}
+
+/// How long a request may take.
+struct HTTPTimes: Sendable {
+    /// Until there is a connection, with its name found and TLS agreed on.
+    var connecting: Duration
+    /// Without a byte of the request's body on its way.
+    var sendingSilence: Duration
+    /// Without a byte of the answer.
+    var receivingSilence: Duration
+    /// In all.
+    var total: Duration
+}
+
+/// An answer that has come whole.
+struct HTTPAnswer: Sendable {
+    let status: HTTPStatus
+    let headers: HTTPFields
+    let body: [UInt8]
+    /// Whether its request's body was packed.
+    var wasPacked = false
+}
+
+/// The status of an answer.
+struct HTTPStatus: Hashable, Sendable {
+    let code: Int
+
+    static let ok = HTTPStatus(code: 200)
+    static let partialContent = HTTPStatus(code: 206)
+    static let notFound = HTTPStatus(code: 404)
+    static let unsupportedMediaType = HTTPStatus(code: 415)
+    static let rangeNotSatisfiable = HTTPStatus(code: 416)
+}
+
+/// The header of an answer.
+struct HTTPFields: Sendable {
+    private(set) var fields: [(name: String, value: String)] = []
+
+    mutating func append(_ name: String, _ value: String) { fields.append((name.lowercased(), value)) }
+
+    /// The value of the first field of a name, in any case of letters.
+    func first(name: String) -> String? {
+        let name = name.lowercased()
+        return fields.first { $0.name == name }?.value
+    }
+}
+
+/// Why a request has no answer.
+enum TransportFailure: Error, Hashable {
+    /// Why a certificate is not trusted.
+    enum Distrust: Hashable {
+        case authority, expired, notYetValid, otherHost
+        /// The machine has no list of authorities.
+        case noAuthorities
+    }
+
+    // Nothing was sent.
+
+    /// The transport was shut down before.
+    case closed
+    case unknownHost
+    /// With `errno`, where it is known.
+    case refused(Int32)
+    /// There was no connection in time.
+    case connectTimeout
+    /// There was a connection, and TLS was not agreed on in time.
+    case handshakeTimeout
+    case untrusted(Distrust)
+    /// The server speaks no TLS.
+    case noTLS
+    /// The server speaks no TLS from 1.2 on.
+    case oldTLS
+    /// The handshake has failed for another reason.
+    case handshakeFailed
+    /// All connections of the lane were in use for too long.
+    case noConnection
+
+    // It may have been done.
+
+    case cancelled
+    /// Nothing moved, or not enough, for as long as it may take.
+    case late
+    case broken
+    /// What has come is no HTTP.
+    case malformed
+    /// The answer can't be unpacked.
+    case notUnpackable
+    case tooLarge
+    case outOfMemory
+    /// What libcurl calls it.
+    case other(String)
+}
