@@ -17,6 +17,10 @@ public struct CloudRecord: Hashable, Sendable {
     public var id: CloudRecordID
     public var type: String
     public var fields: [String: CloudValue]
+    /// How clients have marked the fields whose values they encrypt; a field that is not here has no mark.
+    ///
+    /// A cloud keeps the marks and answers with them. It encrypts nothing.
+    public var encryptedFields: [String: FieldEncryption] = [:]
     /// The record above it in a hierarchy that is shared.
     public var parent: String?
     /// Which version of the record it is, to be given back with a change; `nil` of one that was never saved. Opaque.
@@ -46,6 +50,18 @@ public struct CloudRecord: Hashable, Sendable {
         case root(share: String, guid: String?)
     }
     private var carried = Carried.nothing
+
+    /// The marks that a client can set on a field whose value it encrypts. They are independent of each other.
+    public struct FieldEncryption: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt8
+
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The value is bytes of the type `ENCRYPTED_BYTES`.
+        public static let bytesType = FieldEncryption(rawValue: 1)
+        /// The value, of any type, has the member `isEncrypted`.
+        public static let member = FieldEncryption(rawValue: 2)
+    }
 
     public init(_ id: CloudRecordID, type: String, fields: [String: CloudValue] = [:], changeTag: String? = nil) {
         self.id = id

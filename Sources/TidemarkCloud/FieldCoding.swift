@@ -3,31 +3,49 @@ import TidemarkModel
 
 /// The fields of a record as clouds and stores keep them: one run of bytes, whose layout Documentation/Formats/cloud.md tells.
 package enum FieldCoding {
-    package static func encode(_ fields: [String: CloudValue]) -> Data {
+    /// - Parameter encrypted: The marks of fields whose values clients encrypt.
+    package static func encode(
+        _ fields: [String: CloudValue], encrypted: [String: CloudRecord.FieldEncryption] = [:]
+    ) -> Data {
         var output = ByteOutput()
         output.reserve(fields.reduce(10) { $0 + $1.key.utf8.count + $1.value.byteCount + 16 })
         output.add(UInt64(fields.count))
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             output.add(name)
-            output.add(value)
+            output.add(value, encrypted.isEmpty ? [] : encrypted[name] ?? [])
         }
         return Data(output.bytes)
     }
 
-    /// - Throws: `CloudError` `internalError` when the bytes are none that ``encode(_:)`` makes.
+    /// Decodes the values alone.
+    ///
+    /// - Throws: As ``decodeMarked(_:only:)``.
     package static func decode(_ data: Data, only keys: Set<String>? = nil) throws(CloudError) -> [String: CloudValue] {
-        if let keys, keys.isEmpty { return [:] }
+        try decodeMarked(data, only: keys).fields
+    }
+
+    /// Decodes the values and the marks of encrypted fields.
+    ///
+    /// - Parameter keys: The names of the fields to return; `nil` for all.
+    /// - Throws: `CloudError` `internalError` when ``encode(_:encrypted:)`` makes no such bytes.
+    package static func decodeMarked(
+        _ data: Data, only keys: Set<String>? = nil
+    ) throws(CloudError) -> (fields: [String: CloudValue], encrypted: [String: CloudRecord.FieldEncryption]) {
+        if let keys, keys.isEmpty { return ([:], [:]) }
         do {
             return try data.withUnsafeBytes { bytes in
                 var input = ByteInput(bytes)
                 let count = try input.number()
                 var fields: [String: CloudValue] = Dictionary(minimumCapacity: Int(min(count, 256)))
+                var encrypted: [String: CloudRecord.FieldEncryption] = [:]
                 for _ in 0..<count {
                     let name = try input.text()
-                    let value = try input.value()
-                    if keys?.contains(name) != false { fields[name] = value }
+                    let (value, encryption) = try input.value()
+                    guard keys?.contains(name) != false else { continue }
+                    fields[name] = value
+                    if !encryption.isEmpty { encrypted[name] = encryption }
                 }
-                return fields
+                return (fields, encrypted)
             }
         } catch {
             throw CloudError(.internalError, "the fields of a record can't be read: they are damaged")
@@ -36,15 +54,16 @@ package enum FieldCoding {
 }
 
 extension ByteOutput {
-    /// A type's code, that of the scalar, 16 more for a list of it; and the content.
-    fileprivate mutating func add(_ value: CloudValue) {
+    /// Adds a type's code and the content. The code is that of the scalar, 16 more for a list of it, and 32 times the marks of encryption.
+    fileprivate mutating func add(_ value: CloudValue, _ encryption: CloudRecord.FieldEncryption) {
+        let marks = encryption.rawValue << 5
         switch value {
         case .list(let elements, let scalar):
-            add(scalar.rawValue + 16)
+            add(scalar.rawValue + 16 + marks)
             add(UInt64(elements.count))
             for element in elements { add(content: element) }
         default:
-            add(value.type.scalar.rawValue)
+            add(value.type.scalar.rawValue + marks)
             add(content: value)
         }
     }
@@ -76,16 +95,17 @@ extension ByteOutput {
 }
 
 extension ByteInput {
-    fileprivate mutating func value() throws -> CloudValue {
+    fileprivate mutating func value() throws -> (CloudValue, CloudRecord.FieldEncryption) {
         let code = try byte()
-        guard let scalar = FieldType.Scalar(rawValue: code & 0x0f), code & 0xe0 == 0 else { throw ByteInput.Damaged() }
-        guard code & 16 != 0 else { return try content(scalar) }
+        guard let scalar = FieldType.Scalar(rawValue: code & 0x0f), code & 0x80 == 0 else { throw ByteInput.Damaged() }
+        let encryption = CloudRecord.FieldEncryption(rawValue: code >> 5)
+        guard code & 16 != 0 else { return (try content(scalar), encryption) }
         let count = try number()
         guard count <= rest.count else { throw ByteInput.Damaged() }
         var elements: [CloudValue] = []
         elements.reserveCapacity(Int(count))
         for _ in 0..<count { elements.append(try content(scalar)) }
-        return .list(elements, of: scalar)
+        return (.list(elements, of: scalar), encryption)
     }
 
     private mutating func content(_ scalar: FieldType.Scalar) throws -> CloudValue {

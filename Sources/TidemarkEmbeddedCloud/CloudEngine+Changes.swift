@@ -116,15 +116,17 @@ extension CloudEngine {
         }
     }
 
-    // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one.
+    // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one. They are base 64, as
+    // CloudKit's are: there are clients that decode them.
 
     func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
         let text = "\(kind)2:\(seal.digest(mark)):\(seal.text(number))"
-        return CloudToken(rawValue: "\(text):\(Self.check(text))")
+        return CloudToken(rawValue: Data("\(text):\(Self.check(text))".utf8).base64EncodedString())
     }
 
     private func number(_ token: CloudToken, kind: String, of mark: String) throws(CloudError) -> Int64 {
-        let parts = token.rawValue.split(separator: ":", omittingEmptySubsequences: false)
+        let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 4, let number = seal.number(parts[2]), parts[0] == "\(kind)2",
             Self.check(parts[0..<3].joined(separator: ":")) == parts[3]
         else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }

@@ -2,6 +2,15 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
+/// What a link leads to, with its records.
+package struct LinkedRecords: Sendable {
+    package var metadata: ShareMetadata
+    /// The record of the share.
+    package var share: CloudRecord
+    /// The root's record, where it is asked for and the share is of a hierarchy.
+    package var root: CloudRecord?
+}
+
 /// Links into shares; see `SharingDatabase`.
 extension CloudEngine {
     /// Links that a share has at the most.
@@ -60,6 +69,40 @@ extension CloudEngine {
 
     func resolveLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
         try await storage.read { rows throws(CloudError) in try metadata(try opened(token, .accept, caller, rows), rows) }
+    }
+
+    /// What a link leads to, with its records; see `EmbeddedDatabase.resolveLinkedRecords(_:fetchesRoot:rootKeys:)`.
+    func linkedRecords(
+        _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?, _ caller: Caller
+    ) async throws(CloudError) -> LinkedRecords {
+        try await storage.read { rows throws(CloudError) in
+            let editing = try opened(token, .accept, caller, rows)
+            var metadata = try metadata(editing, rows)
+            // The link that stays the same is no secret to a caller who came by it.
+            if token == shortGUID(editing.share) { metadata.share.shortGUID = token }
+            let names = [editing.share.name] + (fetchesRoot ? [editing.share.root].compactMap(\.self) : [])
+            let stored = try rows.records(names, in: editing.share.zone)
+            let zoneID = metadata.share.id.zone
+            func record(_ name: String, _ keys: Set<String>?) throws(CloudError) -> CloudRecord? {
+                guard let stored = stored[name], !stored.isDeleted else { return nil }
+                let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
+                var record = CloudRecord(
+                    CloudRecordID(name, in: zoneID), type: stored.type, fields: fields, changeTag: tag(stored.changed))
+                record.encryptedFields = encrypted
+                record.created = stored.created
+                record.modified = stored.modified
+                return record
+            }
+            guard var shareRecord = try record(editing.share.name, nil) else { throw Self.noLink }
+            shareRecord.share = metadata.share
+            var root: CloudRecord?
+            if fetchesRoot, let name = editing.share.root {
+                root = try record(name, rootKeys)
+                root?.shareName = editing.share.name
+                root?.shortGUID = metadata.share.shortGUID
+            }
+            return LinkedRecords(metadata: metadata, share: shareRecord, root: root)
+        }
     }
 
     func acceptLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {

@@ -13,7 +13,8 @@ extension CloudEngine {
             let schema = try rows.schema()
             let zone = try existing(id, caller, rows)
             let known = schema.types[query.recordType]
-            guard known != nil || environment == .development else {
+            // In development, a type that could be saved is a type without records and indexes.
+            guard known != nil || environment == .development && CloudSchema.canBeQueried(query.recordType) else {
                 throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
             }
             // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
@@ -51,7 +52,7 @@ extension CloudSchema.RecordType {
     /// - Throws: `CloudError` `invalidArguments` for what is not queryable, and for a value that can't be compared so.
     func translate(_ query: CloudQuery) throws(CloudError) -> IndexQuery {
         guard isQueryable || !query.filters.isEmpty else {
-            throw CloudError(.invalidArguments, "Queried type is not marked indexable")
+            throw Self.notQueryable("recordName")
         }
         guard query.filters.count <= CloudQuery.conditions, query.sorts.count <= CloudQuery.conditions else {
             throw CloudError(.limitExceeded, "a query has \(CloudQuery.conditions) filters and as many sorts at the most")
@@ -66,9 +67,15 @@ extension CloudSchema.RecordType {
         return IndexQuery(type: query.recordType, conditions: conditions, order: order, after: nil)
     }
 
+    private static func notQueryable(_ field: String) -> CloudError {
+        CloudError(.invalidArguments, "Field '\(field)' is not marked queryable")
+    }
+
     private func key(_ key: CloudQuery.Key, _ index: CloudSchema.Index) throws(CloudError) -> IndexQuery.Key {
         switch key {
-        case .recordName: return .recordName
+        case .recordName:
+            guard index != .queryable || isQueryable else { throw Self.notQueryable("recordName") }
+            return .recordName
         case .created: return .created
         case .createdBy: return .createdBy
         case .modified: return .modified

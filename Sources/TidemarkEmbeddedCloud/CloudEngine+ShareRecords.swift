@@ -6,18 +6,19 @@ extension CloudEngine {
     /// Makes a share with its participants and the link that stays the same.
     ///
     /// - Parameters:
+    ///   - name: The name of the share's record; `nil` for a new one. The share of a whole zone has its own.
     ///   - root: The record that it is for; `nil` for the whole zone.
     ///   - tag: What the root's change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     func createShare(
-        _ wish: ShareWish, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
+        _ wish: ShareWish, named name: String?, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
         try check(wish, known: 1)
         return try await storage.write { rows throws(CloudError) in
             if let root { try checkRoot(root, tag, in: id, caller, rows) }
             let made = try create(
-                in: id, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: wish.title,
+                in: id, named: name, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: wish.title,
                 publicPermission: wish.publicPermission ?? .none, caller, rows)
             let shareID = CloudRecordID(made.name, in: id)
             let (access, stored) = try found(shareID, caller, rows)

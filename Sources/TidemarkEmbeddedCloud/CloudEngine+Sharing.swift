@@ -29,8 +29,11 @@ extension CloudEngine {
     }
 
     /// Makes a share that nobody but its owner takes part in yet.
+    ///
+    /// - Parameter name: The name of the record of a share of a hierarchy; `nil` for a new one.
     func create(
-        in id: CloudZoneID, coverage: CloudShare.Coverage, title: String?, publicPermission: ShareParticipant.Permission,
+        in id: CloudZoneID, named name: String? = nil, coverage: CloudShare.Coverage, title: String?,
+        publicPermission: ShareParticipant.Permission,
         _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredShare {
         guard !id.isDefault else {
@@ -61,11 +64,12 @@ extension CloudEngine {
         }
         let decision = SharePolicy.decide(.share, on: .init(scope: .private, isShared: isShared), by: .owner)
         guard decision.isAllowed else { throw CloudError(decision) }
+        if root != nil, let name { try checkShareName(name, in: zone, caller, rows) }
         let change = try nextChange(rows)
         var stored = try rows.save(
             StoredShare(
                 id: 0, zone: zone.id,
-                name: root == nil ? CloudShare.zoneWideName : "Share-\(UUID(random(16)).uuidString)", root: root,
+                name: root == nil ? CloudShare.zoneWideName : name ?? "Share-\(UUID(random(16)).uuidString)", root: root,
                 title: title,
                 publicPermission: publicPermission, touched: change, isEnded: false))
         try rows.save(
@@ -84,6 +88,39 @@ extension CloudEngine {
         }
         try note(.created, of: stored, value: "\(publicPermission)", caller, rows)
         return stored
+    }
+
+    /// Checks a name that a client gives to the record of a new share.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for what can't be such a name, `serverRecordChanged` where a record has it.
+    private func checkShareName(
+        _ name: String, in zone: StoredZone, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        guard (1...255).contains(name.utf8.count), name.isComposed, name != CloudShare.zoneWideName else {
+            throw CloudError(
+                .invalidArguments,
+                "'\(name.prefix(100))' can't name the share of a record: 1 to 255 bytes in the normal form C of Unicode, and not "
+                    + CloudShare.zoneWideName)
+        }
+        guard let there = try looked([name], in: self.id(of: zone, caller), keys: nil, caller, rows).first,
+            case .success(let record) = there
+        else { return }
+        throw CloudError(.serverRecordChanged, "record to insert already exists", serverRecord: record)
+    }
+
+    /// Returns those of some names that the records of shares have which the caller sees.
+    func shareNames(
+        among names: [String], in id: CloudZoneID, _ caller: Caller
+    ) async throws(CloudError) -> Set<String> {
+        try await storage.read { rows throws(CloudError) in
+            guard let access = try existing(id, caller, rows), access.zone.sharing != .nothing else { return [] }
+            var found: Set<String> = []
+            for name in names {
+                guard let share = try rows.share(named: name, in: access.zone.id), access.sees(share.id) else { continue }
+                found.insert(name)
+            }
+            return found
+        }
     }
 
     func changeShare(

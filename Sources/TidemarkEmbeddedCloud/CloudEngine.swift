@@ -8,6 +8,8 @@ import TidemarkModel
 struct CloudEngine: Sendable {
     let storage: any CloudStorage
     let seal: ChangeSeal
+    /// The user record name that the zone of the public database has as its owner: nobody's, and always the same.
+    let publicOwner: String
     let limits: CloudLimits
     /// In production the schema is what was deployed.
     let environment: StoreEnvironment
@@ -22,6 +24,7 @@ struct CloudEngine: Sendable {
     ) {
         (self.storage, self.limits, self.environment, self.now, self.random) = (storage, limits, environment, now, random)
         seal = ChangeSeal(storage.key)
+        publicOwner = "_" + seal.digest("owner of the public database")
     }
 
     /// Who asks, and in which database.
@@ -63,22 +66,42 @@ struct CloudEngine: Sendable {
     }
 
     func id(of zone: StoredZone, _ caller: Caller) -> CloudZoneID {
-        CloudZoneID(zone.place.name, owner: zone.place.owner.isEmpty ? CloudZoneID.defaultOwner : zone.place.owner)
+        CloudZoneID(zone.place.name, owner: zone.place.owner.isEmpty ? publicOwner : zone.place.owner)
     }
 
     func zones(_ caller: Caller) async throws(CloudError) -> [CloudZoneID] {
+        try await storage.read { rows throws(CloudError) in try zones(caller, rows) }
+    }
+
+    private func zones(_ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> [CloudZoneID] {
+        guard caller.scope != .shared else {
+            return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) }
+        }
+        let stored = try rows.zones(caller.scope, owner: owner(caller), after: -1, limit: .max).filter {
+            $0.state == .present
+        }
+        let ids = stored.map { id(of: $0, caller) }
+        if ids.contains(where: \.isDefault) { return ids }
+        // Every database has its default zone, also before a record was saved there.
+        let zoneOwner = caller.scope == .public ? publicOwner : caller.user
+        return [CloudZoneID(CloudZoneID.default.zoneName, owner: zoneOwner)] + ids
+    }
+
+    /// Lists the zones with the change token that each has now; `nil` for the default zone, which has no feed of changes.
+    ///
+    /// - Complexity: O(zones), in one transaction.
+    func zonesWithTokens(_ caller: Caller) async throws(CloudError) -> [(zone: CloudZoneID, token: CloudToken?)] {
         try await storage.read { rows throws(CloudError) in
-            guard caller.scope != .shared else {
-                return try views(caller, rows).filter(\.isPresent).map { id(of: $0.zone, caller) }
+            var listed: [(zone: CloudZoneID, token: CloudToken?)] = []
+            for id in try zones(caller, rows) {
+                guard !id.isDefault else {
+                    listed.append((id, nil))
+                    continue
+                }
+                let access = try access(to: id, caller, rows)
+                listed.append((id, token(access.newest, kind: "z", of: access.mark)))
             }
-            let stored = try rows.zones(caller.scope, owner: owner(caller), after: -1, limit: .max).filter {
-                $0.state == .present
-            }
-            let ids = stored.map { id(of: $0, caller) }
-            // Every database has it, whether anything was saved in it or not.
-            let first =
-                ids.contains { $0.isDefault } ? [] : [CloudZoneID("_defaultZone", owner: caller.user)]
-            return first + ids
+            return listed
         }
     }
 
@@ -145,9 +168,10 @@ struct CloudEngine: Sendable {
     func record(
         _ stored: StoredRecord, in zone: CloudZoneID, keys: Set<String>?, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudRecord {
+        let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
         var record = CloudRecord(
-            CloudRecordID(stored.name, in: zone), type: stored.type, fields: try FieldCoding.decode(stored.fields, only: keys),
-            changeTag: tag(stored.changed))
+            CloudRecordID(stored.name, in: zone), type: stored.type, fields: fields, changeTag: tag(stored.changed))
+        record.encryptedFields = encrypted
         record.parent = access.isRoot(stored.name) ? nil : stored.parent
         record.created = stored.created
         record.modified = stored.modified

@@ -82,17 +82,22 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         return hasChanged
     }
 
+    /// Tells whether a record type of this name can exist.
+    static func canBeQueried(_ type: String) -> Bool { isName(type) || type == CloudShare.recordType }
+
     /// - Throws: `CloudError` `invalidArguments`.
     static func checkName(_ name: String) throws(CloudError) {
-        let isName =
-            (1...255).contains(name.utf8.count)
+        guard isName(name) else {
+            throw CloudError(
+                .invalidArguments, "'\(name.prefix(100))' can't name a type or a field: letters, digits and _, not first a digit")
+        }
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        (1...255).contains(name.utf8.count)
             && name.utf8.allSatisfy {
                 $0 == 0x5f || (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0)
             }
             && !(0x30...0x39).contains(name.utf8.first!)
-        guard isName else {
-            throw CloudError(
-                .invalidArguments, "'\(name.prefix(100))' can't name a type or a field: letters, digits and _, not first a digit")
-        }
     }
 }

@@ -29,13 +29,14 @@ extension EmbeddedDatabase: SharingDatabase {
     /// Makes a share with its participants and the link that stays the same, all of it or nothing.
     ///
     /// - Parameters:
+    ///   - name: The name of the share's record; `nil` for a new one. The share of a whole zone has its own.
     ///   - root: The record that it is for; `nil` for the whole zone.
     ///   - tag: What the root's change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     package func createShare(
-        _ wish: ShareWish, of root: String?, ifTag tag: String?, in zone: CloudZoneID
+        _ wish: ShareWish, named name: String?, of root: String?, ifTag tag: String?, in zone: CloudZoneID
     ) async throws(CloudError) -> CloudRecord {
-        let record = try await container.engine.createShare(wish, of: root, ifTag: tag, in: zone, caller())
+        let record = try await container.engine.createShare(wish, named: name, of: root, ifTag: tag, in: zone, caller())
         container.bell.ring()
         return record
     }
@@ -50,6 +51,11 @@ extension EmbeddedDatabase: SharingDatabase {
         let record = try await container.engine.changeShare(share, to: wish, ifTag: tag, caller())
         container.bell.ring()
         return record
+    }
+
+    /// Returns those of some names that the records of shares in a zone have.
+    package func shareNames(among names: [String], in zone: CloudZoneID) async throws(CloudError) -> Set<String> {
+        try await container.engine.shareNames(among: names, in: zone, caller())
     }
 
     /// Deletes a share if its change tag is still this one.
@@ -68,6 +74,28 @@ extension EmbeddedDatabase: SharingDatabase {
 
     public func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
         try await container.engine.resolveLink(token, caller())
+    }
+
+    /// Returns what a link leads to, with the records of the share and of its root, and the owner's address.
+    ///
+    /// The holder of a link that they may accept sees these two records before they accept it, as `CKFetchShareMetadataOperation` has it.
+    ///
+    /// - Parameters:
+    ///   - rootKeys: The fields of the root's record; `nil` for all.
+    ///   - fetchesRoot: Whether the root's record is returned.
+    /// - Throws: As ``resolveLink(_:)``.
+    package func resolveLinkedRecords(
+        _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?
+    ) async throws(CloudError) -> LinkedRecords {
+        var linked = try await container.engine.linkedRecords(token, fetchesRoot: fetchesRoot, rootKeys: rootKeys, caller())
+        // The owner's address goes to the people whom they have invited, and to nobody who only has the link.
+        if linked.metadata.participant != nil, linked.metadata.owner.lookUp == nil,
+            let user = linked.metadata.owner.userRecordName,
+            let owner = try await accounts.find(.userRecordName(user), in: container.name)
+        {
+            linked.metadata.owner.lookUp = .emailAddress(owner.email)
+        }
+        return linked
     }
 
     public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {

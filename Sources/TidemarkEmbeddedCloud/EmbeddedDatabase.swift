@@ -60,6 +60,11 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     public func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(reader()) }
 
+    /// Lists the zones, each with the change token that it has now; `nil` for the default zone, which has no feed of changes.
+    package func zonesWithTokens() async throws(CloudError) -> [(zone: CloudZoneID, token: CloudToken?)] {
+        try await container.engine.zonesWithTokens(reader())
+    }
+
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         try await container.engine.modifyZones(saving: saving, deleting: deleting, container.shelf, caller())
         container.bell.ring()

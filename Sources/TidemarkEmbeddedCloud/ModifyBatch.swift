@@ -213,7 +213,7 @@ struct ModifyBatch {
                 zone: zone.id, name: name, type: given.type, fields: Data(), parent: given.parent, changed: 0,
                 created: stamp, modified: stamp, isDeleted: false, dependsOn: [], assets: [], indexed: [:])
             try checkAbove(record, rows)
-            try fill(&record, given.fields, before: [], schema: &schema, rows)
+            try fill(&record, given.fields, given.encryptedFields, before: [], schema: &schema, rows)
             return record
         }
         guard given.type.isEmpty || given.type == before.type else {
@@ -221,15 +221,22 @@ struct ModifyBatch {
                 .invalidArguments, "the record '\(before.name)' is there with the type \(before.type), not \(given.type)")
         }
         let keeps = operation.kind == .update || operation.kind == .forceUpdate
-        let known = keeps || access.isLimited ? try FieldCoding.decode(before.fields) : [:]
+        let (known, marks) = keeps || access.isLimited ? try FieldCoding.decodeMarked(before.fields) : ([:], [:])
         var fields = keeps ? known : [:]
         for field in operation.cleared { fields[field] = nil }
         fields.merge(given.fields) { $1 }
+        var encrypted = given.encryptedFields
+        if keeps, !marks.isEmpty {
+            // A mark belongs to the field: a client that does not know of it changes the value alone.
+            for (field, mark) in marks where encrypted[field] == nil && fields[field]?.type == known[field]?.type {
+                encrypted[field] = mark
+            }
+        }
         var record = before
         record.modified = stamp
         if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
         if record.parent != before.parent { try checkAbove(record, rows) }
-        try fill(&record, fields, before: access.isLimited ? known.references : [], schema: &schema, rows)
+        try fill(&record, fields, encrypted, before: access.isLimited ? known.references : [], schema: &schema, rows)
         return record
     }
 
@@ -326,13 +333,16 @@ struct ModifyBatch {
 
     /// Gives a record its fields, checked.
     ///
-    /// - Parameter before: References that it has had: whoever keeps them learns nothing of what they name.
+    /// - Parameters:
+    ///   - encrypted: The marks of fields that clients encrypt.
+    ///   - before: References that it has had: whoever keeps them learns nothing of what they name.
     private mutating func fill(
-        _ record: inout StoredRecord, _ fields: [String: CloudValue], before: Set<CloudReference>, schema: inout CloudSchema,
+        _ record: inout StoredRecord, _ fields: [String: CloudValue], _ encrypted: [String: CloudRecord.FieldEncryption],
+        before: Set<CloudReference>, schema: inout CloudSchema,
         _ rows: any CloudTransaction
     ) throws(CloudError) {
         try admit(fields, of: record.type, into: &schema)
-        record.fields = FieldCoding.encode(fields)
+        record.fields = FieldCoding.encode(fields, encrypted: encrypted)
         guard record.fields.count <= engine.limits.bytesPerRecord else {
             throw CloudError(
                 .limitExceeded,

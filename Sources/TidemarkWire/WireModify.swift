@@ -7,6 +7,8 @@ package struct WireModify {
     /// One operation, and what of it is not a record's change.
     package struct Item {
         package var operation: RecordOperation
+        /// Whether the request names the record; if not, the operation has a new name.
+        package var isNamed: Bool
         /// Why it can't be done, whatever there is.
         package var failure: CloudError?
         /// What a new share is for: the root's name, and what it was when it was decided.
@@ -133,7 +135,10 @@ extension WireModify.Item {
                         continue
                     }
                     switch try reader.field(node, known: { type.flatMap { schema($0)[field] } }) {
-                    case .value(let value): record.fields[field] = value
+                    case .value(let value):
+                        record.fields[field] = value
+                        let encryption = try WireValueReader.encryption(node)
+                        if !encryption.isEmpty { record.encryptedFields[field] = encryption }
                     case .cleared, .emptyList: cleared.insert(field)
                     }
                     if !missing.isEmpty { checksums[field] = missing }
@@ -143,6 +148,7 @@ extension WireModify.Item {
             }
         }
         operation = RecordOperation(kind, record, clearing: cleared)
+        isNamed = given["recordName"] != nil
         self.checksums = checksums
         if isShare { share = try WireShareRequest(given) }
         desiredKeys = try node.keys("desiredKeys")
@@ -206,7 +212,8 @@ extension RecordOperation {
                 $0.member("fields") {
                     for (name, value) in record.fields.sorted(by: { $0.key < $1.key }) {
                         $0.name(name)
-                        value.write(&$0, zone: record.id.zone, dialect) { _ in nil }
+                        value.write(&$0, zone: record.id.zone, dialect, encryption: record.encryptedFields[name] ?? []) { _ in nil
+                        }
                     }
                     for name in cleared.sorted() where record.fields[name] == nil {
                         $0.name(name)

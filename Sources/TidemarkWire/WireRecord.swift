@@ -13,7 +13,9 @@ extension CloudRecord {
         json.beginObject()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             json.name(name)
-            value.write(&json, zone: id.zone, dialect) { dialect.downloadURL?($0, self, name) }
+            value.write(&json, zone: id.zone, dialect, encryption: encryptedFields[name] ?? []) {
+                dialect.downloadURL?($0, self, name)
+            }
         }
         json.endObject()
         json.member("pluginFields") { _ in }
@@ -47,7 +49,10 @@ extension CloudRecord {
             fields.reserveCapacity(given.memberCount)
             for (name, node) in given.members {
                 do throws(CloudError) {
-                    if case .value(let value) = try reader.field(node, known: { nil }) { fields[name] = value }
+                    guard case .value(let value) = try reader.field(node, known: { nil }) else { continue }
+                    fields[name] = value
+                    let encryption = try WireValueReader.encryption(node)
+                    if !encryption.isEmpty { encryptedFields[name] = encryption }
                 } catch {
                     throw Self.unreadable(name, node, of: id, type, error)
                 }

@@ -37,8 +37,13 @@ extension FieldType.Scalar {
 extension CloudValue {
     /// The object that a field's value is.
     ///
-    /// - Parameter url: Where a asset's content can be fetched.
-    package func write(_ json: inout JSONWriter, zone: CloudZoneID, _ dialect: WireDialect, url: (CloudAsset) -> String?) {
+    /// - Parameters:
+    ///   - encryption: The marks that the field has.
+    ///   - url: Returns the address at which an asset's content can be fetched.
+    package func write(
+        _ json: inout JSONWriter, zone: CloudZoneID, _ dialect: WireDialect, encryption: CloudRecord.FieldEncryption = [],
+        url: (CloudAsset) -> String?
+    ) {
         json.beginObject()
         json.name("value")
         switch self {
@@ -48,10 +53,14 @@ extension CloudValue {
             json.endArray()
         default: content(&json, zone, dialect, url)
         }
-        json.member("type", type.wireName)
+        json.member("type", encryption.contains(.bytesType) && type == .bytes ? Self.encryptedBytes : type.wireName)
+        if encryption.contains(.member) { json.member("isEncrypted", true) }
         if dialect.isExtended { exactTimes(&json) }
         json.endObject()
     }
+
+    /// The type of bytes that a client encrypts.
+    fileprivate static let encryptedBytes = "ENCRYPTED_BYTES"
 
     private func content(_ json: inout JSONWriter, _ zone: CloudZoneID, _ dialect: WireDialect, _ url: (CloudAsset) -> String?) {
         switch self {
@@ -167,7 +176,7 @@ package struct WireValueReader {
             let name = try named.asString()
             if let read = FieldType(wire: name) {
                 type = read
-            } else if name == "ENCRYPTED_BYTES" {
+            } else if name == CloudValue.encryptedBytes {
                 type = .bytes
             } else if name != "UNKNOWN_LIST" {
                 throw named.refusal("is no type of a field: '\(name.prefix(40))'")
@@ -180,6 +189,17 @@ package struct WireValueReader {
         let exact = node["tidemark"]?["microseconds"]
         if let type { return .value(try self.value(value, as: type, exact: exact)) }
         return try inferred(value)
+    }
+
+    /// Reads the marks of encryption of a field's object.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` where `isEncrypted` is neither `true` nor `false`.
+    package static func encryption(_ node: JSONNode) throws(CloudError) -> CloudRecord.FieldEncryption {
+        guard node.isObject else { return [] }
+        var encryption: CloudRecord.FieldEncryption = []
+        if node["type"]?.isString("ENCRYPTED_BYTES") == true { encryption.insert(.bytesType) }
+        if try node.bool("isEncrypted") == true { encryption.insert(.member) }
+        return encryption
     }
 
     private func value(_ node: JSONNode, as type: FieldType, exact: JSONNode?) throws(CloudError) -> CloudValue {

@@ -253,7 +253,7 @@ def main():
     with step("a type that nobody has made queryable can't be queried"):
         with raising(PyiCloudException) as raised:
             query()
-        check(code_of(raised.error) == "BAD_REQUEST" and "not marked indexable" in str(raised.error), repr(raised.error))
+        check(code_of(raised.error) == "BAD_REQUEST" and "Field 'recordName' is not marked queryable" in str(raised.error), repr(raised.error))
         index(given, "Place", "recordName", "visited", "rank", "name")
 
     with step("a query in pages finds each record once, in order"):

@@ -37,7 +37,8 @@ import TidemarkModel
     }
 
     private static let unindexed = [
-        "invalidArguments: Queried type is not marked indexable", "invalidArguments: Field 'n' is not marked queryable", "0",
+        "invalidArguments: Field 'recordName' is not marked queryable", "invalidArguments: Field 'n' is not marked queryable",
+        "0",
     ]
 
     @Test(arguments: [DatabaseScope.public, .private])

@@ -125,13 +125,22 @@ extension ServedCloud {
 
     func listZones(_ call: Call) async throws -> Reply {
         let database = try database(call)
-        let zones = try await database.zones()
+        let zones = try await database.zonesWithTokens()
         var token: CloudToken?
         if call.scope != .public { token = try await lastToken(database) }
         return .object {
-            $0.list("zones") { json in for zone in zones { json.object { $0.member("zoneID") { zone.writeMembers(&$0) } } } }
+            $0.list("zones") { json in for (zone, token) in zones { Self.write(zone, token, &json) } }
             $0.member("syncToken", token?.rawValue)
             $0.member("moreComing", false)
+        }
+    }
+
+    /// Writes a zone as CloudKit's zone dictionary has it. The default zone has no feed of changes and no atomic requests.
+    private static func write(_ zone: CloudZoneID, _ token: CloudToken?, _ json: inout JSONWriter) {
+        json.object {
+            $0.member("zoneID") { zone.writeMembers(&$0) }
+            $0.member("syncToken", token?.rawValue)
+            $0.member("atomic", !zone.isDefault)
         }
     }
 
@@ -155,22 +164,24 @@ extension ServedCloud {
             return zones
         }
         let database = try database(call)
-        let there = try await database.zones()
+        let there = try await database.zonesWithTokens()
         let user = database.user
         let dialect = dialect(call)
         return .object {
             $0.list("zones") { json in
                 for zone in wanted {
                     let owner = zone.ownerName == CloudZoneID.defaultOwner ? user : zone.ownerName
+                    // The public database has one zone, and nobody owns it.
+                    let isOwned = database.scope != .public
+                    if let (found, token) = there.first(where: { known, _ in
+                        known.zoneName == zone.zoneName && (!isOwned || known.ownerName == owner || owner == nil)
+                    }) {
+                        Self.write(found, token, &json)
+                        continue
+                    }
                     json.object {
-                        if let found = there.first(where: {
-                            $0.zoneName == zone.zoneName && ($0.ownerName == owner || owner == nil)
-                        }) {
-                            $0.member("zoneID") { found.writeMembers(&$0) }
-                        } else {
-                            $0.member("zoneID") { zone.writeMembers(&$0) }
-                            CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist").writeMembers(&$0, dialect)
-                        }
+                        $0.member("zoneID") { zone.writeMembers(&$0) }
+                        CloudError(.zoneNotFound, "Zone '\(zone.zoneName)' does not exist").writeMembers(&$0, dialect)
                     }
                 }
             }

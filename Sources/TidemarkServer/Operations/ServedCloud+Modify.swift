@@ -53,13 +53,15 @@ extension ServedCloud {
         if isAtomic, outcomes.contains(where: { $0 != nil }) { return failTheRest() }
 
         var shares: Set<String> = []
-        if hasShares, items.contains(where: \.mayDeleteShare) {
-            shares = Set(try await database.shares(in: request.zone).map(\.id.recordName))
+        if hasShares, database.scope != .public {
+            let deleted = items.filter(\.operation.isDeletion).map(\.operation.record.id.recordName)
+            if !deleted.isEmpty { shares = try await database.shareNames(among: deleted, in: request.zone) }
         }
         let records = items.indices.filter { place in
             let item = items[place]
             let isShare =
-                hasShares && (item.share != nil || item.mayDeleteShare && shares.contains(item.operation.record.id.recordName))
+                hasShares
+                && (item.share != nil || item.operation.isDeletion && shares.contains(item.operation.record.id.recordName))
             return outcomes[place] == nil && !isShare
         }
         // One that is empty is done, too: it says whether the zone is there.
@@ -133,14 +135,6 @@ extension ServedCloud {
             }
             request.items[place].operation = RecordOperation(item.operation.kind, record, clearing: item.operation.cleared)
         }
-    }
-}
-
-extension WireModify.Item {
-    /// Whether it deletes what may be a share, by its name.
-    fileprivate var mayDeleteShare: Bool {
-        let name = operation.record.id.recordName
-        return operation.isDeletion && (name == CloudShare.zoneWideName || name.hasPrefix("Share-"))
     }
 }
 

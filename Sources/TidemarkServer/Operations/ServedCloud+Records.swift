@@ -1,3 +1,4 @@
+import Foundation
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -71,8 +72,11 @@ extension ServedCloud {
         let continuation: String?
         let numbersAsStrings: Bool
 
-        init(_ node: JSONNode, _ schema: (String) -> [String: FieldType]) throws(CloudError) {
+        init(_ node: JSONNode, in scope: DatabaseScope?, _ schema: (String) -> [String: FieldType]) throws(CloudError) {
             let isWide = try node.bool("zoneWide") ?? false
+            if isWide, node["zoneID"] == nil, scope == .shared {
+                throw CloudError(.invalidArguments, "SharedDB does not support Zone Wide queries. Name a zone in zoneID")
+            }
             zone = isWide && node["zoneID"] == nil ? nil : try CloudZoneID(ofRequest: node)
             query = try CloudQuery(node, zone: zone ?? .default, schema: schema)
             limit = try ServedCloud.limit(node)
@@ -90,7 +94,7 @@ extension ServedCloud {
     }
 
     func query(_ call: Call) async throws -> Reply {
-        let wanted = try await read(call) { node, schema throws(CloudError) in try Wanted(node, schema) }
+        let wanted = try await read(call) { node, schema throws(CloudError) in try Wanted(node, in: call.scope, schema) }
         var json = JSONWriter(reserving: 16_384)
         try await answer(wanted, call, &json)
         return .json(json.bytes)
@@ -100,7 +104,7 @@ extension ServedCloud {
     func queryBatch(_ call: Call) async throws -> Reply {
         let batch = try await read(call) { node, schema throws(CloudError) in
             var batch: [Wanted] = []
-            for node in try node.required("batch").asArray(most: 50) { batch.append(try Wanted(node, schema)) }
+            for node in try node.required("batch").asArray(most: 50) { batch.append(try Wanted(node, in: call.scope, schema)) }
             return batch
         }
         var json = JSONWriter(reserving: 16_384)
@@ -146,9 +150,14 @@ extension ServedCloud {
     private func queryAll(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> QueryAnswer {
         // Neither has a space.
         func mark(_ zone: CloudZoneID) -> String { "\(zone.zoneName) \(zone.ownerName)" }
+        // Base 64, as all markers are: there are clients that decode them.
+        func continuation(_ zone: CloudZoneID, _ place: String) -> QueryContinuation {
+            QueryContinuation(rawValue: Data("\(mark(zone)) \(place)".utf8).base64EncodedString())
+        }
         var (begin, place): (String?, QueryContinuation?)
         if let marker = wanted.continuation {
-            let parts = marker.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            let text = Data(base64Encoded: marker).flatMap { String(data: $0, encoding: .utf8) } ?? ""
+            let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else {
                 throw CloudError(.invalidArguments, "the continuationMarker is none that this query has been answered with")
             }
@@ -158,14 +167,14 @@ extension ServedCloud {
         var records: [CloudRecord] = []
         for zone in try await database.zones().sorted(by: { mark($0) < mark($1) }) where begin.map({ mark(zone) >= $0 }) ?? true {
             if records.count == wanted.limit {
-                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(mark(zone)) "))
+                return QueryAnswer(records: records, continuation: continuation(zone, ""))
             }
             let answer = try await database.query(
                 wanted.query, in: zone, limit: wanted.limit - records.count, desiredKeys: wanted.keys,
                 continuation: mark(zone) == begin ? place : nil)
             records += answer.records
             if let next = answer.continuation {
-                return QueryAnswer(records: records, continuation: QueryContinuation(rawValue: "\(mark(zone)) \(next.rawValue)"))
+                return QueryAnswer(records: records, continuation: continuation(zone, next.rawValue))
             }
         }
         return QueryAnswer(records: records, continuation: nil)

@@ -29,7 +29,9 @@ extension ServedCloud {
                 )
             }
             return .saved(
-                try await database.createShare(wanted.wish, of: wanted.root, ifTag: wanted.rootChangeTag, in: id.zone))
+                try await database.createShare(
+                    wanted.wish, named: item.isNamed ? id.recordName : nil, of: wanted.root, ifTag: wanted.rootChangeTag,
+                    in: id.zone))
         }
         let hasTag = operation.kind == .update || operation.kind == .replace
         return .saved(
@@ -39,11 +41,11 @@ extension ServedCloud {
     // Links
 
     func resolve(_ call: Call) async throws -> Reply {
-        try await follow(call) { database, token throws(CloudError) in try await database.resolveLink(token) }
+        try await follow(call) { _, _ throws(CloudError) in }
     }
 
     func accept(_ call: Call) async throws -> Reply {
-        try await follow(call) { database, token throws(CloudError) in try await database.acceptLink(token) }
+        try await follow(call) { database, token throws(CloudError) in _ = try await database.acceptLink(token) }
     }
 
     private struct Link {
@@ -53,7 +55,7 @@ extension ServedCloud {
     }
 
     private func follow(
-        _ call: Call, _ open: (EmbeddedDatabase, String) async throws(CloudError) -> ShareMetadata
+        _ call: Call, _ open: (EmbeddedDatabase, String) async throws(CloudError) -> Void
     ) async throws(CloudError) -> Reply {
         let links = try call.read { node throws(CloudError) in
             var links: [Link] = []
@@ -73,16 +75,10 @@ extension ServedCloud {
         json.beginArray()
         for link in links {
             do throws(CloudError) {
-                let metadata = try await open(database, link.token)
-                var root: CloudRecord?
-                if link.wantsRoot, let name = metadata.root {
-                    let place = try self.database(call, metadata.scope)
-                    // Who has not accepted sees nothing of it yet.
-                    do throws(CloudError) {
-                        root = try await place.lookup([name], in: metadata.share.id.zone, desiredKeys: link.rootKeys).first?.get()
-                    } catch {}
-                }
-                write(metadata, root, link, call, &json, dialect)
+                try await open(database, link.token)
+                let linked = try await database.resolveLinkedRecords(
+                    link.token, fetchesRoot: link.wantsRoot, rootKeys: link.rootKeys)
+                write(linked, link, call, &json, dialect)
             } catch {
                 json.object {
                     $0.member("shortGUID") { $0.member("value", link.token) }
@@ -96,9 +92,9 @@ extension ServedCloud {
     }
 
     private func write(
-        _ metadata: ShareMetadata, _ root: CloudRecord?, _ link: Link, _ call: Call, _ json: inout JSONWriter,
-        _ dialect: WireDialect
+        _ linked: LinkedRecords, _ link: Link, _ call: Call, _ json: inout JSONWriter, _ dialect: WireDialect
     ) {
+        let metadata = linked.metadata
         json.object { json in
             json.member("shortGUID") {
                 $0.member("value", link.token)
@@ -109,9 +105,9 @@ extension ServedCloud {
             json.member("databaseScope", metadata.scope == .private ? "PRIVATE" : "SHARED")
             json.member("zoneID") { metadata.share.id.zone.writeMembers(&$0) }
             json.name("share")
-            metadata.share.write(&json, dialect)
+            linked.share.write(&json, dialect)
             json.member("rootRecordName", metadata.root)
-            if let root {
+            if let root = linked.root {
                 json.name("rootRecord")
                 root.write(&json, dialect)
             }
@@ -121,6 +117,17 @@ extension ServedCloud {
             json.member("participantPermission", (participant?.permission ?? metadata.share.publicPermission).wireName)
             json.name("ownerIdentity")
             metadata.owner.write(&json)
+            // The invited participant that the caller can become: nobody else's address is in it.
+            json.list("potentialMatchList") {
+                guard let participant, participant.acceptanceStatus == .pending else { return }
+                $0.object {
+                    $0.member("participantId", participant.id)
+                    if let lookUp = participant.identity.lookUp {
+                        $0.name("contactInformation")
+                        lookUp.write(&$0)
+                    }
+                }
+            }
         }
     }
 }

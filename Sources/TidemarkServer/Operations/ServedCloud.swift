@@ -123,8 +123,8 @@ extension Call {
         }
     }
 
-    /// Whether the client wants a zone's token in every answer.
-    var wantsSyncToken: Bool { query["getCurrentSyncToken"] == "true" }
+    /// Whether the client wants a zone's token in every answer. Clients write `true` and `True`.
+    var wantsSyncToken: Bool { query["getCurrentSyncToken"]?.lowercased() == "true" }
 }
 
 extension Reply {

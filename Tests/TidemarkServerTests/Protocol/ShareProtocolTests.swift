@@ -41,8 +41,9 @@ import TidemarkModel
         let (one, other) = (resolved.list("results")[0], resolved.list("results")[1])
         #expect(one.text("databaseScope") == "SHARED" && one.text("participantStatus") == "INVITED")
         #expect(one.text("participantPermission") == "READ_WRITE" && one.text("rootRecordName") == "n1")
-        // What is not accepted yet is not seen.
-        #expect(one.object("rootRecord") == nil)
+        // The holder of the invitation sees the root before accepting it, and nothing else.
+        #expect(one.text("rootRecord", "fields", "t", "value") == "Hello")
+        #expect(try await ben.of("shared").post("zones/list").list("zones").isEmpty)
         #expect(other.text("serverErrorCode") == "NOT_FOUND")
         let carla = try await ProtocolClient(anna.subject, account: "carla@example.org")
         #expect(
