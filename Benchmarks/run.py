@@ -42,11 +42,16 @@ def parse_arguments():
                         help="contestants to run, with * and ?; a chain runs up to the last one named")
     parser.add_argument("--only-data", action="store_true", help="make the data for --records, --pictures and --large, and end")
     parser.add_argument("--times", action="store_true", help="print the absolute times and peaks as well")
+    parser.add_argument("--smoke", action="store_true",
+                        help="run every contestant once with a few records, print no figures, and fail if one can't take part")
     parser.add_argument("--list", action="store_true", help="print the names of the contestants")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write everything measured to FILE")
     options = parser.parse_args()
     if not options.list and not options.data:
         parser.error("--data is needed")
+    if options.smoke:
+        options.records, options.pictures, options.large = 400, 4, 800
+        options.runs = options.large_runs = 1
     if options.runs < 1 or options.large_runs < 1 or options.records < 200:
         parser.error("at least one round, and 200 records")
     if options.large is None:
@@ -138,6 +143,8 @@ def main():
         if reason:
             skipped.update((step.name, reason) for step in chain)
             say(f"skipped: {', '.join(step.name for step in chain)}: {reason}")
+            if options.smoke:
+                raise Failure(f"a smoke test needs every contestant: {chain[0].name}: {reason}")
         else:
             present.append(chain)
 
@@ -172,6 +179,14 @@ def main():
         counts.update({"tidemark-beside-large": options.records, "tidemark-large": large})
 
     evaluated = list(evaluate(figures(page_size, options.records, large), rounds, skipped))
+    if options.smoke:
+        unknown = [row["figure"] for row in evaluated if "median" not in row]
+        if unknown and not options.only:
+            raise Failure(f"nothing was measured of: {'; '.join(unknown)}")
+        print(f"run.py: a smoke test of {len(steps)} contestants and {len(evaluated)} figures has passed")
+        trash.empty()
+        shutil.rmtree(scratch)
+        return
     if options.only:
         evaluated = [row for row in evaluated if "median" in row]
     print(f"\n{options.records:,} records, {made['pictures']:,} pictures, {options.runs} round{'s' if options.runs > 1 else ''}\n")
@@ -188,6 +203,9 @@ def main():
         options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     trash.empty()
     shutil.rmtree(scratch)
+    missed = [row["figure"] for row in evaluated if row.get("met") == "NO"]
+    if missed:
+        raise Failure(f"goals missed in every round: {'; '.join(missed)}")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import threading
+
+from runner.goals import Goals
 
 FIGURES = [
     ("durable save of one record ÷ SQLite's own one-row FULL commit", "save ÷ SQLite", 1.5),
@@ -24,8 +25,13 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="rounds (5)")
     parser.add_argument("--commits", type=int, default=10_000, metavar="N", help="commits of which another process hears (10,000)")
     parser.add_argument("--store", metavar="DIR", help="a large container with a type Destination, to be opened for reading")
+    parser.add_argument("--program", type=pathlib.Path, metavar="FILE", help="the program store-bench, if it is built already")
+    parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.smoke:
+        options.runs, options.commits = 1, 20
+    return options
 
 
 def build(data):
@@ -81,29 +87,28 @@ def quantile(values, share):
 def main():
     options = parse_arguments()
     options.data.mkdir(parents=True, exist_ok=True)
-    program = build(options.data.resolve())
+    program = options.program.resolve() if options.program else build(options.data.resolve())
+    goals = Goals("store.py", options.smoke)
     report = json.loads(subprocess.run(
         [program, "api", options.data / "api", str(options.runs)], check=True, capture_output=True, text=True).stdout)
-    print(f"{'figure':<66}{'median':>8}  {'min – max':>15}  {'goal':>7}")
+    goals.heading()
     for name, key, goal in FIGURES:
-        values = report[key]
-        median = statistics.median(values)
-        met = "yes" if median <= goal else "NO"
-        print(f"{name:<66}{median:>8.2f}  {min(values):>6.2f} – {max(values):<6.2f}  ≤ {goal:<5} {met}")
+        goals.line(name, report[key], f"≤ {goal}", lambda it, goal=goal: it <= goal)
     times, lost, self_heard = measure_notice(program, options.data, options.commits)
     report["notice, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost, "self-heard": self_heard}
-    print(f"{'change notification between processes, p50':<66}{quantile(times, 0.5):>5.2f} ms  {'':>15}  ≤ 2 ms")
-    print(f"{'change notification between processes, p99':<66}{quantile(times, 0.99):>5.2f} ms  {'':>15}  ≤ 20 ms")
-    print(f"of {options.commits:,} commits {lost} lost, {self_heard} heard by the process that made them")
+    goals.line("change notification between processes, p50", [quantile(times, 0.5)], "≤ 2 ms", lambda it: it <= 2, " ms")
+    goals.line("change notification between processes, p99", [quantile(times, 0.99)], "≤ 20 ms", lambda it: it <= 20, " ms")
+    goals.line(f"of {options.commits:,} commits lost", [lost], "0", lambda it: it == 0)
+    goals.line("heard by the process that made them", [self_heard], "0", lambda it: it == 0)
     if options.store:
         opened = subprocess.run([program, "open", options.store, "101"], check=True, capture_output=True, text=True).stdout
         opened = [float(line) for line in opened.split()]
         size = os.path.getsize(os.path.join(options.store, "private.sqlite")) / 1e9
         report["open, ms"] = opened
-        print(f"{f'opening a store of {size:.1f} GB for reading, with a first row, p50':<66}{quantile(opened, 0.5):>5.2f} ms"
-              f"  {'':>15}  ≤ 5 ms")
+        goals.line(f"opening a store of {size:.1f} GB for reading, with a first row", opened, "≤ 5 ms", lambda it: it <= 5, " ms")
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
+    goals.end()
 
 
 if __name__ == "__main__":

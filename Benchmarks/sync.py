@@ -8,12 +8,12 @@ import os
 import pathlib
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import sys
 import time
 
 from runner import preparing
+from runner.goals import Goals
 
 BATCH = 400
 
@@ -28,8 +28,13 @@ def parse_arguments():
     parser.add_argument("--large", type=int, default=0, metavar="N", help="records of one more upload and fetch, for the memory (none)")
     parser.add_argument("--program", type=pathlib.Path, metavar="FILE", help="the program sync-bench, if it is built already")
     parser.add_argument("--only", metavar="NAME,...", default="floor,edits,wait,merge", help="floor, edits, wait, merge")
+    parser.add_argument("--smoke", action="store_true", help="measure everything once with little, and print no figures")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.smoke:
+        # Few enough to be done soon, and enough for edits to be made while they go up.
+        options.records, options.runs, options.edits, options.large = 4_000, 1, 5, 400
+    return options
 
 
 def build(data):
@@ -137,13 +142,14 @@ def measure_edits(bench, program, edits):
     return [(heard[name] - saved[name]) / 1e6 for name in saved if name in heard], len(saved) - sum(name in heard for name in saved)
 
 
-def measure_wait(bench, program, manifest_store):
+def measure_wait(bench, program, manifest_store, is_smoke):
     """Batches that go up between the return of a save and the one that brings it, while a bulk upload goes on; and the saves' times."""
     one, _, cloud = bench.devices(manifest_store)
     records = next(cloud.glob("containers/*/development")) / "records.sqlite"
     upload = subprocess.Popen([bench.tidemark, "sync", one], stdout=subprocess.DEVNULL)
-    time.sleep(2)
-    editing = subprocess.Popen([program, "edit", one, "1000", "300"], stdout=subprocess.PIPE, text=True)
+    # A smoke test has few records, which are soon up.
+    time.sleep(0.2 if is_smoke else 2)
+    editing = subprocess.Popen([program, "edit", one, "1000", "20" if is_smoke else "300"], stdout=subprocess.PIPE, text=True)
     database = sqlite3.connect(f"file:{records}?mode=ro", uri=True, isolation_level=None)
     edits, times = {}, []
     while upload.poll() is None:
@@ -163,12 +169,6 @@ def measure_wait(bench, program, manifest_store):
     return waits, times
 
 
-def line(name, values, goal, met, unit=""):
-    median = statistics.median(values)
-    show = lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
-    print(f"{name:<66}{show(median) + unit:>12}  {show(min(values)):>9} – {show(max(values)):<9}  {goal:<14} {'yes' if met(median) else 'NO'}")
-
-
 def main():
     options = parse_arguments()
     wanted = options.only.split(",")
@@ -181,34 +181,35 @@ def main():
     preparing.make_data(binaries, folder, options.records, 0, bare=True)
     manifest = folder / "records-nopictures.jsonl"
     report = {name: [] for name in ("export ÷ floor", "fetch ÷ floor", "export", "fetch", "floor")}
-    print(f"{'figure':<66}{'median':>12}  {'min – max':>21}  goal")
+    goals = Goals("sync.py", options.smoke)
+    goals.heading()
     if "floor" in wanted:
         measure_bulk(bench, binaries / "floor", manifest, options, report)
-        line(f"{options.records:,} records exported ÷ floor", report["export ÷ floor"], "≤ 3", lambda it: it <= 3)
-        line("the same fetched ÷ floor", report["fetch ÷ floor"], "≤ 3", lambda it: it <= 3)
+        goals.line(f"{options.records:,} records exported ÷ floor", report["export ÷ floor"], "≤ 3", lambda it: it <= 3)
+        goals.line("the same fetched ÷ floor", report["fetch ÷ floor"], "≤ 3", lambda it: it <= 3)
         for name in ("export", "fetch"):
-            line(f"peak memory, {name}", [it["MB"] for it in report[name]], "≤ 200 MB", lambda it: it <= 200, " MB")
-            line(f"processor time, {name}", [it["processor"] for it in report[name]], "", lambda it: True, " s")
-            line(f"time, {name}", [it["seconds"] for it in report[name]], "", lambda it: True, " s")
-            line(f"time, {name}, floor", [it[name] for it in report["floor"]], "", lambda it: True, " s")
+            goals.line(f"peak memory, {name}", [it["MB"] for it in report[name]], "≤ 200 MB", lambda it: it <= 200, " MB")
+            goals.line(f"processor time, {name}", [it["processor"] for it in report[name]], unit=" s")
+            goals.line(f"time, {name}", [it["seconds"] for it in report[name]], unit=" s")
+            goals.line(f"time, {name}, floor", [it[name] for it in report["floor"]], unit=" s")
     if "edits" in wanted:
         times, lost = measure_edits(bench, program, options.edits)
         report["edit, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost}
-        line("an edit on A visible on B, two processes, p50", [quantile(times, 0.5)], "", lambda it: True, " ms")
-        line(f"the same, p99; {lost} lost", [quantile(times, 0.99)], "≤ 50 ms", lambda it: it <= 50, " ms")
+        goals.line("an edit on A visible on B, two processes, p50", [quantile(times, 0.5)], unit=" ms")
+        goals.line(f"the same, p99; {lost} lost", [quantile(times, 0.99)], "≤ 50 ms", lambda it: it <= 50, " ms")
     if "wait" in wanted:
         template = bench.place / "template.tidemark"
-        waits, times = measure_wait(bench, program, template if template.exists() else bench.make(manifest, "template"))
+        waits, times = measure_wait(bench, program, template if template.exists() else bench.make(manifest, "template"), options.smoke)
         report["wait, batches"], report["save meanwhile, ms"] = waits, times
-        line(f"batches that {len(waits)} edits wait during a bulk upload, greatest", [max(waits)], "≤ 2", lambda it: it <= 2)
-        line("the same, median", waits, "≤ 2", lambda it: it <= 2)
-        line("a save meanwhile", times, "", lambda it: True, " ms")
+        goals.line(f"batches that {len(waits)} edits wait during a bulk upload, greatest", [max(waits)], "≤ 2", lambda it: it <= 2)
+        goals.line("the same, median", waits, "≤ 2", lambda it: it <= 2)
+        goals.line("a save meanwhile", times, unit=" ms")
     if "merge" in wanted:
         merges = subprocess.run([program, "merge", "9"], check=True, capture_output=True, text=True).stdout
         rounds = [list(map(float, it.split())) for it in merges.splitlines()]
         report["merges a second"], report["merges a second, by name"] = map(list, zip(*rounds))
-        line("merges of one record in memory, a second", report["merges a second"], "≥ 1,000,000", lambda it: it >= 1e6)
-        line("the same with values by name", report["merges a second, by name"], "", lambda it: True)
+        goals.line("merges of one record in memory, a second", report["merges a second"], "≥ 1,000,000", lambda it: it >= 1e6)
+        goals.line("the same with values by name", report["merges a second, by name"])
     if options.large:
         folder = options.data.resolve() / f"{options.large // 1000}k-bare"
         preparing.make_data(binaries, folder, options.large, 0, bare=True)
@@ -216,11 +217,12 @@ def main():
         one, other, _ = bench.devices(bench.make(folder / "records-nopictures.jsonl", "large"))
         for name, container in (("export", one), ("fetch", other)):
             report[f"large {name}"] = bench.sync(container)
-            line(f"peak memory, {name} of {options.large:,}", [report[f"large {name}"]["MB"]], "≤ 200 MB", lambda it: it <= 200, " MB")
-            line(f"time, {name} of {options.large:,}", [report[f"large {name}"]["seconds"]], "", lambda it: True, " s")
+            goals.line(f"peak memory, {name} of {options.large:,}", [report[f"large {name}"]["MB"]], "≤ 200 MB", lambda it: it <= 200, " MB")
+            goals.line(f"time, {name} of {options.large:,}", [report[f"large {name}"]["seconds"]], unit=" s")
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False))
     shutil.rmtree(bench.place)
+    goals.end()
 
 
 if __name__ == "__main__":

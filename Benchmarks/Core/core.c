@@ -10,6 +10,7 @@ static const char usage[] =
     "       core intake FOLDER DESTINATION [--threads 1|2]    take every file in, durably\n"
     "\n"
     "record options: --page-size BYTES, --batch ROWS, --seed S\n"
+    "                --schema FILE, SQL that makes the tables of a store; needed where there is no DATABASE yet\n"
     "\n"
     "Prints `name seconds rows bytes` for each measurement.\n";
 

@@ -3,31 +3,12 @@
 
 #include "tide_connection.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { ZONE = 1, TYPE = 1, LOCK_TIMEOUT_MS = 30000, CHECKPOINT_BYTES = 64 << 20 };
-
-/// Those tables of the store's format that a batch of records touches; Documentation/Formats/store.md specifies them.
-static const char tables[] =
-    "CREATE TABLE tide_types ("
-    " id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, table_name TEXT NOT NULL UNIQUE COLLATE NOCASE,"
-    " name_field TEXT, forgotten_rows INTEGER NOT NULL DEFAULT 0) STRICT;"
-    "CREATE TABLE tide_transactions ("
-    " id INTEGER PRIMARY KEY, time INTEGER NOT NULL, author TEXT NOT NULL, origin TEXT NOT NULL, writer TEXT NOT NULL,"
-    " inserted INTEGER NOT NULL, updated INTEGER NOT NULL, deleted INTEGER NOT NULL,"
-    " first_change INTEGER NOT NULL, last_change INTEGER NOT NULL) STRICT;"
-    "CREATE TABLE tide_changes ("
-    " id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type_id INTEGER NOT NULL, kind INTEGER NOT NULL,"
-    " first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY, tag TEXT,"
-    " base INTEGER) STRICT;"
-    "CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;"
-    "CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;"
-    "CREATE TABLE \"Destination\" ("
-    " _id INTEGER PRIMARY KEY, _key ANY NOT NULL, _zone INTEGER NOT NULL, _version INTEGER NOT NULL, _tag TEXT, _base INTEGER, _edited TEXT,"
-    " _pending ANY, _digest INTEGER NOT NULL, \"createdAt\" INTEGER, \"caption\" TEXT, \"details\" TEXT, \"rating\" INTEGER,"
-    " \"elevation\" REAL) STRICT;"
-    "INSERT INTO tide_types (id, name, table_name, name_field) VALUES (1, 'Destination', 'Destination', 'id')";
 
 const tide_field core_fields[CORE_FIELD_COUNT] = {
     {"createdAt", "createdAt", TIDE_TYPE_TIMESTAMP}, {"caption", "caption", TIDE_TYPE_STRING},
@@ -62,6 +43,31 @@ static bool is_empty(const core_store *store) {
     return code == SQLITE_DONE;
 }
 
+/// Reads a whole text file; the caller frees it.
+static char *read_text(const char *path) {
+    FILE *file = fopen(path, "r");
+    if (file == NULL) floor_fail(errno, "%s", path);
+    if (fseek(file, 0, SEEK_END) != 0) floor_fail(errno, "%s", path);
+    const long size = ftell(file);
+    if (size < 0) floor_fail(errno, "%s", path);
+    rewind(file);
+    char *text = floor_allocate((size_t)size + 1);
+    if (fread(text, 1, (size_t)size, file) != (size_t)size) floor_fail(errno, "%s", path);
+    text[size] = 0;
+    fclose(file);
+    return text;
+}
+
+/// Makes the tables that a store of the tool has: the schema is not repeated here, where it would come to differ.
+static void make_tables(const core_store *store, const floor_options *options) {
+    if (options->schema == NULL) floor_fail(0, "%s is a fresh database, for which --schema is needed", options->path);
+    char *tables = read_text(options->schema);
+    execute(store, "BEGIN IMMEDIATE");
+    execute(store, tables);
+    execute(store, "COMMIT");
+    free(tables);
+}
+
 void core_store_open(core_store *store, const floor_options *options) {
     char text[4096];
     tide_error error;
@@ -78,11 +84,7 @@ void core_store_open(core_store *store, const floor_options *options) {
     check_sqlite(store, sqlite3_busy_timeout(store->database, 10000));
     core_check(tide_connection_prepare(store->database, &error), &error);
     tide_connection_watch_log(store->database, &store->frames);
-    if ((store->is_fresh = is_empty(store))) {
-        execute(store, "BEGIN IMMEDIATE");
-        execute(store, tables);
-        execute(store, "COMMIT");
-    }
+    if ((store->is_fresh = is_empty(store))) make_tables(store, options);
 
     store->read_counters = prepare(
         store, "SELECT (SELECT coalesce(max(_id), 0) + 1 FROM \"Destination\"),"

@@ -53,6 +53,8 @@ typedef struct floor_row {
 
 typedef struct floor_options {
     const char *path, *source;
+    /// A file with the SQL that makes a store's tables; NULL for none.
+    const char *schema;
     uint64_t records, page_size, batch, seed, threads;
     /// MiB of page cache, and of WAL after which a commit is followed by a checkpoint (0 for never before the end).
     uint64_t cache, checkpoint;

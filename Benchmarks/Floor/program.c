@@ -75,7 +75,8 @@ int floor_run(int count, char **arguments, const char *usage, const floor_subcom
         {"batch", required_argument, NULL, 'b'},      {"cache", required_argument, NULL, 'c'},
         {"checkpoint", required_argument, NULL, 'k'}, {"seed", required_argument, NULL, 's'},
         {"threads", required_argument, NULL, 't'},    {"direct", required_argument, NULL, 'd'},
-        {"sorted", no_argument, NULL, 'o'},           {"help", no_argument, NULL, 'h'},
+        {"schema", required_argument, NULL, 'm'},     {"sorted", no_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     const floor_subcommand *chosen = NULL;
@@ -99,6 +100,7 @@ int floor_run(int count, char **arguments, const char *usage, const floor_subcom
         case 's': given.seed = parse_count(optarg, "seed"); break;
         case 't': given.threads = parse_count(optarg, "threads"); break;
         case 'd': given.direct = parse_count(optarg, "direct") != 0; break;
+        case 'm': given.schema = optarg; break;
         case 'o': given.sorted = true; break;
         case 'h': fputs(usage, stdout); return 0;
         default: fputs(usage, stderr); return 2;

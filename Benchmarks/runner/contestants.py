@@ -11,6 +11,7 @@ from .preparing import BENCHMARKS, SEED, make_data
 
 PEERS = BENCHMARKS / "Peers"
 PAGE_SIZE_SMALL = 4096
+SCHEMA = "store.sql"
 PYTHON_PEERS = ("python", "duckdb", "sqlite-utils")
 
 
@@ -80,6 +81,8 @@ class Contest:
     def __init__(self, options, data, made, binaries, venv, page_size):
         self.options, self.data, self.made, self.page_size = options, data, made, page_size
         self.floor, self.core = binaries / "floor", binaries / "core"
+        # The SQL of a store's tables, which `probe` writes.
+        self.schema = binaries / SCHEMA
         # Why peers that had to be built or installed are missing; by the beginning of their names.
         self.missing = {}
         self.python = venv / "bin" / "python"
@@ -104,7 +107,8 @@ class Contest:
         records = self.made["records"]
 
         def command(folder):
-            return [program, subcommand, folder / "database", "--records", records, "--page-size", page_size, "--seed", SEED]
+            schema = ["--schema", self.schema] if program == self.core else []
+            return [program, subcommand, folder / "database", "--records", records, "--page-size", page_size, "--seed", SEED, *schema]
 
         return Step(name, command, [], check_floor(records), title, inner=True)
 
@@ -189,6 +193,8 @@ class Contest:
         """Why a contestant can't take part, or None."""
         if step.name.startswith("tidemark") and not self.options.tidemark:
             return "no --tidemark"
+        if step.name == "core-insert" and not self.options.tidemark:
+            return "no --tidemark, whose stores show the tables"
         if step.name == "sqlite3-import" and not shutil.which("sqlite3"):
             return "no sqlite3 shell; on Debian, as root: apt-get install sqlite3"
         return next((reason for prefix, reason in self.missing.items() if step.name.startswith(prefix)), None)
@@ -211,8 +217,23 @@ def run_chain(chain, round_number, scratch, trash, environment, results):
     trash.put(folder)
 
 
+def schema_of(path):
+    """The SQL that makes a store's tables, with its first record type; the index on the names is left to whoever loads records."""
+    database = sqlite3.connect(path)
+    made = database.execute(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'tide_name_%'"
+        " ORDER BY type <> 'table', rowid").fetchall()
+    types = database.execute("SELECT * FROM tide_types WHERE id = 1")
+    columns = [column[0] for column in types.description]
+    values = [database.execute("SELECT quote(?)", (value,)).fetchone()[0] for value in types.fetchone()]
+    database.close()
+    inserted = f"INSERT INTO tide_types ({', '.join(columns)}) VALUES ({', '.join(values)})"
+    return "".join(f"{sql};\n" for sql in [*(row[0] for row in made), inserted])
+
+
 def probe(options, binaries, scratch, trash, environment):
-    """Imports a small journal, to know the store's page size and that the program works, before anything is measured."""
+    """Imports small journals before anything is measured, to know that the program works, the store's page size, and its tables,
+    which the core's contestants make as they are."""
     folder = scratch / "probe"
     trash.put(folder)
     made = make_data(binaries, folder / "data", 200, 2)
@@ -220,12 +241,16 @@ def probe(options, binaries, scratch, trash, environment):
     store = folder / "whole"
     store.mkdir()
     full = folder / "data" / "records.jsonl"
-    step = contest.import_step("tidemark-whole", "", full, True, read=made["records"], inserted=made["records"])
-    step.check(step.name, measure(step.command(store), step.inputs, environment)["output"], store)
-    databases = sorted((store / "journal.tidemark").glob("*.sqlite"), key=lambda path: path.name != "private.sqlite")
-    if not databases:
-        raise Failure("the import left no *.sqlite in the store")
-    header = databases[0].read_bytes()[:18]
+    bare = folder / "bare"
+    bare.mkdir()
+    counts = {"read": made["records"], "inserted": made["records"]}
+    for step, place in ((contest.import_step("tidemark-whole", "", full, True, **counts), store),
+                        (contest.import_step("tidemark-records", "", folder / "data" / "records-nopictures.jsonl", False, **counts), bare)):
+        step.check(step.name, measure(step.command(place), step.inputs, environment)["output"], place)
+        if not (place / "journal.tidemark" / "private.sqlite").exists():
+            raise Failure("the import left no private.sqlite in the container")
+    contest.schema.write_text(schema_of(bare / "journal.tidemark" / "private.sqlite"))
+    header = (store / "journal.tidemark" / "private.sqlite").read_bytes()[:18]
     page_size = int.from_bytes(header[16:18], "big")
     trash.put(folder)
     return 65536 if page_size == 1 else page_size

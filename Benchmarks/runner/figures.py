@@ -3,6 +3,7 @@
 import statistics
 
 from .contestants import PAGE_SIZE_SMALL
+from .goals import judge
 
 
 def figures(page_size, records, large):
@@ -74,7 +75,7 @@ def evaluate(rows, rounds, skipped):
         row = {"figure": title, "goal": goal, "values": values}
         if values:
             middle = statistics.median(values)
-            row.update(median=middle, met=meets(middle) if meets else None, shown=form.format(middle))
+            row.update(median=middle, met=judge(values, meets), shown=form.format(middle))
             spread = f"{form.format(min(values))} – {form.format(max(values))}"
             row["spread"] = spread if len(values) > 1 else "1 round"
         else:
@@ -96,8 +97,7 @@ def print_figures(evaluated):
     rows = []
     for row in evaluated:
         if "median" in row:
-            met = {True: "yes", False: "NO", None: ""}[row["met"]]
-            rows.append([row["figure"], row["shown"], row["spread"], row["goal"], met])
+            rows.append([row["figure"], row["shown"], row["spread"], row["goal"], row["met"]])
         else:
             rows.append([row["figure"], "–", "", row["goal"], f"skipped: {row['reason']}"])
     print_table(["figure", "median", "min – max", "goal", "met"], rows)
