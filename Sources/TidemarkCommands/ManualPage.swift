@@ -61,10 +61,12 @@ struct ManualPage {
         }
     }
 
-    /// Those that the help shows, each once: `help` comes from ArgumentParser, too.
+    /// Those that the help shows, each once, without `help`, which shows nothing that the page lacks.
     private static func visible(_ command: CommandHelp) -> [CommandHelp] {
         var names: Set<String> = []
-        return (command.subcommands ?? []).filter { $0.shouldDisplay && names.insert($0.commandName).inserted }
+        return (command.subcommands ?? []).filter {
+            $0.shouldDisplay && $0.commandName != "help" && names.insert($0.commandName).inserted
+        }
     }
 
     private mutating func describe(_ command: CommandHelp) {

@@ -64,7 +64,10 @@ final class CurlTransfer: @unchecked Sendable {
         isSent ? min(deadline, moved + silence) : deadline
     }
 
-    func failure(at now: Instant) -> TransportFailure? { now >= nextDeadline ? .late : nil }
+    func failure(at now: Instant) -> TransportFailure? {
+        if now >= deadline { return .late }
+        return isSent && now >= moved + silence ? .silent(silence) : nil
+    }
 
     // Beginning
 

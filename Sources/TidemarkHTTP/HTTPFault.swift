@@ -42,6 +42,7 @@ struct HTTPFault: Error {
                 .unreachable(server, "there is no secure connection to it; does it speak https at this port, and not http?")
             case .noConnection: .unreachable(server, "no connection has come free")
             case .late: .isLate(patience.time(for: call), from: server)
+            case .silent(let time): .isLate(time, from: server)
             case .broken: .broken(server)
             case .malformed: .isNoHTTP(server)
             case .notUnpackable: HTTPFault(.internalError, "\(server) has answered with what can't be unpacked")

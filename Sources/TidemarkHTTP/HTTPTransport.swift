@@ -119,8 +119,10 @@ enum TransportFailure: Error, Hashable {
     // It may have been done.
 
     case cancelled
-    /// Nothing moved, or not enough, for as long as it may take.
+    /// It was not done in the time that it may take in all.
     case late
+    /// Nothing moved for so long.
+    case silent(Duration)
     case broken
     /// What has come is no HTTP.
     case malformed

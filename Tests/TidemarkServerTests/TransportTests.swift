@@ -7,6 +7,7 @@ import Testing
 import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkStore
 
 /// Goal: libcurl sends what changes something once, trusts and speaks what it is told to, and gives up what stands still, wherever it
 /// stands. Method: servers that answer with bytes of the test's, real TLS with an authority of the test's, and time limits of milliseconds.
@@ -123,7 +124,7 @@ import TidemarkModel
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", "HTTP/1.1 100 Continue\r\n\r\n",
     ])
-    func `a connection that goes silent is given up after the time for silence, wherever it stands`(start: String) async throws {
+    func `a connection that goes silent is given up, wherever it stands`(start: String) async throws {
         let stub = try StubServer { _, _ in start.isEmpty ? .silence : .bytes(Array(start.utf8)) }
         var patience = HTTPPatience()
         patience.answerSilence = .milliseconds(50)
@@ -142,6 +143,26 @@ import TidemarkModel
         let secure = cloud(try ServerAddress("https://127.0.0.1:\(stub.port)"), patience: patience)
         let error = try await failure { try await secure.database(.private).zones() }
         #expect(error.code == .networkUnavailable && error.reason.contains("does it speak https at this port?"), "\(error)")
+    }
+
+    @Test func `a synchronisation with little patience ends in seconds when the server goes silent in the middle of an answer`()
+        async throws
+    {
+        let stub = try StubServer { _, _ in .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".utf8)) }
+        let scratch = try Scratch()
+        let directory = try ContainerDirectory(openingOrCreatingAt: scratch["anna.tidemark"])
+        let address = try stub.address.description
+        try await RecordStore(container: directory).updateAccountSettings { settings in
+            settings.cloud = address
+            settings.email = "anna@example.org"
+            settings.userRecordName = "_anna"
+        }
+        let container = try StoreReader(container: directory).accountSettings().cloudContainer
+        let name = try HTTPCloud(stub.address, container: container).name
+        try SessionFile(at: directory.session).keep(CloudSession(cloud: name, userRecordName: "_anna", token: "token"))
+        let result = try await Tool().run(["sync", scratch["anna.tidemark"].path, "--patience", "1"])
+        #expect(result.status == 75, "\(result.errors)")
+        #expect(result.errors.contains("has not answered within 3 s"), "\(result.errors)")
     }
 
     // Headers
