@@ -34,7 +34,7 @@ extension EmbeddedDatabase: SharingDatabase {
     ///   - tag: What the root's change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     package func createShare(
-        _ wish: ShareWish, named name: String?, of root: String?, ifTag tag: String?, in zone: CloudZoneID
+        _ wish: ShareWish, named name: String? = nil, of root: String?, ifTag tag: String?, in zone: CloudZoneID
     ) async throws(CloudError) -> CloudRecord {
         let record = try await container.engine.createShare(wish, named: name, of: root, ifTag: tag, in: zone, caller())
         container.bell.ring()
