@@ -151,6 +151,20 @@ bench-permissions: build ## Measures the permission report of N (1000000) record
 bench-server: build server ## Measures a served cloud: batches, look-ups, idle and slow connections, assets, memory; RUNS, DATA
 	python3 Benchmarks/server.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),5)
 
+# Debug products: all that is asked is that every contestant runs, and that the benchmarks know the store's tables as they are.
+SMOKE := .build/bench-smoke
+.PHONY: bench-smoke
+bench-smoke: ## Runs every contestant and floor of all benchmarks with a few records, in a debug build; prints no figures
+	@.ci/install-missing bench
+	swift build --product tidemark
+	swift build --product tidemark-server
+	for name in store-bench sync-bench permissions-bench grdb-peer; do TIDEMARK_BENCHMARKS=1 swift build --product $$name || exit; done
+	python3 Benchmarks/run.py --smoke --tidemark .build/debug/tidemark --grdb-peer .build/debug/grdb-peer --data $(SMOKE)
+	python3 Benchmarks/store.py --smoke --program .build/debug/store-bench --data $(SMOKE)
+	python3 Benchmarks/sync.py --smoke --tidemark .build/debug/tidemark --program .build/debug/sync-bench --data $(SMOKE)
+	python3 Benchmarks/permissions.py --smoke --tidemark .build/debug/tidemark --program .build/debug/permissions-bench --data $(SMOKE)
+	python3 Benchmarks/server.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
+
 .PHONY: clean
 clean: ## Removes what builds and imports have made
 	rm -rf .build $(JOURNAL)

@@ -308,3 +308,18 @@ let package = Package(
     cLanguageStandard: .gnu17,
     cxxLanguageStandard: .cxx17
 )
+
+// The programs of Benchmarks, for its smoke test: here they are built on what the tests have built already. To measure, they are built by
+// the package in that folder.
+if Context.environment["TIDEMARK_BENCHMARKS"] != nil {
+    let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+    for (name, folder, dependencies) in [
+        ("store-bench", "Store", [grdb, "Tidemark", "TidemarkStore"]), ("permissions-bench", "Permissions", ["Tidemark"]),
+        ("sync-bench", "Sync", ["Tidemark"]), ("grdb-peer", "Peers/GRDBPeer", [grdb]),
+    ] as [(String, String, [Target.Dependency])] {
+        package.targets.append(
+            .executableTarget(
+                name: name, dependencies: dependencies, path: "Benchmarks/\(folder)",
+                swiftSettings: [.swiftLanguageMode(.v6)]))
+    }
+}

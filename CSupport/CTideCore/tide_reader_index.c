@@ -28,6 +28,7 @@ enum {
     // Of one of the header's two copies; the last two are a checksum over those before.
     HEADER_WORDS = 12,
     LAST_FRAME_WORD = 4,
+    SALT_WORD = 8,
     // Behind the header: the frames moved into the database, and the read marks.
     MOVED_WORD = 24,
     READ_MARK_WORD = 25,
@@ -195,12 +196,8 @@ static int region_map(tide_index *index, int region, void volatile **out) {
     return SQLITE_OK;
 }
 
-/// Whether a read can begin with an index: the header's two copies are equal, initialized, and sum up; and the log is not needed, or
-/// there is a mark to read it under.
-static bool is_usable(const void volatile *region) {
-    const uint32_t volatile *words = region;
-    uint32_t copies[2][HEADER_WORDS];
-    for (int i = 0; i < 2 * HEADER_WORDS; i++) copies[i / HEADER_WORDS][i % HEADER_WORDS] = words[i];
+/// Whether the header's two copies are equal, initialized, and sum up.
+static bool is_whole(uint32_t copies[2][HEADER_WORDS]) {
     if (memcmp(copies[0], copies[1], sizeof copies[0]) != 0) return false;
     // Behind three words: a byte that says so.
     if (((const unsigned char *)copies[0])[12] == 0) return false;
@@ -209,7 +206,16 @@ static bool is_usable(const void volatile *region) {
         first += copies[0][i] + second;
         second += copies[0][i + 1] + first;
     }
-    if (first != copies[0][HEADER_WORDS - 2] || second != copies[0][HEADER_WORDS - 1]) return false;
+    return first == copies[0][HEADER_WORDS - 2] && second == copies[0][HEADER_WORDS - 1];
+}
+
+/// Whether a read can begin with an index: the header's two copies are equal, initialized, and sum up; and the log is not needed, or
+/// there is a mark to read it under.
+static bool is_usable(const void volatile *region) {
+    const uint32_t volatile *words = region;
+    uint32_t copies[2][HEADER_WORDS];
+    for (int i = 0; i < 2 * HEADER_WORDS; i++) copies[i / HEADER_WORDS][i % HEADER_WORDS] = words[i];
+    if (!is_whole(copies)) return false;
     uint32_t last = copies[0][LAST_FRAME_WORD];
     bool is_readable = words[MOVED_WORD] == last;
     for (int i = 1; i < READ_MARKS; i++) is_readable = is_readable || words[READ_MARK_WORD + i] <= last;
@@ -276,6 +282,25 @@ static int attach(tide_index *index) {
         lock_set(index, DEAD_MAN, F_UNLCK);
     }
     return code;
+}
+
+// Looking
+
+bool tide_index_peek(tide_index *index, tide_index_header *header) {
+    if (index->descriptor < 0 && descriptor_take(index) != 0) return false;
+    uint32_t words[2 * HEADER_WORDS + 1];
+    ssize_t got;
+    do got = pread(index->descriptor, words, sizeof words, 0);
+    while (got < 0 && errno == EINTR);
+    uint32_t copies[2][HEADER_WORDS];
+    memcpy(copies, words, sizeof copies);
+    if (got != (ssize_t)sizeof words || !is_whole(copies)) return false;
+    memset(header, 0, sizeof *header);
+    header->committed = copies[0][LAST_FRAME_WORD];
+    header->moved = words[MOVED_WORD];
+    memcpy(header->salt, &copies[0][SALT_WORD], sizeof header->salt);
+    header->is_kept_up = lock_seen(index, DEAD_MAN) != F_UNLCK;
+    return true;
 }
 
 // The methods

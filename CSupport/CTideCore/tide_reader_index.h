@@ -56,6 +56,19 @@ int tide_index_begin(tide_index *index, const char *database);
 void tide_index_release(tide_index *index);
 void tide_index_end(tide_index *index);
 
+/// What an index says of its log.
+typedef struct tide_index_header {
+    /// Frames that are committed, and those among them that are in the database.
+    uint32_t committed, moved;
+    /// The bytes that tell its log from others.
+    unsigned char salt[8];
+    /// Whether a connection keeps it up.
+    bool is_kept_up;
+} tide_index_header;
+
+/// Looks at an index that was begun, without attaching to it. False where there is none, or one that is not whole.
+bool tide_index_peek(tide_index *index, tide_index_header *header);
+
 /// The methods xShmMap and xShmLock of a VFS.
 int tide_index_map(tide_index *index, int region, int region_size, void volatile **out);
 int tide_index_lock(tide_index *index, int offset, int count, int flags);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tide_connection.h"
+#include "tide_log_format.h"
 #include "tide_reader_index.h"
 
 /// A database: reading and the shared lock are the default VFS's, the wal-index is ours.
@@ -92,6 +93,21 @@ static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 of
     return SQLITE_IOERR_SHORT_READ;
 }
 
+/// Tells by its header whether a log can hold frames.
+static bool log_has_header(int descriptor) {
+    unsigned char header[TIDE_LOG_HEADER_SIZE];
+    ssize_t got;
+    do got = pread(descriptor, header, sizeof header, 0);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof header && tide_log_header_is_whole(header);
+}
+
+/// Tells the size of a log; 0 where no frame of it can count.
+///
+/// SQLite asks for the size where it builds an index of its own, and compares the salt of that index with the log's header before it
+/// reads. A log that ends with its header, or whose header is damaged, has no frames to take a salt from: SQLite would build the index
+/// again and again, and give up with SQLITE_PROTOCOL. A write error, a kill or a power cut between the first two writes to an empty log
+/// leaves such a log. For one of 0 bytes SQLite has an answer: the database alone counts.
 static int log_size(sqlite3_file *file, sqlite3_int64 *size) {
     reader_log *log = (reader_log *)file;
     int code = log_find(log);
@@ -99,6 +115,7 @@ static int log_size(sqlite3_file *file, sqlite3_int64 *size) {
     struct stat status = {.st_size = 0};
     if (log->descriptor >= 0 && fstat(log->descriptor, &status) != 0) return SQLITE_IOERR_FSTAT;
     *size = status.st_size;
+    if (log->database && *size > 0 && (*size <= TIDE_LOG_HEADER_SIZE || !log_has_header(log->descriptor))) *size = 0;
     return SQLITE_OK;
 }
 

@@ -62,7 +62,7 @@ enum ExitStatus: Int32 {
 /// Runs a command's work; an error is told in one sentence, and the tool exits with its status.
 func reportingErrors(_ body: () async throws -> Void) async throws {
     do {
-        try await body()
+        try await StoreReader.$rollsBackJournals.withValue(true) { try await body() }
     } catch let error as ImportError where error.code == .closed {
         // Whoever reads has had enough, as `head` has: nothing is amiss.
         throw ExitCode(ExitStatus.brokenPipe.rawValue)

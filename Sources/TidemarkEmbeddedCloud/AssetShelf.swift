@@ -86,8 +86,7 @@ actor AssetShelf {
     ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
         let (whole, part) = try place(asset, owner: owner, by: user)
         do {
-            try FileManager.default.createDirectory(
-                at: part.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Folder.make(part.deletingLastPathComponent(), mode: 0o700)
             let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { throw failure("open", part) }
             let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -111,8 +110,7 @@ actor AssetShelf {
                 throw CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
             }
             guard fsync(descriptor) == 0 else { throw failure("make durable", part) }
-            try FileManager.default.createDirectory(
-                at: whole.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
             guard rename(part.path, whole.path) == 0 else { throw failure("put in its place", part) }
             try synchronize(whole.deletingLastPathComponent())
             return (received, true)
@@ -135,8 +133,7 @@ actor AssetShelf {
                 throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
             }
             guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
-            try FileManager.default.createDirectory(
-                at: whole.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
             guard rename(file.path, whole.path) == 0 else { throw failure("put in its place", file) }
             try synchronize(whole.deletingLastPathComponent())
         } catch {

@@ -203,8 +203,7 @@ public final class EmbeddedCloud: Sendable {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
-                try FileManager.default.createDirectory(
-                    at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                try Folder.make(folder, mode: 0o700)
                 let container = try CloudContainer(
                     name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random)
                 opened[key] = container

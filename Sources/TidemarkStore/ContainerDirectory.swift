@@ -84,8 +84,11 @@ public struct ContainerDirectory: Hashable, Sendable {
         // Before it is read: what comes to its place afterwards is another.
         let place = ContainerPlace(of: file)
         let data: Data
-        do {
-            data = try Data(contentsOf: file)
+        do throws(StoreError) {
+            guard let read = try DurableFile.data(of: file, followsLink: true) else { throw Folder.failure("read", file.path) }
+            data = read
+        } catch  where error.code == .corrupt {
+            throw StoreError(.notAStore, "\(url.path) is no Tidemark container: \(error.message)")
         } catch {
             // Only what is certainly not there is missing: what may not be looked at is unreadable.
             if access(url.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
@@ -95,8 +98,7 @@ public struct ContainerDirectory: Hashable, Sendable {
                 try MoveJournal.checkCounts(url)
                 throw StoreError(.notAStore, "\(url.path) is no Tidemark container: it has no container.json")
             }
-            let code: StoreError.Code = errno == EACCES || errno == EPERM ? .unreadable : .io
-            throw StoreError(code, "cannot read \(file.path): \(error.localizedDescription)")
+            throw error
         }
         try self.init(at: url, describedBy: data, place: place)
     }

@@ -63,11 +63,17 @@ enum DurableFile {
     }
 
     /// More than any of these files has.
-    private static let sizeLimit = 1 << 16
+    static let sizeLimit = 1 << 16
 
     /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no file, or a longer one than these are.
-    static func data(of url: URL) throws(StoreError) -> Data? {
-        let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW)
+    ///
+    /// - Parameters:
+    ///   - limit: Bytes that the file has at the most.
+    ///   - followsLink: Whether a symbolic link may stand for it.
+    static func data(
+        of url: URL, limit: Int = sizeLimit, followsLink: Bool = false
+    ) throws(StoreError) -> Data? {
+        let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (followsLink ? 0 : O_NOFOLLOW))
         guard opened >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             if errno == ELOOP { throw StoreError(.corrupt, "\(url.path) is a symbolic link") }
@@ -81,8 +87,11 @@ enum DurableFile {
             guard fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
                 throw StoreError(.corrupt, "\(url.path) is no file")
             }
-            let data = try file.read(upToCount: sizeLimit + 1) ?? Data()
-            guard data.count <= sizeLimit else { throw StoreError(.corrupt, "\(url.path) is longer than it can be") }
+            // A file of that size need not be read to be refused.
+            let data = status.st_size <= limit ? try file.read(upToCount: limit + 1) ?? Data() : nil
+            guard let data, data.count <= limit else {
+                throw StoreError(.corrupt, "\(url.path) is longer than \(limit) bytes, which is more than it can have")
+            }
             return data
         } catch {
             throw StoreError(error, doing: "read \(url.path)")

@@ -21,7 +21,13 @@ enum ReadOnlyDatabase {
         return try DatabaseQueue(path: name(of: container.store(scope).path), configuration: configuration)
     }
 
-    private static func configuration(_ container: ContainerDirectory) throws -> Configuration {
+    /// Opens one connection that reads a database of any kind.
+    static func openQueue(_ path: String) throws -> DatabaseQueue {
+        try DatabaseQueue(path: name(of: path), configuration: configuration(nil))
+    }
+
+    /// - Parameter container: The container whose place is checked as connections open; `nil` for a database that is in none.
+    private static func configuration(_ container: ContainerDirectory?) throws -> Configuration {
         try checked { tide_reader_vfs_register(&$0) }
         var configuration = Configuration()
         configuration.readonly = true
@@ -29,7 +35,7 @@ enum ReadOnlyDatabase {
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
             // A connection that comes late must not be to what has come to the container's place.
-            try container.checkPlace()
+            try container?.checkPlace()
             let handle = try db.handle
             try checked { tide_reader_prepare(handle, &$0) }
         }

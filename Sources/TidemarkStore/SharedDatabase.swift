@@ -33,14 +33,23 @@ package final class SharedDatabase: @unchecked Sendable {
         let log = GrowingLog(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
         configuration.prepareDatabase { db in
+            // First: a connection that is refused must not move the log as it closes, and remove it.
+            let handle = try db.handle
+            try checked { tide_connection_prepare(handle, &$0) }
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA cache_size = -\(cacheSize)")
                 try StoreFormat.useLog(db, path: url.path)
             }
-            let handle = try db.handle
-            try checked { tide_connection_prepare(handle, &$0) }
         }
         writer = try lock.withLock(timeout: Self.lockTimeout) {
+            do {
+                try StoreFormat.checkBeforeWriting(url.path, applicationID: applicationID) { found in
+                    try Self.checkFormat(found, isAtMost: version, path: url.path)
+                }
+            } catch let error as StoreError where error.code == .notAStore {
+                throw StoreError(.notAStore, "\(url.path) is a SQLite database of another kind")
+            }
+            try LogExamination.checkBeforeWriting(url.path)
             let pool = try DatabasePool(path: url.path, configuration: configuration)
             try pool.writeWithoutTransaction { db in
                 // A pool has made it less.
@@ -84,7 +93,11 @@ package final class SharedDatabase: @unchecked Sendable {
         guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database of another kind")
         }
-        let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        try checkFormat(Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0, isAtMost: version, path: path)
+    }
+
+    /// Makes sure that a file has the format that this version reads and writes.
+    private static func checkFormat(_ found: Int32, isAtMost version: Int32, path: String) throws {
         guard found <= version else {
             throw StoreError(
                 .newerFormat, "\(path) has format \(found); this version reads up to \(version). Update Tidemark to open it")

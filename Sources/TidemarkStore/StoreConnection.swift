@@ -33,6 +33,8 @@ final class StoreConnection {
                 // Before SQLite makes the file, and removes a log that belonged to another.
                 try container.checkPlace()
                 if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
+                try StoreFormat.checkBeforeWriting(path) { try ContainerDirectory.checkFormat(Int($0), of: path) }
+                try LogExamination.checkBeforeWriting(path)
                 let database = try Self.open(path, of: container, readsConcurrently: readsConcurrently)
                 let identity = try database.writeWithoutTransaction { db in
                     // A pool has made it less.
@@ -62,14 +64,14 @@ final class StoreConnection {
         configuration.prepareDatabase { db in
             // A connection that comes late must not be to what has come to the container's place.
             try container.checkPlace()
-            // Before anything is set: what is not ours stays as it is.
+            // First: a connection that is refused must not move the log as it closes, and remove it.
+            let handle = try db.handle
+            try checked { tide_connection_prepare(handle, &$0) }
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
                 try StoreFormat.useLog(db, path: path)
             }
-            let handle = try db.handle
-            try checked { tide_connection_prepare(handle, &$0) }
         }
         // A pool writes to an empty log when it opens: not for those who may have nothing to write.
         return readsConcurrently

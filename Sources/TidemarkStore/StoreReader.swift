@@ -29,20 +29,42 @@ public struct StoreReader: Sendable {
     public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {
         let path = container.store(scope).path
         guard container.hasStore(scope) else {
+            // Where the container has moved, its store is not missing.
+            try container.checkPlace()
             try container.checkStoreMayBeMade(scope)
             throw StoreError(.notFound, "\(container.url.path) has no \(scope.name) store yet")
         }
         do {
-            let database = try ReadOnlyDatabase.reading(nil) {
-                let database = try ReadOnlyDatabase.open(container, scope)
-                try database.read { db in try StoreFormat.check(db, path: path) }
-                return database
-            }
-            self.init(container: container, scope: scope, database: database)
+            self.init(container: container, scope: scope, database: try Self.open(container, scope))
         } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
             throw StoreError(.notAStore, "\(path) is no SQLite database")
         } catch {
             throw StoreError(error, doing: "open \(path)")
+        }
+    }
+
+    /// Tells whether a reader may open its store for writing once where a process has left a rollback journal, which no reader can roll
+    /// back. For programs that own the container, such as the command-line tool.
+    @TaskLocal package static var rollsBackJournals = false
+
+    private static func open(_ container: ContainerDirectory, _ scope: DatabaseScope) throws -> DatabasePool {
+        func open() throws -> DatabasePool {
+            try ReadOnlyDatabase.reading(nil) {
+                let database = try ReadOnlyDatabase.open(container, scope)
+                try database.read { db in try StoreFormat.check(db, path: container.store(scope).path) }
+                return database
+            }
+        }
+        do {
+            return try open()
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK && rollsBackJournals {
+            // SQLite rolls the journal back as the store is opened for writing.
+            _ = try RecordStore(container: container, scope: scope)
+            return try open()
+        } catch let error as DatabaseError {
+            // The container may have moved meanwhile.
+            try container.checkPlace()
+            throw error
         }
     }
 
@@ -70,6 +92,8 @@ public struct StoreReader: Sendable {
         } catch let error as DatabaseError {
             // Its files may have gone meanwhile.
             if !isSnapshot { try container.checkPlace() }
+            // Not what `body` asks for, but the files: SQLite's own words name neither them nor a remedy.
+            if error.resultCode == .SQLITE_CANTOPEN { throw StoreError(error, doing: "read \(container.store(scope).path)") }
             throw error
         }
     }

@@ -83,6 +83,9 @@ public struct StoreVerification: Sendable {
             var (report, referenced): (VerificationReport, [String: Reference]) = (VerificationReport(), [:])
             // That there is none in a private store's place is an error, not nothing.
             for scope in ContainerDirectory.scopes where scope == .private || container.hasStore(scope) {
+                if let lost = LogExamination(of: container.store(scope).path) {
+                    report.problems.append(.init(.database, lost.message))
+                }
                 let reader = try StoreReader(container: container, scope: scope)
                 let (examined, named) = try reader.read { db in
                     var report = VerificationReport()
@@ -92,6 +95,14 @@ public struct StoreVerification: Sendable {
                 report.records += examined.records
                 report.problems += examined.problems.map { $0.found(in: scope) }
                 referenced.merge(named) { one, other in one.merged(with: other) }
+            }
+            report.problems += try LogExamination.copies(in: container.url).map {
+                .init(
+                    .database,
+                    """
+                    \(container.url.path)/\($0) is a log that was damaged when the store was opened: what was saved last is lost. Remove it \
+                    once that is there again
+                    """)
             }
             try examineAssets(referenced, report: &report, progress: progress)
             // Nothing is removed because a damaged registry lacks it.

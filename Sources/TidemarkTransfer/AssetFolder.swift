@@ -17,7 +17,10 @@ final class AssetFolder {
         self.reader = reader
         do {
             try Folder.make(folder, mode: 0o777)
-            self.folder = try Folder(at: folder, followsLink: true)
+            let opened = try Folder(at: folder, followsLink: true)
+            // What exports into the same folder have left that were killed.
+            try opened.removeTemporaryFiles(where: Self.isCopy)
+            self.folder = opened
         } catch {
             throw ImportError(.output, error.message, cause: error)
         }
@@ -80,14 +83,14 @@ final class AssetFolder {
     }
 
     private func copy(_ source: FileHandle, to name: String) throws {
-        let temporary = ".\(name).\(UUID().uuidString).tmp"
+        let (temporary, descriptor) = try folder.makeTemporaryFile(for: name, mode: 0o644)
+        let copy = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             // A comparison may have read it.
             try source.seek(toOffset: 0)
-            let copy = try folder.makeFile(temporary, mode: 0o644)
             while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
             try copy.synchronize()
-            try copy.close()
+            // It is locked until it has its name.
             try folder.rename(temporary, to: name)
         } catch {
             // What went wrong first is what is told; a temporary file that stays has a name of its own.
@@ -97,6 +100,13 @@ final class AssetFolder {
     }
 
     private static let chunk = 1 << 20
+
+    /// Tells by its name whether a file is a copy of an asset: a digest of 32 digits, a size, and what kind it is.
+    private static func isCopy(_ name: String) -> Bool {
+        let parts = name.prefix { $0 != "." }.split(separator: "-", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts[0].utf8.count == 32 && parts[0].allSatisfy(\.isHexDigit)
+            && !parts[1].isEmpty && parts[1].allSatisfy(\.isWholeNumber)
+    }
 
     private static func real(_ url: URL) -> String { url.standardizedFileURL.resolvingSymlinksInPath().path }
 }

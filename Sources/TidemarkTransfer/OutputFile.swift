@@ -23,12 +23,17 @@ final class OutputFile {
         }
         // Through a link, so that what it leads to is written and the link stays.
         let final = url.resolvingSymlinksInPath()
-        let temporary = final.deletingLastPathComponent()
-            .appendingPathComponent(".\(final.lastPathComponent).\(UUID().uuidString).tmp")
-        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw Self.cannotMake(url) }
-        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        place = (temporary, final)
+        let (parent, name) = (final.deletingLastPathComponent(), final.lastPathComponent)
+        do {
+            let folder = try Folder(at: parent, followsLink: true)
+            // What exports to the same file have left that were killed. A folder that can't be listed may be written to.
+            try? folder.removeTemporaryFiles { $0 == name }
+            let made = try folder.makeTemporaryFile(for: name, mode: 0o644)
+            handle = FileHandle(fileDescriptor: made.descriptor, closeOnDealloc: true)
+            place = (parent.appendingPathComponent(made.name), final)
+        } catch {
+            throw ImportError(.output, "cannot write \(url.path): \(error.message)", cause: error)
+        }
     }
 
     deinit {

@@ -21,13 +21,19 @@ public enum SchemaFile {
         let types: [RecordType]
     }
 
+    /// Bytes that a schema file has at the most. 100 types of 256 fields with names of 200 bytes have fewer.
+    private static let sizeLimit = 8 << 20
+
     /// - Throws: ``ImportError`` `source` when the file can't be read, `schemaFile` when it is wrong; the message names the place.
     public static func read(_ url: URL) throws(ImportError) -> [RecordTypeSchema] {
         let data: Data
         do {
-            data = try Data(contentsOf: url)
+            data = try FileHandle(forReadingFrom: url).read(upToCount: sizeLimit + 1) ?? Data()
         } catch {
             throw ImportError(.source, "cannot read the schema file \(url.path): \(error.localizedDescription)")
+        }
+        guard data.count <= sizeLimit else {
+            throw ImportError(.schemaFile, "\(url.path): a schema file has \(sizeLimit) bytes at the most. Name a schema file")
         }
         let file: File
         do {

@@ -51,6 +51,8 @@ struct Write: AsyncParsableCommand {
     @Option var rate = 0.0
     /// Prints the number of each save's last record once it is durable.
     @Flag var acknowledges = false
+    /// Bytes that a file may have; a write past them fails, and ends the saving.
+    @Option var fileLimit: UInt64?
     /// Empties the log in the end.
     @Flag var checkpoints = false
     /// Stays, with the store open, until it is killed.
@@ -64,14 +66,18 @@ struct Write: AsyncParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         var durations: [Duration] = []
-        for number in 0..<count {
+        if let fileLimit {
+            do {
+                try await limitingFiles(to: fileLimit) { try await save(store, last + 1...last + each) }
+            } catch {
+                try StoreProbe.print(["error": "\(error)"])
+            }
+        }
+        for number in 0..<(fileLimit == nil ? count : 0) {
             if rate > 0 { try await Task.sleep(until: start + .seconds(Double(number) / rate), clock: clock) }
             let began = clock.now
-            let edits = (last + 1...last + each).map { edit("r\($0)", $0) }
+            try await save(store, last + 1...last + each)
             last += each
-            _ = try await store.save(
-                edits + [edit("last", last)], schemas: [schema], blobs: [], author: TransactionAuthor("probe", origin: .save),
-                policy: { _ in .overwrite }, check: { _ in })
             durations.append(clock.now - began)
             if acknowledges { FileHandle.standardOutput.write(Data("\(last)\n".utf8)) }
         }
@@ -85,6 +91,29 @@ struct Write: AsyncParsableCommand {
         if stays { alarm(300) }
         while stays { pause() }
     }
+
+    private func save(_ store: RecordStore, _ numbers: ClosedRange<Int>) async throws {
+        _ = try await store.save(
+            numbers.map { edit("r\($0)", $0) } + [edit("last", numbers.upperBound)], schemas: [schema], blobs: [],
+            author: TransactionAuthor("probe", origin: .save), policy: { _ in .overwrite }, check: { _ in })
+    }
+
+    /// Runs `body` while no file of the process may grow past a size: the system writes what fits, and fails.
+    private func limitingFiles(to size: UInt64, _ body: () async throws -> Void) async throws {
+        signal(SIGXFSZ, SIG_IGN)
+        var before = rlimit()
+        getrlimit(Self.fileSizeLimit, &before)
+        var limited = rlimit(rlim_cur: rlim_t(size), rlim_max: before.rlim_max)
+        setrlimit(Self.fileSizeLimit, &limited)
+        defer { setrlimit(Self.fileSizeLimit, &before) }
+        try await body()
+    }
+
+    #if canImport(Glibc)
+        private static let fileSizeLimit = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    #else
+        private static let fileSizeLimit = RLIMIT_FSIZE
+    #endif
 }
 
 /// Makes a large store.

@@ -25,6 +25,32 @@ import TidemarkTransfer
         #expect(error.message.hasSuffix("has format 99; this version reads up to 3. Update Tidemark to open it"))
     }
 
+    @Test func `a description of five gigabytes is not read`() throws {
+        let scratch = try Scratch()
+        let file = try scratch.write("{", to: "Test.tidemark/container.json")
+        // Without blocks: the test takes no room, and reading it whole takes as much memory all the same.
+        try #require(truncate(file.path, 5 << 30) == 0)
+        let error = try #require(openingError(scratch.container))
+        #expect(error.code == .notAStore)
+        #expect(error.message.hasSuffix("container.json is longer than 65536 bytes, which is more than it can have"))
+    }
+
+    @Test func `what was opened before a move is told where the container is`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        let reader = try StoreReader(container: container)
+        _ = try StoreMover(from: scratch.container, to: scratch["Moved.tidemark"]).run()
+        for body in [
+            { _ = try StoreReader(container: container) }, { _ = try reader.types() },
+            { _ = try StoreReader(container: container, scope: .shared) }, { _ = try reader.read { _ in } },
+        ] {
+            let error = #expect(throws: StoreError.self) { try body() }
+            #expect(error?.code == .moved)
+            #expect(error?.message.contains("has moved to \(scratch["Moved.tidemark"].path)") == true)
+        }
+    }
+
     @Test func `a newer database in an older container is refused`() throws {
         let scratch = try Scratch()
         _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: scratch.container))

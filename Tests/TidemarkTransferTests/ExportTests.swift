@@ -56,6 +56,36 @@ import TidemarkTransfer
         #expect(try String(contentsOf: precious, encoding: .utf8) == "precious")
     }
 
+    @Test func `an export removes what killed ones have left, and nothing of one that runs`() async throws {
+        let scratch = try await container()
+        _ = try export(scratch)
+        let copy = try #require(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path).first)
+        func temporary(_ name: String) -> String { ".\(name).\(UUID().uuidString).tmp" }
+        let left = [temporary("export.jsonl"), "new/files/\(temporary(copy))"]
+        // Of another file, of somebody else, and of an export that goes on.
+        let kept = [temporary("other.jsonl"), ".export.jsonl.tmp", "new/files/\(temporary("letter.txt"))"]
+        let running = temporary("export.jsonl")
+        for name in left + kept + [running] { try scratch.write("half", to: name) }
+        let descriptor = open(scratch[running].path, O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        _ = try export(scratch, to: "export.jsonl", assets: "new/files")
+        func isThere(_ name: String) -> Bool { FileManager.default.fileExists(atPath: scratch[name].path) }
+        #expect(left.filter(isThere) == [])
+        #expect((kept + [running]).filter(isThere) == kept + [running])
+        close(descriptor)
+        _ = try export(scratch, to: "export.jsonl", assets: "new/files")
+        #expect(!isThere(running))
+    }
+
+    @Test func `a schema file that is too long is refused with its limit`() throws {
+        let scratch = try Scratch()
+        let file = try scratch.write("", to: "schema.json")
+        try #require(truncate(file.path, 5 << 30) == 0)
+        let error = #expect(throws: ImportError.self) { try SchemaFile.read(file) }
+        #expect(error?.code == .schemaFile)
+        #expect(error?.message.contains("schema.json: a schema file has 8388608 bytes at the most") == true)
+    }
+
     @Test func `only the file in its place in the container is copied`() async throws {
         let scratch = try await container()
         let id = try #require(

@@ -3,7 +3,8 @@
 /// Rules: every file of a database is opened for reading only and none is made. What would write, truncate, sync, delete or lock
 /// for writing is refused here, before it reaches the system; temporary files, which are no part of a database, are the default
 /// VFS's. The wal-index (the -shm file) is mapped for reading only and attached to only while another process keeps it up.
-/// Otherwise SQLite builds one of its own in memory from the log. A -wal or -shm that is missing is not missed.
+/// Otherwise SQLite builds one of its own in memory from the log. A -wal or -shm that is missing is not missed, and a log that has
+/// no frames, or none that can count, is an empty one.
 /// Limits: the default VFS must be SQLite's for unix, or one that passes on to it, since -wal and -shm are read past it.
 /// Threads: any. Global state: the VFS is registered for the process, under a name that has to be asked for; and descriptors of
 /// -shm files are kept open where closing them would release the locks of a writer in the same process.

@@ -70,7 +70,7 @@ extension ContainerDirectory {
         for entry in try Folder(at: folder).entries() where entry.kind == .folder {
             let file = folder.appendingPathComponent("\(entry.name)/\(Quarantine.description)")
             // Without a description it is one that was being made.
-            guard let data = try? Data(contentsOf: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
+            guard let data = try? DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
                 it.id.uuidString.lowercased() == entry.name
             else { continue }
             found.append(it)

@@ -1,0 +1,97 @@
+#include "tide_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tide_log_format.h"
+#include "tide_reader_index.h"
+
+/// Reads bytes of a file. Returns how many there are, or -1.
+static ssize_t bytes_read(int descriptor, void *bytes, size_t count, off_t offset) {
+    size_t done = 0;
+    while (done < count) {
+        ssize_t got = pread(descriptor, (char *)bytes + done, count - done, offset + (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/// Counts the frames of a log that are whole, up to `limit`. Returns 0, or errno.
+static int whole_frames(int descriptor, const unsigned char *header, uint32_t limit, uint32_t *count) {
+    const tide_log_header log = tide_log_header_decode(header);
+    const size_t size = TIDE_LOG_FRAME_HEADER_SIZE + log.page_size;
+    unsigned char *frame = sqlite3_malloc64(size);
+    if (!frame) return ENOMEM;
+    uint32_t checksum[2] = {log.checksum[0], log.checksum[1]};
+    int failure = 0;
+    for (*count = 0; *count < limit; ++*count) {
+        ssize_t got = bytes_read(descriptor, frame, size, TIDE_LOG_HEADER_SIZE + (off_t)size * *count);
+        if (got < 0) failure = errno;
+        if (got != (ssize_t)size || !tide_log_frame_is_whole(&log, frame, checksum)) break;
+    }
+    sqlite3_free(frame);
+    return failure;
+}
+
+/// Examines an open log. Returns 0, or errno.
+static int examine(int descriptor, const tide_index_header *index, tide_log_state *state) {
+    unsigned char header[TIDE_LOG_HEADER_SIZE];
+    ssize_t got = bytes_read(descriptor, header, sizeof header, 0);
+    if (got < 0) return errno;
+    // A log that was emptied, or begun again by a process that had no index to write to, is another than the index's.
+    if (got != (ssize_t)sizeof header) return 0;
+    const bool is_first = memcmp(header + 16, index->salt, 4) == 0, is_second = memcmp(header + 20, index->salt + 4, 4) == 0;
+    if (!is_first && !is_second) return 0;
+    uint32_t whole = 0;
+    if (is_first && is_second && tide_log_header_is_whole(header)) {
+        int failure = whole_frames(descriptor, header, index->committed, &whole);
+        if (failure) return failure;
+    }
+    state->committed = index->committed;
+    state->moved = index->moved;
+    state->whole = whole;
+    for (unsigned i = 0; i < sizeof index->salt; i++) state->salt = state->salt << 8 | index->salt[i];
+    return 0;
+}
+
+tide_status tide_log_examine(const char *database, tide_log_state *state, tide_error *error) {
+    *state = (tide_log_state){0};
+    tide_index index;
+    char *path = sqlite3_mprintf("%s-wal", database);
+    if (!path || tide_index_begin(&index, database) != SQLITE_OK) {
+        sqlite3_free(path);
+        return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    }
+    tide_index_header before, after;
+    int failure = 0;
+    if (tide_index_peek(&index, &before)) {
+        int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat status;
+        if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+            failure = examine(descriptor, &before, state);
+        } else if (descriptor < 0 && errno != ENOENT) {
+            failure = errno;
+        }
+        if (descriptor >= 0) close(descriptor);
+        // A writer may have begun the log again meanwhile: then what was read is of no log at all.
+        bool is_same = tide_index_peek(&index, &after) && memcmp(&before, &after, sizeof before) == 0;
+        if (failure || !is_same) *state = (tide_log_state){0};
+        state->is_in_use = before.is_kept_up;
+    }
+    tide_index_end(&index);
+    tide_status result = TIDE_OK;
+    if (failure == ENOMEM) result = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    else if (failure) {
+        errno = failure;
+        result = tide_error_errno(error, "read", path);
+    }
+    sqlite3_free(path);
+    return result;
+}
