@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+// Inlined: most values have some bytes only, and their digests are computed for every row that is read to be passed on.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "tide_batch_layout.h"

@@ -56,6 +56,7 @@ const char *tide_reject_name(tide_reject reject) {
     case TIDE_REJECT_UNKNOWN_FIELD: return "unknownField";
     case TIDE_REJECT_NAME_TAKEN: return "nameTaken";
     case TIDE_REJECT_TOO_MANY_FIELDS: return "tooManyFields";
+    case TIDE_REJECT_DAMAGED: return "damaged";
     case TIDE_REJECT_ASSET_MISSING: return "assetMissing";
     case TIDE_REJECT_ASSET_EMPTY: return "assetEmpty";
     case TIDE_REJECT_ASSET_UNREADABLE: return "assetUnreadable";

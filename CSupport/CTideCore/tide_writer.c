@@ -67,6 +67,7 @@ static void table_clear(tide_writer *writer) {
     free(writer->find_in_sibling);
     free(writer->siblings);
     free(writer->fields);
+    free(writer->digests);
     free(writer->table);
     free(writer->index_name);
     free(writer->column_of_field);
@@ -74,6 +75,7 @@ static void table_clear(tide_writer *writer) {
     writer->find_in_sibling = NULL;
     writer->siblings = NULL;
     writer->fields = NULL;
+    writer->digests = NULL;
     writer->table = writer->index_name = NULL;
     writer->column_of_field = NULL;
     writer->changed_fields = NULL;
@@ -82,13 +84,14 @@ static void table_clear(tide_writer *writer) {
 
 static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
     writer->fields = calloc(table->field_count + 1, sizeof *writer->fields);
+    writer->digests = calloc(table->field_count + 1, sizeof *writer->digests);
     writer->column_of_field = calloc(table->field_count + 1, sizeof *writer->column_of_field);
     writer->changed_fields = calloc(table->field_count / 8 + 1, 1);
     writer->siblings = calloc(table->sibling_count + 1, sizeof *writer->siblings);
     writer->find_in_sibling = calloc(table->sibling_count + 1, sizeof(sqlite3_stmt *));
     writer->table = strdup(table->name);
     writer->index_name = strdup(table->index_name);
-    if (!writer->fields || !writer->column_of_field || !writer->changed_fields || !writer->siblings ||
+    if (!writer->fields || !writer->digests || !writer->column_of_field || !writer->changed_fields || !writer->siblings ||
         !writer->find_in_sibling || !writer->table || !writer->index_name) {
         return TIDE_NO_MEMORY;
     }
@@ -102,6 +105,7 @@ static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
             .type = table->fields[i].type,
             .seed = tide_field_seed(writer->seed, table->fields[i].name, length),
         };
+        writer->digests[i] = (tide_field_digest){.seed = field->seed, .type = field->type};
         if (!field->name || !field->column) return TIDE_NO_MEMORY;
     }
     for (uint32_t i = 0; i < table->sibling_count; i++) {
@@ -124,11 +128,13 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
     tide_status status = tide_writer_prepare(writer, &sql, "prepare the look-up", &writer->find, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "SELECT _id, _digest FROM \"%s\" WHERE _id BETWEEN ?1 AND ?2 ORDER BY _id", writer->table);
+    tide_text_format(&sql, "SELECT _id, _digest, _key");
+    for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
+    tide_text_format(&sql, " FROM \"%s\" WHERE _id BETWEEN ?1 AND ?2 ORDER BY _id", writer->table);
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison of digests", &writer->scan, error);
 
     tide_text_clear(&sql);
-    tide_text_format(&sql, "SELECT _version, _pending, _key, _tag, _base, _zone");
+    tide_text_format(&sql, "SELECT _version, _pending, _key, _tag, _base, _zone, _digest");
     for (uint32_t i = 0; i < writer->field_count; i++) tide_text_format(&sql, ", \"%s\"", writer->fields[i].column);
     tide_text_format(&sql, " FROM \"%s\" WHERE _id = ?1", writer->table);
     if (!status) status = tide_writer_prepare(writer, &sql, "prepare the comparison", &writer->load, error);

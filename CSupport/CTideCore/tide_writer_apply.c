@@ -68,7 +68,11 @@ static void sort_rows(tide_ordered_row *rows, uint32_t count, const tide_batch *
 
 // Rows that are there
 
-/// Compares rows, sorted by the row ids of their records, with the digests stored for `first`...`last`; keeps those that differ.
+static const tide_row_columns columns_of_scan = {
+    .key = tide_scan_key, .digest = tide_scan_digest, .first_field = tide_scan_first_field};
+
+/// Compares rows, sorted by the row ids of their records, with the digests stored for `first`...`last`; keeps those that differ, and
+/// those whose record is damaged.
 static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint32_t count, tide_ordered_row *different, uint32_t *different_count) {
     tide_writer *writer = it->writer;
     sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank);
@@ -76,10 +80,12 @@ static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint3
     uint32_t i = 0;
     int code = SQLITE_DONE;
     while (i < count && (code = sqlite3_step(writer->scan)) == SQLITE_ROW) {
-        uint64_t id = (uint64_t)sqlite3_column_int64(writer->scan, 0);
+        uint64_t id = (uint64_t)sqlite3_column_int64(writer->scan, tide_scan_id);
         if (id < rows[i].rank) continue;
         if (id > rows[i].rank) break;
-        if ((uint64_t)sqlite3_column_int64(writer->scan, 1) == it->batch->rows[rows[i].row].digest) {
+        bool is_equal = (uint64_t)sqlite3_column_int64(writer->scan, tide_scan_digest) == it->batch->rows[rows[i].row].digest;
+        // That two digests are equal says nothing of the values that are stored.
+        if (is_equal && tide_row_is_intact(writer->scan, columns_of_scan, writer->seed, writer->digests, writer->field_count)) {
             it->counts->unchanged++;
         } else {
             different[(*different_count)++] = rows[i];

@@ -8,6 +8,7 @@
 #include "tide_batch_layout.h"
 #include "tide_fingerprints.h"
 #include "tide_text.h"
+#include "tide_verify.h"
 #include "tide_writer.h"
 
 // Parameters of the INSERT and of UPDATEs, and columns of the SELECT of a row; the fields follow.
@@ -19,8 +20,10 @@ enum { tide_settle_tag = 1, tide_settle_edited, tide_settle_id };
 enum { tide_acknowledge_tag = 1, tide_acknowledge_version, tide_acknowledge_edited, tide_acknowledge_id, tide_acknowledge_known_tag };
 enum { tide_update_version = 1, tide_update_pending, tide_update_digest, tide_update_id, tide_update_first_field };
 enum {
-    tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_zone, tide_load_first_field,
+    tide_load_version = 0, tide_load_pending, tide_load_key, tide_load_tag, tide_load_base, tide_load_zone, tide_load_digest,
+    tide_load_first_field,
 };
+enum { tide_scan_id = 0, tide_scan_digest, tide_scan_key, tide_scan_first_field };
 enum { tide_update_cache_size = 16 };
 // tide_changes.kind
 enum { tide_change_insert = 1, tide_change_update = 2, tide_change_delete = 3 };
@@ -55,6 +58,7 @@ struct tide_writer {
     int64_t type_id;
     tide_stored_field *fields;
     uint32_t field_count;
+    tide_field_digest *digests;
     char **siblings;
     uint32_t sibling_count;
 

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,25 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
     }
 }
 
-static void before_append(tide_text *before, const tide_stored_field *field, sqlite3_stmt *row, int column) {
+/// Whether a text is UTF-8. What was written always is; what is damaged need not be, and is to leave history readable.
+static bool utf8_is_valid(const uint8_t *text, size_t length) {
+    for (size_t i = 0; i < length;) {
+        uint8_t lead = text[i++];
+        if (lead < 0x80) continue;
+        int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+        if (lead < 0xc2 || lead > 0xf4 || length - i < (size_t)more) return false;
+        uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80, most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+        for (; more > 0; more--, least = 0x80, most = 0xbf) {
+            if (text[i] < least || text[i] > most) return false;
+            i++;
+        }
+    }
+    return true;
+}
+
+static void before_append(
+    tide_text *before, const tide_stored_field *field, sqlite3_stmt *row, int column, bool is_damaged
+) {
     tide_text_append(before, before->length > 1 ? ",\"" : "\"", before->length > 1 ? 2 : 1);
     tide_text_append(before, field->name, field->name_length);
     tide_text_append(before, "\":", 2);
@@ -76,7 +95,13 @@ static void before_append(tide_text *before, const tide_stored_field *field, sql
     case SQLITE_INTEGER: tide_text_format(before, "%" PRId64, (int64_t)sqlite3_column_int64(row, column)); break;
     case SQLITE_FLOAT: {
         char number[TIDE_NUMBER_SIZE];
-        tide_text_append(before, number, tide_number_print(sqlite3_column_double(row, column), 17, number));
+        double value = sqlite3_column_double(row, column);
+        // JSON has no infinity, which only damage brings here.
+        if (isfinite(value)) {
+            tide_text_append(before, number, tide_number_print(value, 17, number));
+        } else {
+            tide_text_append(before, "null", 4);
+        }
         break;
     }
     case SQLITE_NULL: tide_text_append(before, "null", 4); break;
@@ -87,7 +112,12 @@ static void before_append(tide_text *before, const tide_stored_field *field, sql
     }
     default: {
         const void *bytes = sqlite3_column_blob(row, column);
-        tide_text_json_string(before, bytes, (size_t)sqlite3_column_bytes(row, column));
+        size_t length = (size_t)sqlite3_column_bytes(row, column);
+        if (!is_damaged || utf8_is_valid(bytes, length)) {
+            tide_text_json_string(before, bytes, length);
+        } else {
+            tide_text_append(before, "null", 4);
+        }
         break;
     }
     }
@@ -202,7 +232,49 @@ static void bind_pending(sqlite3_stmt *update, sqlite3_stmt *stored, const tide_
     sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT);
 }
 
-static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id, uint64_t digest) {
+static const tide_row_columns columns_of_load = {
+    .key = tide_load_key, .digest = tide_load_digest, .first_field = tide_load_first_field};
+
+static bool stored_is_intact(const tide_writer *writer) {
+    return tide_row_is_intact(writer->load, columns_of_load, writer->seed, writer->digests, writer->field_count);
+}
+
+/// Begins the JSON object of the values before a change. Those of a damaged record are nothing to go back to.
+static void before_begin(tide_text *before, bool is_damaged) {
+    tide_text_clear(before);
+    tide_text_append(before, "{", 1);
+    if (is_damaged) tide_text_append(before, "\"_damaged\":1", strlen("\"_damaged\":1"));
+}
+
+static tide_status damaged_reject(tide_apply *it, uint32_t row) {
+    return tide_batch_row_reject(
+        it->batch, row, "", 0, TIDE_REJECT_DAMAGED,
+        "the record's values in the store are damaged, and nothing is merged with them; repair it ('tidemark verify --repair'), or delete it");
+}
+
+/// Makes a damaged record what it was, in the fields of `changed_fields`: it is the same version, and history has nothing to tell.
+static tide_status row_repair(tide_apply *it, uint32_t index, int64_t id, uint64_t digest) {
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *stored = writer->load, *update = NULL;
+    tide_status status = update_find(writer, &update, it->error);
+    if (status) return status;
+    sqlite3_bind_value(update, tide_update_version, sqlite3_column_value(stored, tide_load_version));
+    sqlite3_bind_value(update, tide_update_pending, sqlite3_column_value(stored, tide_load_pending));
+    sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest);
+    sqlite3_bind_int64(update, tide_update_id, id);
+    int parameter = tide_update_first_field;
+    for (uint32_t i = 0; i < writer->field_count; i++) {
+        if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
+        bind_cell(update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
+    }
+    sqlite3_reset(stored);
+    if ((status = tide_writer_run(writer, update, "repair a record", it->error))) return status;
+    it->counts->unchanged++;
+    it->counts->repaired++;
+    return TIDE_OK;
+}
+
+static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id, uint64_t digest, bool is_damaged) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load, *update = NULL;
     tide_status status = update_find(writer, &update, it->error);
@@ -215,12 +287,11 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
     sqlite3_bind_int64(update, tide_update_version, change);
     sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest);
     sqlite3_bind_int64(update, tide_update_id, id);
-    tide_text_clear(&writer->before);
-    tide_text_append(&writer->before, "{", 1);
+    before_begin(&writer->before, is_damaged);
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
-        before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i));
+        before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i), is_damaged);
         bind_cell(update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     tide_text_append(&writer->before, "}", 1);
@@ -243,18 +314,21 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
         return status;
     }
     memset(writer->changed_fields, 0, writer->field_count / 8 + 1);
-    bool is_changed = false;
+    bool is_changed = false, is_damaged = !stored_is_intact(writer);
     const tide_row *row = &it->batch->rows[index];
+    // The row says all that the damaged record was: its digest is the same.
+    bool is_whole = is_damaged && (uint64_t)sqlite3_column_int64(stored, tide_load_digest) == row->digest;
     uint64_t digest = tide_key_digest(
         writer->seed, tide_batch_text(it->batch, row->key.offset), row->key.length, row->key_is_blob);
     for (uint32_t i = 0; i < writer->field_count; i++) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
         int column = (int)(tide_load_first_field + i);
+        if (is_whole && cell.kind == TIDE_KIND_ABSENT) cell.kind = TIDE_KIND_NULL;
         if (cell.kind == TIDE_KIND_ABSENT || column_equals(stored, column, it->batch, cell)) {
             digest += tide_column_digest(stored, column, writer->fields[i].seed);
             continue;
         }
-        if (cell.kind == TIDE_KIND_CLAIM) {
+        if (cell.kind == TIDE_KIND_CLAIM && !is_whole) {
             sqlite3_reset(stored);
             return claim_reject(it, index, &writer->fields[i]);
         }
@@ -263,8 +337,13 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
         is_changed = true;
     }
     tide_status status = TIDE_OK;
-    if (is_changed) {
-        status = row_write_changes(it, index, id, digest);
+    if (is_damaged && (is_whole || (row->is_from_cloud && !is_changed))) {
+        status = row_repair(it, index, id, digest);
+    } else if (is_damaged && !row->is_from_cloud) {
+        sqlite3_reset(stored);
+        return damaged_reject(it, index);
+    } else if (is_changed) {
+        status = row_write_changes(it, index, id, digest, is_damaged);
     } else {
         it->counts->unchanged++;
     }
@@ -293,12 +372,12 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
         return status;
     }
     int64_t previous = sqlite3_column_int64(stored, tide_load_version);
-    tide_text_clear(&writer->before);
-    tide_text_append(&writer->before, "{", 1);
+    bool is_damaged = !stored_is_intact(writer);
+    before_begin(&writer->before, is_damaged);
     for (uint32_t i = 0; i < writer->field_count; i++) {
         int column = (int)(tide_load_first_field + i);
         if (sqlite3_column_type(stored, column) == SQLITE_NULL) continue;
-        before_append(&writer->before, &writer->fields[i], stored, column);
+        before_append(&writer->before, &writer->fields[i], stored, column, is_damaged);
     }
     tide_text_append(&writer->before, "}", 1);
     sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key));

@@ -30,7 +30,7 @@ enum ExitStatus: Int32 {
         case .historyTokenExpired: self = .unavailable
         case .untrusted, .anotherAccount: self = .noPermission
         case .busy, .changed: self = .temporaryFailure
-        case .corrupt: self = .dataError
+        case .corrupt, .damaged: self = .dataError
         default: self = .ioError
         }
     }

@@ -11,7 +11,7 @@ struct Export: AsyncParsableCommand {
         abstract: "Exports records as a manifest, and their assets as files.",
         discussion: """
             Importing an export again changes nothing. Without --assets, fields name their assets by identifier, which only the same \
-            store understands.
+            store understands. A damaged record is left out and named on standard error; the tool exits with 65 then.
 
             Examples:
               tidemark export MyJournal.tidemark --type Destination \\
@@ -74,12 +74,20 @@ struct Export: AsyncParsableCommand {
                 try Output.line(
                     "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
             }
+            for name in summary.damaged.prefix(10) { Output.error("tidemark: \(type) \(name) is damaged, and was left out") }
+            if !summary.damaged.isEmpty {
+                let more = summary.damaged.count > 10 ? ", the first 10 of them named above," : ""
+                Output.error(
+                    "tidemark: \(Wording.count(summary.damaged.count, "damaged record"))\(more) left out of the export; repair them with `tidemark verify --repair`"
+                )
+            }
             guard summary.problems.isEmpty else {
                 let assets = Wording.count(summary.problems.count, "asset")
                 throw ending(
                     "\(assets) could not be copied; the records that name them are exported. `tidemark verify` tells more",
                     .dataError)
             }
+            if !summary.damaged.isEmpty { throw ExitCode(ExitStatus.dataError.rawValue) }
         }
     }
 }

@@ -241,6 +241,10 @@ struct Import: AsyncParsableCommand {
         text += "\(Wording.count(summary.changes.inserted)) new, \(Wording.count(summary.changes.updated)) updated, "
         text += "\(Wording.count(summary.changes.unchanged)) unchanged, \(Wording.count(summary.rejected)) refused."
         try Output.line(text)
+        if summary.changes.repaired > 0 {
+            try Output.line(
+                "Damaged in the store, and repaired from this source: \(Wording.count(summary.changes.repaired, "record")).")
+        }
         if summary.assets.referenced > 0 {
             try Output.line(
                 "Assets: \(Wording.count(summary.assets.referenced)) named, \(Wording.count(summary.assets.stored)) new "

@@ -4,12 +4,36 @@ public struct ChangeCounts: Codable, Hashable, Sendable {
     public var updated: Int
     public var unchanged: Int
     public var deleted: Int
+    /// Of the unchanged ones, those that were damaged in the store and are again what they were.
+    public var repaired: Int
 
-    public init(inserted: Int = 0, updated: Int = 0, unchanged: Int = 0, deleted: Int = 0) {
+    public init(inserted: Int = 0, updated: Int = 0, unchanged: Int = 0, deleted: Int = 0, repaired: Int = 0) {
         self.inserted = inserted
         self.updated = updated
         self.unchanged = unchanged
         self.deleted = deleted
+        self.repaired = repaired
+    }
+
+    private enum CodingKeys: String, CodingKey { case inserted, updated, unchanged, deleted, repaired }
+
+    public init(from decoder: any Decoder) throws {
+        let object = try decoder.container(keyedBy: CodingKeys.self)
+        inserted = try object.decode(Int.self, forKey: .inserted)
+        updated = try object.decode(Int.self, forKey: .updated)
+        unchanged = try object.decode(Int.self, forKey: .unchanged)
+        deleted = try object.decode(Int.self, forKey: .deleted)
+        repaired = try object.decodeIfPresent(Int.self, forKey: .repaired) ?? 0
+    }
+
+    /// Encodes what was repaired only where something was.
+    public func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: CodingKeys.self)
+        try object.encode(inserted, forKey: .inserted)
+        try object.encode(updated, forKey: .updated)
+        try object.encode(unchanged, forKey: .unchanged)
+        try object.encode(deleted, forKey: .deleted)
+        if repaired > 0 { try object.encode(repaired, forKey: .repaired) }
     }
 
     /// Whether nothing was written.
@@ -20,5 +44,6 @@ public struct ChangeCounts: Codable, Hashable, Sendable {
         left.updated += right.updated
         left.unchanged += right.unchanged
         left.deleted += right.deleted
+        left.repaired += right.repaired
     }
 }

@@ -11,6 +11,9 @@ public struct ContainerBackup: Sendable {
     private let container: ContainerDirectory
     private let target: URL
     private let lockTimeout: Duration
+    /// Whether records that are damaged are copied all the same, as they are; the summary names them. Without it, nothing is backed up
+    /// where one is.
+    public var allowsDamage = false
     /// For a copy that is looked at and thrown away: assets, and what was set aside, stay behind.
     package var isOfRecordsOnly = false
     /// For tests.
@@ -30,9 +33,11 @@ public struct ContainerBackup: Sendable {
         public let stores: Int
         public let assets: Int
         public let bytes: Int64
+        /// Records of the copy that are damaged, as in the container.
+        public let damaged: [DamagedRecord]
     }
 
-    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `corrupt` when something
+    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `damaged` when a record is, unless ``allowsDamage`` is set; `corrupt` when something else
     ///   of the container is damaged or missing. Then nothing is left of the copy.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
@@ -44,6 +49,10 @@ public struct ContainerBackup: Sendable {
             }
             let copy = try held()
             try copy.checkRoom(at: place)
+            let damaged = isOfRecordsOnly ? [] : try copy.damage()
+            guard allowsDamage || damaged.isEmpty else {
+                throw StoreError.damaged(damaged, doing: "and \(container.url.path) was not backed up")
+            }
             var description = container.description
             description.copy = UUID()
             let folder = try UnfinishedFolder(for: place)
@@ -54,7 +63,8 @@ public struct ContainerBackup: Sendable {
             }
             try hook(.described)
             try folder.settle()
-            return Summary(path: place.path, stores: copy.snapshots.count, assets: copy.assets.count, bytes: copy.bytes)
+            return Summary(
+                path: place.path, stores: copy.snapshots.count, assets: copy.assets.count, bytes: copy.bytes, damaged: damaged)
         } catch {
             throw StoreError(error, doing: "back up \(container.url.path)")
         }

@@ -61,6 +61,13 @@ final class ContainerCopy: Sendable {
             "\(MovePlaces.nearest(url).path) has \(free) bytes free, and the container needs \(bytes); make room there")
     }
 
+    /// The damaged records of the stores and of what was set aside.
+    ///
+    /// - Complexity: Reads the databases.
+    func damage() throws -> [DamagedRecord] {
+        try snapshots.flatMap { try $0.damage() } + setAside.flatMap { try $0.copy.damage() }
+    }
+
     /// A hook between the steps of the work, for tests.
     typealias Hook = @Sendable (MoveStep) throws -> Void
 

@@ -10,6 +10,8 @@ public struct ContainerRestoration: Sendable {
     private let target: URL
     private let replaces: Bool
     private let lockTimeout: Duration
+    /// Whether a backup with damaged records is restored all the same, with these as they are.
+    public var allowsDamage = false
     /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
@@ -30,6 +32,8 @@ public struct ContainerRestoration: Sendable {
         public let bytes: Int64
         /// A container was there and is gone.
         public var hasReplaced = false
+        /// Damaged records, restored as they are.
+        public var damaged = 0
         /// Where files are now that lay in the replaced container's folder and were not its own.
         public var kept: String?
     }
@@ -57,10 +61,13 @@ public struct ContainerRestoration: Sendable {
         _ places: MovePlaces, replacing: Bool, progress: (@Sendable (CopyProgress) -> Void)?
     ) throws -> Summary {
         let report = try StoreVerification(of: backup).run()
-        if let problem = report.problems.first {
+        let damaged = report.problems.filter { $0.kind == .record }
+        if let problem = report.problems.first(where: { !allowsDamage || $0.kind != .record }) {
+            let isOfRecords = damaged.count == report.problems.count
             throw StoreError(
-                .corrupt,
-                "the backup \(backup.url.path) has \(report.problems.count) problems, and nothing was restored: \(problem.message)"
+                isOfRecords ? .damaged : .corrupt,
+                "the backup \(backup.url.path) has \(report.problems.count == 1 ? "a problem" : "\(report.problems.count) problems"), and nothing was restored: \(problem.message)"
+                    + (isOfRecords ? ". To restore it with what is damaged, say so (--allow-damage)" : "")
             )
         }
         let copy = try ContainerCopy(of: backup)
@@ -78,6 +85,7 @@ public struct ContainerRestoration: Sendable {
         }
         try hook(.described)
         var summary = Summary(path: places.target.path, records: report.records, assets: copy.assets.count, bytes: copy.bytes)
+        summary.damaged = damaged.count
         if replacing {
             summary.kept = try replace(places.target, by: folder)
             summary.hasReplaced = true

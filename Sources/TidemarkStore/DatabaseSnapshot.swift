@@ -99,6 +99,11 @@ final class DatabaseSnapshot: Sendable {
     /// - Complexity: Reads the whole database.
     func digest() throws -> ContentDigest { try digestQueue.inDatabase { try ContentDigest(of: $0) } }
 
+    /// The records that are not what their digests say.
+    ///
+    /// - Complexity: Reads the whole database.
+    func damage() throws -> [DamagedRecord] { try digestQueue.inDatabase { try DamageScan.records($0, scope: scope) } }
+
     /// The digest of a database file at rest.
     static func digest(of url: URL) throws -> ContentDigest { try reading(url) { try ContentDigest(of: $0) } }
 

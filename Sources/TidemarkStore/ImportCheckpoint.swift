@@ -47,7 +47,7 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
     /// Whether the numbers can be those of an import; an account that goes on from them must not overflow.
     private var canBe: Bool {
         let numbers =
-            [counts.inserted, counts.updated, counts.unchanged, read, rejected]
+            [counts.inserted, counts.updated, counts.unchanged, counts.repaired, read, rejected]
             + [assets.referenced, assets.stored, assets.bytes]
         return numbers.allSatisfy { (0...1 << 53).contains($0) } && [offset, line, rejectsLength].allSatisfy { $0 <= 1 << 53 }
     }

@@ -34,6 +34,9 @@ package final class RecordBatch: @unchecked Sendable {
         package let message: String
         package let source: [UInt8]
         package let sourceIsCut: Bool
+
+        /// Whether the record in the store is damaged.
+        var isOfDamage: Bool { code == String(cString: tide_reject_name(TIDE_REJECT_DAMAGED)) }
     }
 
     /// Rows and refused pieces of the source that never became rows.

@@ -6,6 +6,8 @@ import TidemarkModel
 struct RecordHistory {
     let name: String
     let changes: [HistoryChange]
+    /// The change, if there is one, before which the record was damaged: the values that history has from then are nothing to go back to.
+    let damagedChange: Int64?
 
     /// - Parameter oldest: The number of the oldest change that is wanted.
     /// - Throws: ``StoreError`` `corrupt`.
@@ -25,6 +27,7 @@ struct RecordHistory {
             return nil
         }
         var found: [HistoryChange] = []
+        var damaged: Int64?
         while let id = next, id >= oldest {
             let sql = """
                 SELECT c.id AS change_id, c.kind, c.previous, c.before, t.* FROM tide_changes c
@@ -34,7 +37,9 @@ struct RecordHistory {
                 let kind = HistoryChange.Kind(rawValue: try change.stored("kind", of: "tide_changes"))
             else { break }
             var fields: [HistoryChange.FieldChange] = []
-            for (name, before) in try NotedValues(change.stored("before", of: "tide_changes"), change: id).fields {
+            let noted = try NotedValues(change.stored("before", of: "tide_changes"), change: id)
+            if noted.isDamaged, damaged == nil { damaged = id }
+            for (name, before) in noted.fields {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
                 let value = FieldValue(noted: before, type: field.type)
                 fields.append(.init(field: name, type: field.type, before: value, after: values[name] ?? nil))
@@ -53,6 +58,7 @@ struct RecordHistory {
             next = kind == .insert ? nil : previous
         }
         changes = found
+        damagedChange = damaged
     }
 
     /// The name of a row that was deleted, and the change that did it.
@@ -70,16 +76,22 @@ struct RecordHistory {
 /// The values before a change, as history notes them: a JSON object of the fields as the store held them, bytes in Base64.
 struct NotedValues {
     let fields: [(String, DatabaseValue)]
+    /// Whether the record was damaged before the change, so that its values are not what was ever written.
+    let isDamaged: Bool
+
+    /// Stands among the fields of a record that was damaged; no field can have that name.
+    private static let damaged = "_damaged"
 
     init(_ text: String?, change: Int64) throws {
         guard let text else {
-            fields = []
+            (fields, isDamaged) = ([], false)
             return
         }
         guard let noted = try? JSONDecoder().decode([String: StoredScalar].self, from: Data(text.utf8)) else {
             throw StoreError(.corrupt, "the change \(change) in tide_changes has no JSON object in 'before'")
         }
-        fields = noted.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
+        isDamaged = noted[Self.damaged] != nil
+        fields = noted.filter { $0.key != Self.damaged }.map { ($0.key, $0.value.value) }.sorted { $0.0 < $1.0 }
     }
 }
 

@@ -45,7 +45,12 @@ extension RecordStore {
                     }
                     batch.digest(seed: identity.digestSeed)
                     try transaction.write(batch, type: type, zone: zone)
-                    if let refused = batch.rejections.first { throw StoreError(.invalid, "\(type.name): \(refused.message)") }
+                    if let refused = batch.rejections.first {
+                        // The lines of a batch are counted from 1.
+                        let name = rows[start + Int(refused.line) - 1].name
+                        if refused.isOfDamage { throw StoreError.damaged(RecordName(type: type.name, name: name)) }
+                        throw StoreError(.invalid, "\(type.name): \(refused.message)")
+                    }
                 }
             }
             return rows.map(\.name)
@@ -65,7 +70,7 @@ extension StoreTransaction {
     fileprivate func match(_ query: RecordQuery) throws -> (StoredType, rows: [MatchedRow]) {
         let type = try knownType(named: query.type)
         var rows: [MatchedRow] = []
-        try query.forEachRow(db, type: type, columns: ["_id", "_key", "_zone"]) { row in
+        try query.forEachRow(db, type: type, columns: ["_id", "_key", "_zone"]) { row, _ in
             guard let key = RecordKey.fromDatabaseValue(row[1]) else {
                 throw StoreError(
                     .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key that can be one")

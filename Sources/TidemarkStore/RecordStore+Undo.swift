@@ -95,11 +95,20 @@ extension StoreTransaction {
     /// What a row is to be: the state before the transaction, merged with what came after it.
     private func restore(_ it: Touched, policy: MergePolicy) throws -> SettledRecord? {
         guard let history = try RecordHistory(db, type: it.type, rowID: it.row, oldest: it.first) else { return nil }
+        if let change = history.damagedChange {
+            throw StoreError(
+                .damaged,
+                "\(it.type.name) \(history.name) was damaged when the change \(change) was made, and history has no whole state of it from before that"
+            )
+        }
         // A record that was deleted since may be there again, under another row.
         let zone = try zone(of: it)
         let found = try find(history.name, type: it.type, zone: zone)
+        try found?.checkIntact(it.type)
         // From the state of this row now, backwards.
-        var values: [String: FieldValue]? = try find(row: it.row, type: it.type)?.state.values
+        let row = try find(row: it.row, type: it.type)
+        try row?.checkIntact(it.type)
+        var values: [String: FieldValue]? = row?.state.values
         var after: [String: FieldValue]?
         for change in history.changes {
             if change.id == it.last { after = values }

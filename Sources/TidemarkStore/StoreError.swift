@@ -30,6 +30,8 @@ public struct StoreError: Error, Sendable {
         public static let busy = Code(rawValue: "busy")
         /// What is on disk breaks the format's rules.
         public static let corrupt = Code(rawValue: "corrupt")
+        /// A record's values are not what its digest says.
+        public static let damaged = Code(rawValue: "damaged")
         /// In production: a type or field that the schema lacks; or a schema that contradicts the store's.
         public static let schema = Code(rawValue: "schema")
         /// A value, a name or a number that the caller gave can't be.
@@ -67,7 +69,7 @@ public struct StoreError: Error, Sendable {
         switch code {
         case .busy, .changed: .retry
         case .diskFull: .freeSpace
-        case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted:
+        case .schema, .newerFormat, .olderFormat, .notAStore, .cannotCreate, .sql, .invalid, .invalidName, .untrusted, .damaged:
             .askThePerson
         case .historyTokenExpired: .reset
         default: .none

@@ -30,6 +30,17 @@ package struct StoreIdentity: Hashable, Sendable {
         device = try value("device")
     }
 
+    /// The seed of the digests of a store's rows.
+    ///
+    /// - Throws: ``StoreError`` `corrupt` when the store lacks it.
+    static func digestSeed(_ db: Database) throws -> UInt64 {
+        let statement = try db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'digest_seed'")
+        guard let stored = try DatabaseValue.fetchOne(statement), let seed = Int64.fromDatabaseValue(stored) else {
+            throw StoreError(.corrupt, "the store lacks its digest_seed in tide_meta")
+        }
+        return UInt64(bitPattern: seed)
+    }
+
     func store(_ db: Database) throws {
         try db.execute(
             sql: "INSERT INTO tide_meta (key, value) VALUES ('digest_seed', ?), ('history_identity', ?), ('device', ?)",

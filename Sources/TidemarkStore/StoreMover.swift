@@ -44,6 +44,8 @@ public struct StoreMover: Sendable {
         public var bytes: Int64 = 0
         /// The old files are gone.
         public var sourceIsDeleted = false
+        /// Records that are damaged, and have moved as they are; not known of a move that was finished before.
+        public var damaged: [DamagedRecord] = []
         /// Names of files in the old folder that are not the container's, and stay there.
         public var staying: [String] = []
     }
@@ -94,6 +96,8 @@ public struct StoreMover: Sendable {
             }
             let container = try ContainerDirectory(openingAt: places.source)
             let copy = try ContainerCopy(of: container, mayLink: true)
+            // What can't be read at all, the copy itself finds.
+            let damaged = (try? copy.damage()) ?? []
             let there = try MoveTarget(places, identity: container.description.identity)
             try MovePlan(places, copy: copy, target: there).check()
             var journal = try claim(places, there: there, identity: container.description.identity)
@@ -123,6 +127,7 @@ public struct StoreMover: Sendable {
             progress?(CopyProgress(phase: .deleting, bytes: 0, total: 0))
             var summary = try complete(notice, places, explicitly: false, holding: locks)
             summary.alreadyMoved = false
+            summary.damaged = damaged
             (summary.stores, summary.assets, summary.bytes) = (copy.snapshots.count, copy.assets.count, copy.bytes)
             return summary
         }

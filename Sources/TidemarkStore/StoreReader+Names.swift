@@ -2,17 +2,20 @@ import GRDB
 import TidemarkModel
 
 extension StoreReader {
-    /// The record of a name, of whatever type, with the type's schema; `nil` when there is none.
+    /// The record of a name, of whatever type, with the type's schema; `nil` when there is none. It is compared with its digest.
     ///
     /// - Complexity: A look-up for each type.
     public func record(named name: String) throws(StoreError) -> (RecordTypeSchema, StoredRecord)? {
         try read("look up a record") { db in
             for type in try StoredType.fetchAll(db) {
-                let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
+                let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_digest"]
                 let sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1"
-                if let row = try Row.fetchOne(db, sql: sql, arguments: [RecordKey(name: name)]) {
-                    return (type.schema, try StoredRecord(row, type: type))
+                let statement = try db.cachedStatement(sql: sql)
+                let found = try statement.withRow([RecordKey(name: name)]) { row in
+                    let isIntact = type.digest.isIntact(statement, key: 1, digest: type.fields.count + 3, fields: 3)
+                    return try StoredRecord(row, type: type, isIntact: isIntact)
                 }
+                if let found { return (type.schema, found) }
             }
             return nil
         }

@@ -93,6 +93,8 @@ extension StoreTransaction {
             )
         }
         let found = try find(edit.record.name, type: type, zone: edit.zone)
+        // Deleting a damaged record is what may be left to do with it.
+        if edit.values != nil { try found?.checkIntact(type) }
         let current = found?.state.values
         func settled(_ values: [String: FieldValue]?) throws -> SettledRecord {
             SettledRecord(
@@ -172,9 +174,16 @@ extension StoreTransaction {
         let zone: Int64
 
         let state: StoredVersion
+        /// Whether its values are what its digest says.
+        let isIntact: Bool
 
         static func columns(_ type: StoredType) -> String {
-            (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone"]).joined(separator: ", ")
+            (["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_zone", "_digest"]).joined(separator: ", ")
+        }
+
+        /// - Throws: ``StoreError`` `damaged`.
+        func checkIntact(_ type: StoredType) throws(StoreError) {
+            guard isIntact else { throw StoreError.damaged(RecordName(type: type.name, name: name)) }
         }
     }
 
@@ -191,13 +200,13 @@ extension StoreTransaction {
         let keys = RecordKey.all(name: name)
         var arguments: StatementArguments = [keys[0], keys[keys.count - 1]]
         if let zone { arguments += [zone] }
-        return try Row.fetchOne(statement, arguments: arguments).map { try FoundRecord($0, type: type) }
+        return try FoundRecord.fetchOne(statement, arguments: arguments, type: type)
     }
 
     func find(row id: Int64, type: StoredType) throws -> FoundRecord? {
         let columns = FoundRecord.columns(type)
         let statement = try db.cachedStatement(sql: "SELECT \(columns) FROM \"\(type.table)\" WHERE _id = ?")
-        return try Row.fetchOne(statement, arguments: [id]).map { try FoundRecord($0, type: type) }
+        return try FoundRecord.fetchOne(statement, arguments: [id], type: type)
     }
 
     /// As ``apply(_:policy:)``; what a unique key leaves unresolved is told like every other conflict.
@@ -236,7 +245,7 @@ extension StoreTransaction {
             batch.digest(seed: connection.identity.digestSeed)
             try write(batch, type: type, zone: zone, uniquePolicy: policy(type.name))
             if let refused = batch.rejections.first {
-                throw StoreError(.invalid, "\(type.name) can't be saved: \(refused.message)")
+                throw StoreError(refused.isOfDamage ? .damaged : .invalid, "\(type.name) can't be saved: \(refused.message)")
             }
         }
     }
@@ -261,10 +270,13 @@ extension StoreTransaction {
 }
 
 extension StoreTransaction.FoundRecord {
-    init(_ row: Row, type: StoredType) throws {
-        let record = try StoredRecord(row, type: type)
-        self.init(
-            row: row[0], name: record.name, zone: row[type.fields.count + 3], state: StoredVersion(record, type: type))
+    fileprivate static func fetchOne(_ statement: Statement, arguments: StatementArguments, type: StoredType) throws -> Self? {
+        try statement.withRow(arguments) { row in
+            let (record, count) = (try StoredRecord(row, type: type), type.fields.count)
+            return Self(
+                row: row[0], name: record.name, zone: row[count + 3], state: StoredVersion(record, type: type),
+                isIntact: type.digest.isIntact(statement, key: 1, digest: count + 4, fields: 3))
+        }
     }
 }
 

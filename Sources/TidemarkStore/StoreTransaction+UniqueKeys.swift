@@ -31,6 +31,8 @@ extension StoreTransaction {
         var records: [(found: FoundRecord, times: [String: EditTime])] = []
         for row in rows {
             guard let found = try find(row: row, type: type) else { continue }
+            // What is damaged is merged with nothing; they become one when it is repaired and changed.
+            guard found.isIntact else { return }
             records.append((found, try editTimes(type: type, row: row, since: 0)))
         }
         records.sort { Array($0.found.name.utf8).lexicographicallyPrecedes(Array($1.found.name.utf8)) }

@@ -247,8 +247,8 @@ package final class StoreTransaction {
     private func note(_ written: tide_counts, _ type: StoredType) -> ChangeCounts {
         let counts = ChangeCounts(
             inserted: Int(written.inserted), updated: Int(written.updated), unchanged: Int(written.unchanged),
-            deleted: Int(written.deleted))
-        if !counts.isUnchanged { changedTables.insert(type.table) }
+            deleted: Int(written.deleted), repaired: Int(written.repaired))
+        if !counts.isUnchanged || counts.repaired > 0 { changedTables.insert(type.table) }
         self.counts += counts
         return counts
     }
@@ -265,7 +265,10 @@ package final class StoreTransaction {
     /// Notes the transaction in history, if it changed anything, and its conflicts.
     func end() throws {
         try logConflicts()
-        guard !counts.isUnchanged else { return }
+        guard !counts.isUnchanged else {
+            for table in changedTables { try db.notifyChanges(in: Table(table)) }
+            return
+        }
         try db.cachedStatement(
             sql: """
                 INSERT INTO tide_transactions

@@ -43,11 +43,13 @@ public struct VerificationReport: Hashable, Sendable {
     public var records = 0
     public var assets = 0
     public var problems: [Problem] = []
+    /// What was repaired before; `nil` where no repair was wanted.
+    public var repaired: [RepairReport.Repaired]?
     public var isOK: Bool { problems.isEmpty }
 }
 
 extension VerificationReport: Encodable {
-    private enum Key: String, CodingKey { case ok, records, assets, problems }
+    private enum Key: String, CodingKey { case ok, records, assets, problems, repaired }
 
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
@@ -55,6 +57,7 @@ extension VerificationReport: Encodable {
         try object.encode(records, forKey: .records)
         try object.encode(assets, forKey: .assets)
         try object.encode(problems, forKey: .problems)
+        try object.encodeIfPresent(repaired, forKey: .repaired)
     }
 }
 
@@ -172,19 +175,8 @@ public struct StoreVerification: Sendable {
     }
 
     private func examineRecords(_ db: Database, type: StoredType, seed: UInt64, report: inout VerificationReport) throws {
-        var damaged: [Int64] = []
-        var rows: UInt64 = 0
-        let handle = try db.handle
-        defer { report.records += Int(rows) }
-        try withUnsafeMutablePointer(to: &damaged) { list in
-            try type.withTable(siblings: []) { table in
-                try checked {
-                    tide_table_verify(
-                        handle, seed, &table, &rows,
-                        { context, row in context!.assumingMemoryBound(to: [Int64].self).pointee.append(row) }, list, &$0)
-                }
-            }
-        }
+        let (damaged, count) = try DamageScan.rows(db, type: type, seed: seed)
+        report.records += count
         for row in damaged {
             let key = try DatabaseValue.fetchOne(db, sql: "SELECT _key FROM \"\(type.table)\" WHERE _id = ?", arguments: [row])
                 .flatMap(RecordKey.fromDatabaseValue)

@@ -19,6 +19,8 @@ struct StoredType: Equatable {
     let fields: [Field]
     /// Sets of fields of which no two records may agree.
     let uniqueKeys: [[String]]
+    /// Compares rows with their digests.
+    let digest: RowDigest
 
     var indexName: String { "tide_name_\(table)" }
     var viewName: String { "_\(table)" }
@@ -44,6 +46,7 @@ struct StoredType: Equatable {
             grouping: Row.fetchAll(
                 db, sql: "SELECT type_id, ordinal, name, column_name, type FROM tide_fields ORDER BY type_id, ordinal"),
             by: { row in try row.stored("type_id", of: "tide_fields") as Int64 })
+        let seed = try StoreIdentity.digestSeed(db)
         let types = try Row.fetchAll(db, sql: "SELECT id, name, table_name, name_field FROM tide_types ORDER BY id").map { row in
             let id: Int64 = try row.stored("id", of: "tide_types")
             let fields = try (fields[id] ?? []).map(Field.init)
@@ -52,7 +55,7 @@ struct StoredType: Equatable {
                 id: id, name: try row.stored("name", of: "tide_types"), table: try row.stored("table_name", of: "tide_types"),
                 // Where both are there, the field is the one that has values.
                 nameField: fields.contains { $0.name.lowercased() == nameField?.lowercased() } ? nil : nameField,
-                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id))
+                fields: fields, uniqueKeys: try uniqueKeys(db, typeID: id), digest: RowDigest(seed: seed, fields: fields))
             try type.check(db)
             return type
         }
@@ -127,7 +130,9 @@ struct StoredType: Equatable {
             isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() } ? name : nil
         }
         try db.execute(sql: "UPDATE tide_types SET name_field = ? WHERE id = ?", arguments: [nameField, id])
-        let type = StoredType(id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [])
+        let type = StoredType(
+            id: id, name: name, table: table, nameField: nameField, fields: [], uniqueKeys: [],
+            digest: RowDigest(seed: 0, fields: []))
         let columns = try type.noteFields(db, fields).map { ", \($0)" }.joined()
         try db.execute(
             sql: """

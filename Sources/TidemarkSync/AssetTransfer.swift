@@ -53,7 +53,7 @@ actor AssetTransfer {
         var (assets, new): ([String: CloudAsset], [SyncedAsset]) = ([:], [])
         for id in ids.sorted() {
             guard let file = store.file(of: id) else { continue }
-            if let digest = known[id], let size = Self.size(of: file) {
+            if let digest = known[id], let size = Self.size(of: file), size == ExportItem.assetSize(id) {
                 assets[id] = CloudAsset(digest: digest, size: size)
             } else if store.isWhole(id), let asset = try? Self.digest(of: file) {
                 // Only what is what its name says: damage here is not to go anywhere. What can't be read has its records refused.
@@ -69,6 +69,11 @@ actor AssetTransfer {
             let missing = try await database.missingAssets(some, in: zone)
             for asset in some {
                 guard let offset = missing[asset], let id = files[asset], let file = store.file(of: id) else { continue }
+                // It was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
+                guard known[id] == nil || store.isWhole(id) else {
+                    for (id, other) in assets where other == asset { assets[id] = nil }
+                    continue
+                }
                 do {
                     try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
                 } catch let error where Self.isOfOneAsset(error) && (error as? CloudError)?.code != .permissionFailure {

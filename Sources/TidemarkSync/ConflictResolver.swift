@@ -62,7 +62,8 @@ actor ConflictResolver {
     func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
         let isNew = try await store.syncState(zone: mapping.number).keptGeneration != generation
-        let kept = try await store.kept(isNew ? [.schema, .name, .asset] : [.name, .asset], zone: mapping.number)
+        let kept = try await store.kept(
+            isNew ? [.schema, .name, .asset, .damaged] : [.name, .asset, .damaged], zone: mapping.number)
         guard !kept.isEmpty else {
             if isNew { try await store.updateSyncState(zone: mapping.number) { $0.keptGeneration = generation } }
             return nil
@@ -86,6 +87,37 @@ actor ConflictResolver {
             }
         }
         return try await take(changes, limits: limits, occasion: .lookUp)
+    }
+
+    /// Repairs damaged records from what the cloud has of them.
+    ///
+    /// A record without edits of its own becomes what it is in the cloud. One with edits is repaired where the digest proves that these,
+    /// with the cloud's values of the other fields, are what it was.
+    ///
+    /// - Parameter found: What looking up each of them has come to.
+    func repair(
+        _ rows: [DamagedRow], lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
+    ) async throws -> [RepairReport.Repaired] {
+        let records = found.compactMap { try? $0.get() }
+        let names = try await assets.download(
+            RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: { _ in })
+        var edited: (text: String, times: EditTimes)?
+        var remote: [String: RemoteRecord] = [:]
+        for record in records { remote[record.id.recordName] = mapping.remote(record, assets: names, known: &edited) }
+        var repaired = try await store.repair(rows, from: remote)
+        // What has changed in the cloud since is taken in as it is now.
+        let left = Set(try await store.stillDamaged(rows))
+        let changed = zip(rows, found).filter { left.contains($0.0) && !$0.0.isPending }
+        guard !changed.isEmpty else { return repaired }
+        let answers = changed.filter { pair in
+            if case .failure(let error) = pair.1 { error.code == .unknownItem } else { true }
+        }
+        _ = try await take(answers.map(\.0.name), lookedUp: answers.map(\.1), limits: limits)
+        let still = Set(try await store.stillDamaged(answers.map(\.0)))
+        repaired += answers.map(\.0).filter { !still.contains($0) }.map { row in
+            RepairReport.Repaired(record: row.record, scope: store.scope, source: .cloud)
+        }
+        return repaired
     }
 
     /// Settles conflicts that were left to a person.

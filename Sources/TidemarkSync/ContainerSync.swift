@@ -85,6 +85,15 @@ public final class ContainerSync: Sendable {
         }
     }
 
+    /// Repairs the damaged records of both stores; see ``SyncEngine/repair()``.
+    public func repair() async throws -> RepairReport {
+        var report = try await privateEngine.repair()
+        let others = try await sharedEngine.repair()
+        report.repaired += others.repaired
+        report.remaining += others.remaining
+        return report
+    }
+
     /// Settles conflicts that the merge policy left to a person; see ``SyncEngine/settleConflicts(of:policy:)``.
     @discardableResult
     public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {

@@ -92,11 +92,42 @@ actor ExportScheduler {
         }
         let batch = try await store.nextExport(
             edits: size(limits), bulk: size(limits), deletesOnly: !hasRoom, zone: mapping.number)
+        if !batch.damaged.isEmpty, try await repair(batch.damaged, limits: limits), batch.isEmpty {
+            return Outcome(didWork: true, conflicts: conflicts)
+        }
         guard !batch.isEmpty else { return Outcome(conflicts: conflicts) }
         let request = SentRequest(token: environment.identifier().uuidString, items: batch.items)
         var outcome = try await send(request, of: batch, limits: limits, progress: progress)
         outcome.conflicts += conflicts
         return outcome
+    }
+
+    /// Repairs records that were found damaged when they were to be sent.
+    ///
+    /// - Returns: Whether one was repaired, and is to be sent.
+    private func repair(_ found: [ExportBatch.Damaged], limits: CloudLimits) async throws -> Bool {
+        let rows = try await store.damagedRows(found)
+        do {
+            _ = try await repair(rows, limits: limits)
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the ledger.
+        }
+        return try await store.stillDamaged(rows).count < rows.count
+    }
+
+    /// Repairs damaged records of the zone: from what the store knows, and else from what the cloud has of them.
+    func repair(_ rows: [DamagedRow], limits: CloudLimits) async throws -> [RepairReport.Repaired] {
+        var repaired = try await store.repair(rows)
+        var left = try await store.stillDamaged(rows).filter { $0.tag != nil }[...]
+        while !left.isEmpty {
+            let some = Array(left.prefix(max(1, limits.operationsPerRequest)))
+            let found = try await database.lookup(some.map(\.name), in: mapping.zone, desiredKeys: nil)
+            repaired += try await resolver.repair(some, lookedUp: found, limits: limits)
+            left = left.dropFirst(some.count)
+        }
+        return repaired
     }
 
     /// Looks up records that came while it was not known what had become of what was sent of them.

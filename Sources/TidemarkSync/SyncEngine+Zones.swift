@@ -62,7 +62,11 @@ extension SyncEngine {
     }
 
     /// Takes out what was in the default zone, so that nothing of it is ever sent again. Where it is all that the store has, its history goes, too.
-    func purgeDefaultZone(_ error: CloudError) async throws {
+    ///
+    /// Changes that no cloud has are kept: with the whole store, set aside as a `Quarantine`, or, where other zones stay, as `RefusedSave`.
+    ///
+    /// - Returns: What a person is to know of that; empty where nothing was unsent.
+    func purgeDefaultZone(_ error: CloudError) async throws -> String {
         await lines.forget(StoreFormat.defaultZone)
         let zones = try await store.zones()
         let user = try await store.syncState().user
@@ -72,11 +76,19 @@ extension SyncEngine {
         }
         let hasMore = if zones.count > 1 { true } else { try await store.refusedCount() > 0 }
         if hasMore, let zone = zones.first(where: { $0.name == .default }) {
+            let before = try await store.refusedCount()
             try await store.removeZone(
                 zone, reason: error.reason, code: error.code.rawValue, author: configuration.author, state: purged)
-        } else {
-            try await store.wipe(purged)
+            let count = try await store.refusedCount() - before
+            return count > 0
+                ? "; \(count == 1 ? "1 unsent change is" : "\(count) unsent changes are") kept: 'tidemark refused' shows them"
+                : ""
         }
+        let (quarantine, pending) = try await store.setAsideUnsent(reason: error.reason, then: purged)
+        guard let quarantine else { return "" }
+        let id = quarantine.id.uuidString.lowercased().prefix(8)
+        return
+            "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after signing in anew"
     }
 
     private func linesWithNews() async throws -> [ZoneLine] {

@@ -314,6 +314,36 @@ public actor SyncEngine {
         return settled
     }
 
+    /// Repairs the damaged records of the store: each from itself or its history, where the digest proves it, and else from the cloud.
+    ///
+    /// - Returns: What was repaired, and what could not be.
+    /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already, and where nobody is signed in who could ask the cloud;
+    ///   `CloudError`; ``StoreError``. What was repaired before stays so.
+    /// - Complexity: Reads the whole store.
+    public func repair() async throws -> RepairReport {
+        try claim()
+        defer { isRunning = false }
+        var report = RepairReport()
+        report.repaired = try await store.repair(try await store.damagedRows())
+        var remaining = try await store.damagedRows()
+        if remaining.contains(where: { $0.tag != nil }) {
+            switch try await accounts.look() {
+            case .available: break
+            case .unavailable(let failure, _): throw failure
+            case .stopped(let failures): throw failures[0]
+            }
+            limits = try await database.limits().bounded
+            for line in try await lines.all() {
+                report.repaired += try await line.exports.repair(
+                    remaining.filter { $0.zone == line.zone.id && $0.tag != nil }, limits: limits)
+            }
+            await assets.close()
+            remaining = try await store.damagedRows()
+        }
+        report.remaining = remaining.map { DamagedRecord(record: $0.record, scope: store.scope, isPending: $0.isPending) }
+        return report
+    }
+
     // Steps
 
     private func perform(_ step: SyncMachine.Step) async throws {
@@ -413,7 +443,10 @@ public actor SyncEngine {
             }
         }
         // What only a person could mend, somebody may have mended.
-        try await store.tryAgain([CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue))
+        try await store.tryAgain(
+            [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
+                StoreError.Code.damaged.rawValue
+            ])
         for line in try await lines.all() { _ = try await line.resolver.takeKept(limits: limits) }
     }
 
@@ -530,8 +563,8 @@ public actor SyncEngine {
             machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:
             log.warning("the zone's data was deleted for good")
-            try await purgeDefaultZone(error)
-            machine.halt(.init(code: SyncErrorCode.other, reason: error.reason))
+            let told = try await purgeDefaultZone(error)
+            machine.halt(.init(code: SyncErrorCode.other, reason: error.reason + told))
         case .ask where error.code == .notAuthenticated:
             machine.begin()
             machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())

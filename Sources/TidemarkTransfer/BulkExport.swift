@@ -4,7 +4,7 @@ import TidemarkStore
 
 /// Exports the records of a type as a manifest, and their assets as files.
 ///
-/// Importing an export again changes nothing. The file appears under its name when it is complete.
+/// Importing an export again changes nothing. A damaged record is left out, and told: what nobody wrote goes nowhere. The file appears under its name when it is complete.
 ///
 /// ```swift
 /// let export = BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(URL(fileURLWithPath: "journal.jsonl")))
@@ -26,6 +26,8 @@ public struct BulkExport: Sendable {
         public var bytes = 0
         /// What is wrong with assets that could not be copied: they are missing, or damaged. Their records name them by identifier.
         public var problems: [String] = []
+        /// Names of records that are damaged, and are not among those exported.
+        public var damaged: [String] = []
     }
 
     private let container: ContainerDirectory
@@ -91,7 +93,8 @@ public struct BulkExport: Sendable {
         var summary = Summary()
         var buffer: [UInt8] = []
         if format == .csv { text.appendCSVHeader(to: &buffer) }
-        try reader.forEachRecord(RecordQuery(type: type)) { record in
+        try reader.forEachRecord(RecordQuery(type: type), checksDigests: true) { record in
+            guard record.isIntact else { return summary.damaged.append(record.name) }
             switch format {
             case .csv: try text.appendCSV(record, to: &buffer)
             case .jsonl:

@@ -35,7 +35,7 @@ public struct ImportSummary: Hashable, Sendable {
 
 extension ImportSummary: Encodable {
     private enum Key: String, CodingKey {
-        case read, inserted, updated, unchanged, rejected, dryRun, seconds, assets
+        case read, inserted, updated, unchanged, repaired, rejected, dryRun, seconds, assets
         case referenced, stored, deduplicated, bytes
     }
 
@@ -46,6 +46,7 @@ extension ImportSummary: Encodable {
         try object.encode(changes.inserted, forKey: .inserted)
         try object.encode(changes.updated, forKey: .updated)
         try object.encode(changes.unchanged, forKey: .unchanged)
+        if changes.repaired > 0 { try object.encode(changes.repaired, forKey: .repaired) }
         try object.encode(rejected, forKey: .rejected)
         try object.encode(isDryRun, forKey: .dryRun)
         try object.encode((duration / .milliseconds(1)).rounded() / 1000, forKey: .seconds)

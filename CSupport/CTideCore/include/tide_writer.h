@@ -59,6 +59,8 @@ typedef struct tide_counters {
 
 typedef struct tide_counts {
     uint64_t inserted, updated, unchanged, deleted;
+    /// Of the unchanged ones, those whose stored values were damaged and are again what they were.
+    uint64_t repaired;
 } tide_counts;
 
 /// What a cloud says it has: a version of a record. The texts are pieces of one run of bytes.
@@ -100,6 +102,8 @@ void tide_writer_load_forget(tide_writer *writer);
 /// the table lacks, an asset claimed that the record does not hold) are refused in the batch. Needs digests (`tide_batch_digest`
 /// with the same seed). `zone` is the row id of the zone that new records go to; records that are there are looked for in it, or, with
 /// `is_anywhere`, in all zones, the one of the least id first. `transaction` is the id that history rows carry.
+/// A record whose values are not what its digest says is damaged: a row that says all that it was repairs it, in place and without
+/// history; one from the cloud replaces it; any other is refused (`damaged`), because nobody knows what it would be merged with.
 /// Of rows with one name the last counts, field by field; where the record is there already they are taken as one, and the others
 /// count as unchanged.
 /// Complexity: O(n log n) in rows; while loading O(n).
@@ -107,7 +111,8 @@ tide_status tide_writer_apply(
     tide_writer *writer, tide_batch *batch, int64_t zone, bool is_anywhere, int64_t transaction, tide_counters *counters,
     tide_counts *counts, tide_error *TIDE_NULLABLE error);
 
-/// Deletes the records of these row ids; history keeps their names and values. An id that is not there is passed over.
+/// Deletes the records of these row ids; history keeps their names and values, and of damaged ones that they are so. An id that is not
+/// there is passed over.
 /// Complexity: O(n) look-ups; in the order of the table it reads each page once.
 tide_status tide_writer_delete(
     tide_writer *writer, const int64_t *ids, size_t count, int64_t transaction, tide_counters *counters, tide_counts *counts,

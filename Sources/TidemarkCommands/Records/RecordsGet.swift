@@ -38,12 +38,21 @@ struct RecordsGet: AsyncParsableCommand {
             if json {
                 var line: [UInt8] = []
                 try text.appendJSON(record, to: &line)
-                return try Output.write(line + [0x0a])
+                try Output.write(line + [0x0a])
+                return try check(record, of: schema)
             }
             try Output.line("\(schema.name) \(record.name), version \(record.version)")
             for (field, value) in zip(schema.fields, record.values) where value != nil {
                 try Output.line("    \(field.name): \(try text.plain(value))")
             }
+            try check(record, of: schema)
         }
+    }
+
+    private func check(_ record: StoredRecord, of schema: RecordTypeSchema) throws {
+        guard !record.isIntact else { return }
+        throw ending(
+            "\(schema.name) \(record.name) is damaged: its values are not what was written; repair it with `tidemark verify --repair`",
+            .dataError)
     }
 }

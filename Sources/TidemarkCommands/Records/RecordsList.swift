@@ -59,11 +59,22 @@ struct RecordsList: AsyncParsableCommand {
         }
     }
 
+    /// Says on standard error which of the records shown are damaged.
+    private func tell(_ damaged: [String]) throws {
+        guard !damaged.isEmpty else { return }
+        for name in damaged.prefix(10) {
+            Output.error("tidemark: \(type) \(name) is damaged: its values are not what was written")
+        }
+        throw ending(
+            "\(Wording.count(damaged.count, "record")) shown above damaged; repair with `tidemark verify --repair`", .dataError)
+    }
+
     private func printJSON(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
         let text = RecordText(schema: schema)
         var buffer: [UInt8] = [UInt8(ascii: "[")]
-        var isFirst = true
-        try reader.forEachRecord(query) { record in
+        var (isFirst, damaged): (Bool, [String]) = (true, [])
+        try reader.forEachRecord(query, checksDigests: true) { record in
+            if !record.isIntact { damaged.append(record.name) }
             buffer += isFirst ? [0x0a] : [UInt8(ascii: ","), 0x0a]
             isFirst = false
             try text.appendJSON(record, to: &buffer)
@@ -73,15 +84,19 @@ struct RecordsList: AsyncParsableCommand {
             }
         }
         try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
+        try tell(damaged)
     }
 
     private func printTable(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
         let text = RecordText(schema: schema)
         var table = TextTable(columns: [schema.nameField ?? "_name"] + schema.fields.map(\.name))
-        try reader.forEachRecord(query) { record in
+        var damaged: [String] = []
+        try reader.forEachRecord(query, checksDigests: true) { record in
+            if !record.isIntact { damaged.append(record.name) }
             try table.add([record.name] + (try record.values.map { try text.plain($0) }))
         }
         try table.finish()
+        try tell(damaged)
     }
 }
 

@@ -62,6 +62,9 @@ struct RecordsSet: AsyncParsableCommand {
             }
             let found = try FoundRecord(name, type: nil, in: home?.scope ?? scope, of: directory)
             let name = found?.record.name ?? name
+            if let found, !found.record.isIntact {
+                throw StoreError.damaged(RecordName(type: found.schema.name, name: found.record.name))
+            }
             let schema = try schema(found, directory)
             let values = try assignments.map { try assignment($0, schema: schema) }
             let nameField = schema.nameField ?? "_name"

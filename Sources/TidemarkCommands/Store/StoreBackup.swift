@@ -7,7 +7,8 @@ struct StoreBackup: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Copies a container, whole and verified, while others use it.",
         discussion: """
-            The copy is a container itself: both stores as they were at one moment, and their assets. Nothing is overwritten.
+            The copy is a container itself: both stores as they were at one moment, and their assets. Nothing is overwritten. Where a \
+            record is damaged, nothing is copied and the tool exits with 65: repair it first, or say --allow-damage.
 
             Examples:
               tidemark store backup MyJournal.tidemark /backups/Monday.tidemark
@@ -23,6 +24,9 @@ struct StoreBackup: AsyncParsableCommand {
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
+    @Flag(help: "Copies damaged records all the same, as they are, and names them on standard error.")
+    var allowDamage = false
+
     @Flag(help: "Prints the summary as one JSON object.")
     var json = false
 
@@ -32,8 +36,10 @@ struct StoreBackup: AsyncParsableCommand {
             let bar = CopyingBar(progress)
             var backup = ContainerBackup(of: container, to: try fileURL(target, "the target"))
             backup.hook = KillSwitch.hook
+            backup.allowsDamage = allowDamage
             let summary = try backup.run { bar.show($0) }
             bar.finish()
+            DamageNotes.tell(summary.damaged, "damaged, and copied as it is")
             if json { return try Output.json(summary) }
             try Output.line(
                 "Backed up \(Wording.count(summary.stores, "store")) and \(Wording.count(summary.assets, "asset")), "

@@ -65,6 +65,7 @@ struct StoreMove: AsyncParsableCommand {
                 let bar = CopyingBar(progress)
                 let summary = finish ? try mover.finish() : try mover.run { bar.show($0) }
                 bar.finish()
+                DamageNotes.tell(summary.damaged, "damaged, and has moved as it is")
                 try show(summary) { text(summary) }
             }
         }

@@ -24,6 +24,9 @@ struct StoreRestore: AsyncParsableCommand {
     @Flag(help: "Replaces the container that is there, if it is the one that was backed up.")
     var replace = false
 
+    @Flag(help: "Restores also a backup with damaged records, with these as they are.")
+    var allowDamage = false
+
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
@@ -36,8 +39,14 @@ struct StoreRestore: AsyncParsableCommand {
             let bar = CopyingBar(progress)
             var restoration = ContainerRestoration(of: backup, to: try fileURL(container, "the container"), replaces: replace)
             restoration.hook = KillSwitch.hook
+            restoration.allowsDamage = allowDamage
             let summary = try restoration.run { bar.show($0) }
             bar.finish()
+            if summary.damaged > 0 {
+                Output.error(
+                    "tidemark: \(Wording.count(summary.damaged, "damaged record")) restored as they are; repair with `tidemark verify --repair`"
+                )
+            }
             if json { return try Output.json(summary) }
             let replaced = summary.hasReplaced ? " What was there is gone." : ""
             let kept = summary.kept.map { " Files that were not the container's are in \($0)." } ?? ""

@@ -25,6 +25,7 @@ struct LedgerLine: Encodable {
             text += "; tried \(Wording.count(attempts, "time")), last at \(lastTry ?? "?"): \(code): \(reason ?? "")"
         }
         if let waitsFor { return text + "; goes when \(waitsFor) has gone" }
+        if code == StoreError.Code.damaged.rawValue { return text + "; sent when it is repaired" }
         if code != nil { text += nextTry.map { "; next try at \($0)" } ?? "; tried again when it is changed" }
         return text
     }
@@ -47,6 +48,7 @@ extension KeptRecord.Reason {
         case .asset: "a file that it names could not be fetched; the next sync tries again"
         case .name: "a record of another type has its name here; rename or delete that"
         case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
+        case .damaged: "the record is damaged here; it is taken in when it is repaired ('tidemark verify --repair')"
         case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
         }
     }

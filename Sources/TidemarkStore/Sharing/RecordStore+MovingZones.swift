@@ -54,9 +54,10 @@ extension StoreTransaction {
     /// Whether it has moved.
     fileprivate func move(_ record: RecordName, to zone: Int64) throws -> Bool {
         guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,
-            let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [found.row])
+            let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [found.row])
         else { return false }
-        _ = try move(found.row, type: type, to: zone, edited: noted(moveOf: PendingRow(row, type: type).edited))
+        try found.checkIntact(type)
+        _ = try move(found.row, type: type, to: zone, edited: noted(moveOf: row.edited))
         return true
     }
 

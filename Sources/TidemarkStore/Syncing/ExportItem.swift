@@ -38,6 +38,8 @@ package struct ExportBatch: Sendable {
     var ranges: [RangeProgress] = []
     /// Records that wait for another one, which was refused; by the name of that.
     var parked: [Parked] = []
+    /// Records that are damaged here, and are not sent.
+    package var damaged: [Damaged] = []
     /// Records of those ranges that can't go now, and their versions.
     var skipped: [ExportItem.Key: Int64] = [:]
     /// Rows of the outbox that stand for nothing any more.
@@ -50,6 +52,13 @@ package struct ExportBatch: Sendable {
     struct RangeProgress: Hashable, Sendable {
         let outbox: Int64
         let next: Int64
+    }
+
+    package struct Damaged: Hashable, Sendable {
+        let key: ExportItem.Key
+        let version: Int64
+        package let name: String
+        package let type: String
     }
 
     struct Parked: Hashable, Sendable {

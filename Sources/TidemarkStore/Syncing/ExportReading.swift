@@ -114,12 +114,11 @@ struct ExportReading {
 
     private mutating func take(_ rows: ClosedRange<Int64>, isRange: Bool, type: StoredType, outbox: Int64) throws -> Step {
         var found = false
-        let cursor = try Row.fetchCursor(
-            PendingRow.statement(db, type: type, "_id BETWEEN ? AND ? AND _pending IS NOT NULL AND _zone = ? ORDER BY _id"),
+        let cursor = try PendingRow.Cursor(
+            db, type: type, "_id BETWEEN ? AND ? AND _pending IS NOT NULL AND _zone = ? ORDER BY _id",
             arguments: [rows.lowerBound, rows.upperBound, zone])
-        while let row = try cursor.next() {
+        while let pending = try cursor.next() {
             found = true
-            let pending = try PendingRow(row, type: type)
             if try take(pending, type: type, depth: 0) == .full {
                 // The next batch begins with it.
                 if isRange { batch.ranges.append(.init(outbox: outbox, next: pending.id)) }
@@ -142,6 +141,12 @@ struct ExportReading {
         // It comes again under a name whose deletion goes first.
         if hasDeletions, try Outbox(db, zone: zone).deletion(of: pending.key) != nil { return .goOn }
         guard !names.contains(pending.name) else { return .goOn }
+        guard pending.isIntact else {
+            if !batch.damaged.contains(where: { $0.key == key }) {
+                batch.damaged.append(.init(key: key, version: pending.version, name: pending.name, type: type.name))
+            }
+            return .goOn
+        }
         guard batch.items.count < limits.items else { return .full }
 
         let item = try pending.item(type: type, key: key, edited: editTimes(pending, type: type))
@@ -155,7 +160,7 @@ struct ExportReading {
                 return .goOn
             }
             if try take(parent, type: parentType, depth: depth + 1) == .full { return .full }
-            if batch.parked.contains(where: { $0.key == parentKey }) {
+            if batch.parked.contains(where: { $0.key == parentKey }) || batch.damaged.contains(where: { $0.key == parentKey }) {
                 batch.parked.append(.init(key: key, version: item.version, waitsFor: target))
                 return .goOn
             }
@@ -178,10 +183,9 @@ struct ExportReading {
     /// The record of a name in the zone if the cloud does not have it and it is to be sent.
     private func unsent(_ name: String) throws -> (PendingRow, StoredType)? {
         for type in types {
-            let statement = try PendingRow.statement(
-                db, type: type, "_key = ? AND _zone = ? AND _tag IS NULL AND _pending IS NOT NULL")
-            if let row = try Row.fetchOne(statement, arguments: [RecordKey(name: name), zone]) {
-                return (try PendingRow(row, type: type), type)
+            let condition = "_key = ? AND _zone = ? AND _tag IS NULL AND _pending IS NOT NULL"
+            if let row = try PendingRow.fetchOne(db, type: type, condition, arguments: [RecordKey(name: name), zone]) {
+                return (row, type)
             }
         }
         return nil
@@ -218,65 +222,6 @@ struct ExportReading {
     }
 }
 
-/// A record's row with what is known of it in the cloud.
-struct PendingRow {
-    let id: Int64
-    let key: RecordKey
-    let version: Int64
-    let tag: String?
-    let base: Int64?
-    let edited: String?
-    /// The fields that the cloud does not have; `nil` for all.
-    let pending: Data?
-    let isPending: Bool
-    let values: [FieldValue?]
-    let name: String
-
-    static func statement(_ db: Database, type: StoredType, _ condition: String) throws -> Statement {
-        let columns = type.fields.map { ", \"\($0.column)\"" }.joined()
-        return try db.cachedStatement(
-            sql: "SELECT _id, _key, _version, _tag, _base, _edited, _pending\(columns) FROM \"\(type.table)\" WHERE \(condition)")
-    }
-
-    init(_ row: Row, type: StoredType) throws {
-        guard let key = RecordKey.fromDatabaseValue(row[1]), let version = Int64.fromDatabaseValue(row[2]) else {
-            throw StoreError(
-                .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key or version that can be one")
-        }
-        id = row[0]
-        self.key = key
-        name = key.name
-        self.version = version
-        tag = row[3]
-        base = row[4]
-        edited = row[5]
-        let pending: DatabaseValue = row[6]
-        isPending = !pending.isNull
-        if case .blob(let data) = pending.storage { self.pending = data } else { self.pending = nil }
-        values = type.fields.indices.map { FieldValue(row[$0 + 7] as DatabaseValue, type: type.fields[$0].type) }
-    }
-
-    func state(_ type: StoredType) -> [String: FieldValue] {
-        var state: [String: FieldValue] = [:]
-        for (field, value) in zip(type.fields, values) { state[field.name] = value }
-        return state
-    }
-
-    func isPending(_ ordinal: Int) -> Bool {
-        guard let pending else { return isPending }
-        return ordinal / 8 < pending.count && pending[pending.startIndex + ordinal / 8] & (1 << (ordinal % 8)) != 0
-    }
-
-    func item(type: StoredType, key: ExportItem.Key, edited: EditTimes) throws -> ExportItem {
-        var (values, cleared): ([String: FieldValue], Set<String>) = ([:], [])
-        for (field, value) in zip(type.fields, self.values) where tag == nil || isPending(field.ordinal) {
-            if let value { values[field.name] = value } else if tag != nil { cleared.insert(field.name) }
-        }
-        return ExportItem(
-            key: key, type: type.name, name: name, version: version, tag: tag, values: values, cleared: cleared, edited: edited)
-    }
-}
-
 extension ExportItem {
     /// Names of records that it refers to, always in the same order.
     var references: [String] {
@@ -307,7 +252,7 @@ extension ExportItem {
     }
 
     /// The size that an asset's identifier tells.
-    private static func assetSize(_ id: String) -> Int64 {
+    package static func assetSize(_ id: String) -> Int64 {
         let parts = id.split(separator: "-")
         return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
     }

@@ -155,19 +155,15 @@ extension RecordStore {
         let quarantine: Quarantine? = try connection.locked("set the records aside") { db in
             try connection.refreshSchema(db)
             try Outbox(db).takeIn()
-            let summary = try OutboxSummary(db, types: connection.types)
-            let records = try connection.types.reduce(0) { sum, type in
-                try sum + (Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0)
+            let pending = try OutboxSummary(db, types: connection.types).pending
+            let hasRecords = try connection.types.contains { type in
+                try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\")") ?? false
             }
-            let refused = try RefusedSaves(db).count
-            guard records > 0 || summary.pending > 0 || refused > 0 else {
+            guard try hasRecords || pending > 0 || RefusedSaves(db).count > 0 else {
                 try empty(db)
                 return (nil, .commit)
             }
-            let quarantine = Quarantine(
-                id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
-                records: records, pending: summary.pending, refused: refused, scope: scope)
-            try copy(quarantine)
+            let quarantine = try copyAside(db, pending: pending, reason: reason)
             try empty(db)
             return (quarantine, .commit)
         }
@@ -225,6 +221,41 @@ extension RecordStore {
             return ((), .commit)
         }
         try removeUnnamedAssets()
+    }
+
+    /// Empties the store; where it has changes that no cloud has, it is set aside before, whole and durable, in the same transaction.
+    ///
+    /// - Parameter change: What is remembered of the cloud from then on.
+    /// - Returns: How many changes were not sent, and where they are.
+    package func setAsideUnsent(
+        reason: String, then change: (inout SyncState) -> Void
+    ) throws(StoreError) -> (quarantine: Quarantine?, pending: Int) {
+        let result: (quarantine: Quarantine?, pending: Int) = try connection.locked("set unsent changes aside") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).takeIn()
+            let pending = try OutboxSummary(db, types: connection.types).pending
+            let quarantine = pending > 0 ? try copyAside(db, pending: pending, reason: reason) : nil
+            try empty(db)
+            var state = SyncState()
+            change(&state)
+            try state.store(db, insteadOf: SyncState(), zone: StoreFormat.defaultZone)
+            return ((quarantine, pending), .commit)
+        }
+        try removeUnnamedAssets()
+        return result
+    }
+
+    /// Copies the store into a quarantine.
+    private func copyAside(_ db: Database, pending: Int, reason: String) throws -> Quarantine {
+        let records = try connection.types.reduce(0) { sum, type in
+            try sum + (Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0)
+        }
+        let quarantine = Quarantine(
+            id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
+            records: records,
+            pending: pending, refused: try RefusedSaves(db).count, scope: scope)
+        try copy(quarantine)
+        return quarantine
     }
 
     private func empty(_ db: Database) throws {

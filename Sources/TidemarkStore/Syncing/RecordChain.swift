@@ -10,6 +10,8 @@ struct RecordChain {
         let isFromCloud: Bool
         let time: Int64?
         let before: [(String, DatabaseValue)]
+        /// Whether the record was damaged before the change.
+        let isDamaged: Bool
     }
 
     let db: Database
@@ -45,9 +47,10 @@ struct RecordChain {
                 continue
             }
             let origin: String? = row["origin"]
+            let noted = try NotedValues(row.stored("before", of: "tide_changes"), change: id)
             let link = Link(
                 id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue, time: row["time"],
-                before: try NotedValues(row.stored("before", of: "tide_changes"), change: id).fields)
+                before: noted.fields, isDamaged: noted.isDamaged)
             guard try body(link) else { return false }
             // Numbers rise; a chain that goes up would have no end.
             next = previous.flatMap { $0 < id ? $0 : nil }
@@ -60,14 +63,15 @@ struct RecordChain {
             db.cachedStatement(sql: "SELECT previous FROM tide_changes WHERE id = ? AND kind = 3"), arguments: [id])
     }
 
-    /// The values as they were at an earlier version; `nil` when the record was not there yet, or history has it no more.
+    /// The values as they were at an earlier version; `nil` when the record was not there yet, history has it no more, or it was damaged
+    /// since.
     ///
     /// - Parameter values: Those of the version at which the chain begins.
     func values(at base: Int64, from values: [String: FieldValue], type: StoredType) throws -> [String: FieldValue]? {
         guard base > 0 else { return nil }
         var values = values
         let isReached = try forEach(after: base) { link in
-            guard link.kind != .insert else { return false }
+            guard link.kind != .insert, !link.isDamaged else { return false }
             for (name, before) in link.before {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
                 values[name] = FieldValue(noted: before, type: field.type)

@@ -39,8 +39,16 @@ extension RecordStore {
                 .save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
             try LedgerEntry.note(
                 db, parked.key, version: parked.version, code: "referenceViolation",
-                reason: "waits for the record '\(parked.waitsFor)', which the cloud has refused", at: now(), nextTry: nil,
+                reason: "waits for the record '\(parked.waitsFor)', which the cloud does not have yet", at: now(), nextTry: nil,
                 waitsFor: parked.waitsFor)
+        }
+        for damaged in batch.damaged {
+            try Outbox(db, zone: zone).add(
+                .save, type: damaged.key.typeID, row: damaged.key.row, change: damaged.version, lane: .bulk)
+            try LedgerEntry.note(
+                db, damaged.key, version: damaged.version, code: StoreError.damagedCode, reason: LedgerEntry.damageReason,
+                at: now(),
+                nextTry: nil, waitsFor: nil)
         }
         // A range all of whose records are blocked has come to its end.
         if batch.isEmpty { try advance(batch, zone: zone, db) }
@@ -71,7 +79,7 @@ extension RecordStore {
         behind batch: ExportBatch, bulk: ExportLimits, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> ExportBatch? {
         // What persons edit is looked for anew each time.
-        guard batch.lane == .bulk, batch.parked.isEmpty else { return nil }
+        guard batch.lane == .bulk, batch.parked.isEmpty, batch.damaged.isEmpty else { return nil }
         return try connection.read("look for what is to be sent next") { db in
             var next: ExportBatch?
             try db.inTransaction(.deferred) {
@@ -81,7 +89,7 @@ extension RecordStore {
                 next = try reading.run()
                 return .commit
             }
-            guard let next, !next.isEmpty, next.parked.isEmpty, next.obsolete.isEmpty else { return nil }
+            guard let next, !next.isEmpty, next.parked.isEmpty, next.damaged.isEmpty, next.obsolete.isEmpty else { return nil }
             return next
         }
     }
@@ -124,6 +132,10 @@ extension RecordStore {
         guard let type = connection.types.first(where: { $0.id == shape.type }),
             let kind = ExportItem.Kind(rawValue: shape.kind)
         else { return nil }
+        // What was sent of a record that is damaged by now can't be told from its row.
+        if kind == .save, let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]), !row.isIntact {
+            return nil
+        }
         return ExportItem(
             key: .init(typeID: shape.type, row: stored.row, kind: kind), type: type.name, name: stored.name,
             version: stored.version, tag: stored.tag, values: try values(stored, type, db) ?? [:], cleared: Set(shape.cleared),
@@ -134,9 +146,7 @@ extension RecordStore {
         guard stored.shape.kind == ExportItem.Kind.save.rawValue else { return [:] }
         var state: [String: FieldValue]
         var version: Int64
-        let statement = try PendingRow.statement(db, type: type, "_id = ?")
-        if let row = try Row.fetchOne(statement, arguments: [stored.row]) {
-            let pending = try PendingRow(row, type: type)
+        if let pending = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]) {
             (state, version) = (pending.state(type), pending.version)
         } else {
             let sql = "SELECT id FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
@@ -250,7 +260,7 @@ extension RecordStore {
     private func noteSaved(_ item: ExportItem, tag: String, zone: Int64, _ db: Database) throws {
         guard let type = connection.types.first(where: { $0.id == item.key.typeID }) else { return }
         let outbox = Outbox(db, zone: zone)
-        guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [item.key.row]) else {
+        guard let pending = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else {
             // It was deleted here while it was on its way: the cloud is to hear of that, too.
             try outbox.remove(.save, type: type.id, row: item.key.row)
             try db.cachedStatement(
@@ -259,7 +269,6 @@ extension RecordStore {
             if db.changesCount > 0 { try outbox.add(.delete, type: type.id, row: item.key.row, change: item.version) }
             return
         }
-        let pending = try PendingRow(row, type: type)
         guard pending.tag == item.tag else { return }
         // It was edited here while it was on its way.
         let later = try RecordChain(db, row: pending.version).fields(after: item.version)

@@ -15,6 +15,9 @@ extension RecordStore {
         let source = try quarantine.container(in: container)
         let reader = try StoreReader(container: source, scope: scope)
         let setAside = try reader.setAside(all: all)
+        guard setAside.damaged.isEmpty else {
+            throw StoreError.damaged(setAside.damaged, doing: "and nothing is restored from \(source.url.path)")
+        }
         var named = Set(setAside.edits.flatMap { ($0.edit.values ?? [:]).values.flatMap(\.assetIDs) })
         for save in try reader.refused() {
             named.formUnion((Array(save.before.values) + Array(save.after.values)).flatMap { $0?.assetIDs ?? [] })
@@ -44,6 +47,8 @@ private struct SetAside {
     /// Rows of `tide_refused`.
     var refused: [[DatabaseValue]] = []
     var schemas: [RecordTypeSchema] = []
+    /// Records that are damaged, and do not come back.
+    var damaged: [DamagedRecord] = []
 }
 
 /// An edit in a store that was set aside.
@@ -146,9 +151,15 @@ extension StoreReader {
             for type in types {
                 let fields = Set(type.fields.map(\.name))
                 let place = try db.makeStatement(sql: "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?")
-                let rows = try Row.fetchCursor(PendingRow.statement(db, type: type, all ? "1" : "_pending IS NOT NULL"))
-                while let row = try rows.next() {
-                    let mine = try PendingRow(row, type: type)
+                let rows = try PendingRow.Cursor(db, type: type, all ? "1" : "_pending IS NOT NULL")
+                while let mine = try rows.next() {
+                    // It comes back when it is repaired where it lies.
+                    guard mine.isIntact else {
+                        found.damaged.append(
+                            DamagedRecord(
+                                record: RecordName(type: type.name, name: mine.name), scope: scope, isPending: mine.isPending))
+                        continue
+                    }
                     let values = mine.state(type)
                     let chain = RecordChain(db, row: mine.version)
                     let ancestor =

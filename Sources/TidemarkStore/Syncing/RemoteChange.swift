@@ -67,6 +67,8 @@ public struct KeptRecord: Hashable, Sendable {
         case conflict
         /// It was deleted in the cloud and edited here, and the merge policy is to ask.
         case deletion
+        /// The record is damaged here, and has edits that the cloud does not have: they can't be merged before it is repaired.
+        case damaged
     }
 
     public let name: String

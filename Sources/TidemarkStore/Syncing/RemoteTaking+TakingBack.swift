@@ -11,10 +11,7 @@ extension RemoteTaking {
         case .save:
             try outbox.remove(.save, type: type.id, row: item.key.row)
             // Where it was deleted since, that is sent, and refused, by itself.
-            guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [item.key.row]) else {
-                return
-            }
-            let mine = try PendingRow(row, type: type)
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else { return }
             guard mine.isPending else { return }
             try keep(mine, type, code: code, reason: reason)
             guard let tag = mine.tag else { return try delete([mine.id], typeID: type.id) }
@@ -28,12 +25,15 @@ extension RemoteTaking {
 
     /// What the cloud has of a record, as far as history reaches.
     private func known(_ mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
-        guard let base = mine.base else { return nil }
+        guard mine.isIntact, let base = mine.base else { return nil }
         return try chain(mine.version).values(at: base, from: mine.state(type), type: type)
     }
 
     /// Keeps what the cloud does not have of a record.
     func keep(_ mine: PendingRow, _ type: StoredType, code: String, reason: String) throws {
+        // It may be all that is left of an edit: it is kept, and called what it is.
+        let reason =
+            mine.isIntact ? reason : "\(reason). The record was damaged here, and some of these values are not what was saved"
         let current = mine.state(type)
         guard mine.tag != nil else {
             return try refuse(.insert, type, mine.name, before: [:], after: current.mapValues { $0 }, code: code, reason: reason)
@@ -62,9 +62,12 @@ extension RemoteTaking {
     private mutating func takeBackDeletion(_ item: ExportItem, _ type: StoredType, code: String, reason: String) throws {
         try outbox.remove(.delete, type: type.id, row: item.key.row)
         guard let deletion = try waitingDeletion(type, row: item.key.row), let tag = deletion.tag else { return }
-        let was = try values(before: deletion, type)
+        let (was, isIntact) = try values(before: deletion, type)
         try refuse(.delete, type, item.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
-        try take(RemoteRecord(name: item.name, type: type.name, tag: tag, values: was, edited: nil, whole: { Data() }))
+        // Where history has it only damaged, the cloud has it whole.
+        if isIntact {
+            try take(RemoteRecord(name: item.name, type: type.name, tag: tag, values: was, edited: nil, whole: { Data() }))
+        }
         // When its fields were edited only the cloud knows by now.
         try keeping.putOff(item.name)
     }
@@ -77,27 +80,33 @@ extension RemoteTaking {
     }
 
     /// What the cloud had of a record that was deleted here; what it was here, where history does not reach.
-    private func values(before deletion: Outbox.WaitingDeletion, _ type: StoredType) throws -> [String: FieldValue] {
+    ///
+    /// - Returns: Also whether it was whole when it was deleted.
+    private func values(
+        before deletion: Outbox.WaitingDeletion, _ type: StoredType
+    ) throws -> (values: [String: FieldValue], isIntact: Bool) {
         let chain = chain(deletion.change)
-        if let base = deletion.base, let known = try chain.values(at: base, from: [:], type: type) { return known }
-        var values: [String: FieldValue] = [:]
+        if let base = deletion.base, let known = try chain.values(at: base, from: [:], type: type) { return (known, true) }
+        var (values, isIntact): ([String: FieldValue], Bool) = ([:], true)
         try chain.forEach(after: deletion.change - 1) { link in
+            isIntact = !link.isDamaged
             for (name, before) in link.before {
                 guard let field = type.fields.first(where: { $0.name == name }) else { continue }
                 values[name] = FieldValue(noted: before, type: field.type)
             }
             return false
         }
-        return values
+        return (values, isIntact)
     }
 
     /// Keeps everything that is pending in the zone.
     func keepPending(code: String, reason: String) throws {
         let scope = transaction.connection.scope
         for type in transaction.connection.types {
-            let rows = try Row.fetchAll(
-                PendingRow.statement(db, type: type, "_zone = ? AND _pending IS NOT NULL ORDER BY _id"), arguments: [zone])
-            for row in rows { try keep(PendingRow(row, type: type), type, code: code, reason: reason) }
+            let condition = "_zone = ? AND _pending IS NOT NULL ORDER BY _id"
+            for row in try PendingRow.fetchAll(db, type: type, condition, arguments: [zone]) {
+                try keep(row, type, code: code, reason: reason)
+            }
             // What has moved into another zone was deleted by nobody; in a shared store equal names in other zones are other records.
             let deleted = """
                 SELECT o.first_row FROM tide_outbox o JOIN tide_changes c
@@ -112,7 +121,7 @@ extension RemoteTaking {
                 let key = try RecordKey.fetchOne(
                     db.cachedStatement(sql: "SELECT key FROM tide_changes WHERE id = ?"), arguments: [deletion.change])
                 guard let key else { continue }
-                let was = try values(before: deletion, type)
+                let was = try values(before: deletion, type).values
                 try refuse(.delete, type, key.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
             }
         }

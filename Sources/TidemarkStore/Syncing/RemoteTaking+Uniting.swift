@@ -25,10 +25,7 @@ extension RemoteTaking {
 
     /// Has a record that has come become one with what is there under its name.
     mutating func unite(_ record: RemoteRecord, _ type: StoredType, with there: Copy) throws {
-        guard let row = try Row.fetchOne(PendingRow.statement(db, type: there.type, "_id = ?"), arguments: [there.row]) else {
-            return
-        }
-        let mine = try PendingRow(row, type: there.type)
+        guard let mine = try PendingRow.fetchOne(db, type: there.type, "_id = ?", arguments: [there.row]) else { return }
         guard there.type.id == type.id else {
             guard !mine.isPending else { return try keeping.keep(record, .name) }
             // What was under the name was deleted there, and this made here.
@@ -36,6 +33,7 @@ extension RemoteTaking {
             plain[type.id, default: []].append(record)
             return
         }
+        guard mine.isIntact else { return try keeping.keep(record, .damaged) }
         if try isHome(record, insteadOf: mine, in: there.zone) {
             try bring(mine, from: there.zone, to: record, type)
         } else {
@@ -72,10 +70,10 @@ extension RemoteTaking {
         try db.cachedStatement(sql: "DELETE FROM tide_kept WHERE zone = ? AND name = ? AND reason <> '\(KeptRows.putOffReason)'")
             .execute(arguments: [other, record.name])
         letsGo = true
-        guard let row = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [moved.row]) else { return }
+        guard let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [moved.row]) else { return }
         // What came from the cloud, and whoever moved the record did not know of, is no conflict.
         try rebase(
-            PendingRow(row, type: type), onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump,
+            row, onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump,
             isCopy: true)
     }
 

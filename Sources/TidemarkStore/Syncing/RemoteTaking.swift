@@ -138,9 +138,9 @@ struct RemoteTaking {
             if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
             if mayMove, let there = try elsewhere(key) { return try unite(record, type, with: there) }
             for other in place.others {
-                let statement = try PendingRow.statement(db, type: other, "_key = ? AND _zone = ?")
-                guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
-                let mine = try PendingRow(row, type: other)
+                guard let mine = try PendingRow.fetchOne(db, type: other, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+                    continue
+                }
                 guard !mine.isPending else {
                     return try block(record, .name, "the cloud has a \(record.type) of that name")
                 }
@@ -169,8 +169,9 @@ struct RemoteTaking {
             plain[type.id, default: []].append(record)
             return
         }
-        guard let mine = try Row.fetchOne(PendingRow.statement(db, type: type, "_id = ?"), arguments: [id]) else { return }
-        try rebase(PendingRow(mine, type: type), onto: record, type: type)
+        guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
+        guard mine.isIntact else { return try leave(damaged: mine, record, type) }
+        try rebase(mine, onto: record, type: type)
     }
 
     /// A deletion of that name from the zone that the cloud is yet to hear of.
@@ -317,6 +318,15 @@ struct RemoteTaking {
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
+    /// Keeps what has come of a record that is damaged here and has edits to be sent: nothing is merged with what nobody wrote. When it is
+    /// repaired, what was kept is looked at again.
+    mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
+        try keeping.keep(record, .damaged)
+        // When its turn comes it is repaired, or noted as damaged.
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        letsGo = true
+    }
+
     private func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try LedgerEntry.note(
@@ -381,9 +391,10 @@ struct RemoteTaking {
         try keeping.end(name)
         for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
         for type in transaction.connection.types {
-            let statement = try PendingRow.statement(db, type: type, "_key = ? AND _zone = ?")
-            guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
-            return try take(deletionOf: PendingRow(row, type: type), type: type)
+            guard let row = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+                continue
+            }
+            return try take(deletionOf: row, type: type)
         }
         // Both sides have deleted it.
         if let deletion = try deletion(of: key) {
@@ -490,10 +501,8 @@ struct RemoteTaking {
                 at: transaction.time, nextTry: nil, waitsFor: nil)
         }
         for type in transaction.connection.types {
-            let statement = try PendingRow.statement(
-                db, type: type, "_key = ? AND _zone = ? AND _pending IS NOT NULL")
-            guard let row = try Row.fetchOne(statement, arguments: [key, zone]) else { continue }
-            let mine = try PendingRow(row, type: type)
+            let condition = "_key = ? AND _zone = ? AND _pending IS NOT NULL"
+            guard let mine = try PendingRow.fetchOne(db, type: type, condition, arguments: [key, zone]) else { continue }
             try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
             try note(.init(typeID: type.id, row: mine.id, kind: .save), version: mine.version)
         }

@@ -26,6 +26,9 @@ public struct LedgerEntry: Hashable, Sendable {
     /// The name of the record that has to reach the cloud first.
     public let waitsFor: String?
 
+    /// Why a damaged record is not sent, and what helps.
+    static let damageReason = "its values here are not what its digest says; \(StoreError.damageRemedy)"
+
     static func note(
         _ db: Database, _ key: ExportItem.Key, version: Int64, code: String, reason: String, at time: Int64, nextTry: Int64?,
         waitsFor: String?

@@ -1,0 +1,38 @@
+import TidemarkModel
+
+/// A record of a store whose values, name or digest are not what was written.
+public struct DamagedRecord: Hashable, Sendable, Codable {
+    public let record: RecordName
+    /// The store that it is in.
+    public let scope: DatabaseScope
+    /// Whether it has edits that the cloud does not have.
+    public let isPending: Bool
+
+    package init(record: RecordName, scope: DatabaseScope, isPending: Bool) {
+        (self.record, self.scope, self.isPending) = (record, scope, isPending)
+    }
+}
+
+extension StoreError {
+    /// What the ledger of what waits to be sent calls it.
+    package static let damagedCode = Code.damaged.rawValue
+
+    /// What helps where a record is damaged.
+    package static let damageRemedy =
+        "repair it with 'tidemark verify --repair', accept it as it is with 'tidemark verify --accept', or delete it"
+
+    /// A record can't be used: what its fields hold is not what was written.
+    package static func damaged(_ record: RecordName) -> StoreError {
+        StoreError(.damaged, "\(record.type) \(record.name) is damaged: its values are not what its digest says; \(damageRemedy)")
+    }
+
+    /// Several can't.
+    package static func damaged(_ records: [DamagedRecord], doing what: String) -> StoreError {
+        let names = records.prefix(5).map { "\($0.record.type) \($0.record.name)" }.joined(separator: ", ")
+        let more = records.count > 5 ? " and \(records.count - 5) more" : ""
+        return StoreError(
+            .damaged,
+            "\(records.count == 1 ? "1 record is" : "\(records.count) records are") damaged, \(what): \(names)\(more); repair them with 'tidemark verify --repair'"
+        )
+    }
+}

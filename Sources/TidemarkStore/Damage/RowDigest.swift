@@ -1,0 +1,85 @@
+import CTideCore
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Compares rows of a type with their digests.
+struct RowDigest: Equatable, Sendable {
+    private let seed: UInt64
+    /// One for each field of the type, in its order.
+    private let fields: [tide_field_digest]
+
+    /// - Parameter seed: The store's digest seed.
+    init(seed: UInt64, fields: [StoredType.Field]) {
+        self.seed = seed
+        self.fields = fields.map { field in
+            let name = Array(field.name.utf8CString)
+            return tide_field_digest(seed: tide_field_seed(seed, name, name.count - 1), type: field.type.code.rawValue)
+        }
+    }
+
+    /// Two types that are equal otherwise have equal digests where the seed is equal.
+    static func == (left: RowDigest, right: RowDigest) -> Bool { left.seed == right.seed }
+
+    /// Whether the row at which a statement stands is what was written.
+    ///
+    /// - Parameters:
+    ///   - key: The place of the column `_key` in the row.
+    ///   - digest: The place of the column `_digest`.
+    ///   - first: The place of the first field; the others follow.
+    func isIntact(_ statement: Statement, key: Int, digest: Int, fields first: Int) -> Bool {
+        let columns = tide_row_columns(key: CInt(key), digest: CInt(digest), first_field: CInt(first))
+        return fields.withUnsafeBufferPointer {
+            tide_row_is_intact(statement.sqliteStatement, columns, seed, $0.baseAddress, UInt32($0.count))
+        }
+    }
+
+    /// What each field adds to the digest of the row at which a statement stands, and what is missing in all.
+    func parts(_ statement: Statement, key: Int, digest: Int, fields first: Int) -> (parts: [UInt64], missing: UInt64) {
+        let columns = tide_row_columns(key: CInt(key), digest: CInt(digest), first_field: CInt(first))
+        var parts = [UInt64](repeating: 0, count: fields.count)
+        let missing = fields.withUnsafeBufferPointer { fields in
+            parts.withUnsafeMutableBufferPointer {
+                tide_row_digest_parts(
+                    statement.sqliteStatement, columns, seed, fields.baseAddress, UInt32(fields.count), $0.baseAddress)
+            }
+        }
+        return (parts, missing)
+    }
+
+    /// What a value of a field adds to the digest of its row.
+    func part(of value: FieldValue?, field index: Int) -> UInt64 {
+        let seed = fields[index].seed
+        switch value {
+        case nil: return 0
+        case .int64(let number), .timestamp(let number): return tide_value_digest_integer(seed, number)
+        case .double(let number): return tide_value_digest_real(seed, number)
+        case .bytes(let bytes): return bytes.withUnsafeBytes { tide_value_digest_bytes(seed, $0.baseAddress, $0.count) }
+        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+            var text = text
+            return text.withUTF8 { tide_value_digest_bytes(seed, $0.baseAddress, $0.count) }
+        }
+    }
+}
+
+extension Statement {
+    /// Calls `body` with the first row, while the statement stands at it; returns `nil` where there is none.
+    func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
+        let rows = try Row.fetchCursor(self, arguments: arguments)
+        // The cursor resets the statement when it goes.
+        return try withExtendedLifetime(rows) { try rows.next().map(body) }
+    }
+}
+
+extension FieldValue {
+    /// The value as a column holds it.
+    var stored: DatabaseValue {
+        switch self {
+        case .int64(let number), .timestamp(let number): number.databaseValue
+        case .double(let number): number.databaseValue
+        case .bytes(let bytes): Data(bytes).databaseValue
+        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+            text.databaseValue
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// A record's row with what is known of it in the cloud.
+struct PendingRow {
+    let id: Int64
+    let key: RecordKey
+    let version: Int64
+    let tag: String?
+    let base: Int64?
+    let edited: String?
+    /// The fields that the cloud does not have; `nil` for all.
+    let pending: Data?
+    let isPending: Bool
+    let values: [FieldValue?]
+    let name: String
+
+    /// Whether its values are what its digest says.
+    let isIntact: Bool
+
+    private static func statement(_ db: Database, type: StoredType, _ condition: String) throws -> Statement {
+        let columns = type.fields.map { ", \"\($0.column)\"" }.joined()
+        return try db.cachedStatement(
+            sql: """
+                SELECT _id, _key, _version, _tag, _base, _edited, _pending, _digest\(columns) FROM "\(type.table)" WHERE \(condition)
+                """)
+    }
+
+    /// The first row that an SQL condition holds for.
+    static func fetchOne(
+        _ db: Database, type: StoredType, _ condition: String, arguments: StatementArguments = []
+    ) throws -> PendingRow? {
+        try Cursor(db, type: type, condition, arguments: arguments).next()
+    }
+
+    /// All rows that an SQL condition holds for.
+    static func fetchAll(
+        _ db: Database, type: StoredType, _ condition: String, arguments: StatementArguments = []
+    ) throws -> [PendingRow] {
+        let cursor = try Cursor(db, type: type, condition, arguments: arguments)
+        var rows: [PendingRow] = []
+        while let row = try cursor.next() { rows.append(row) }
+        return rows
+    }
+
+    /// Rows that an SQL condition holds for, one after the other.
+    struct Cursor {
+        private let statement: Statement
+        private let rows: RowCursor
+        private let type: StoredType
+
+        init(_ db: Database, type: StoredType, _ condition: String, arguments: StatementArguments = []) throws {
+            statement = try PendingRow.statement(db, type: type, condition)
+            rows = try Row.fetchCursor(statement, arguments: arguments)
+            self.type = type
+        }
+
+        func next() throws -> PendingRow? {
+            try rows.next().map { try PendingRow($0, at: statement, type: type) }
+        }
+    }
+
+    /// - Parameter statement: Stands at the row.
+    private init(_ row: Row, at statement: Statement, type: StoredType) throws {
+        guard let key = RecordKey.fromDatabaseValue(row[1]), let version = Int64.fromDatabaseValue(row[2]) else {
+            throw StoreError(
+                .corrupt, "the row \(row[0] as DatabaseValue) of the table \(type.table) has no key or version that can be one")
+        }
+        id = row[0]
+        self.key = key
+        name = key.name
+        self.version = version
+        tag = row[3]
+        base = row[4]
+        edited = row[5]
+        let pending: DatabaseValue = row[6]
+        isPending = !pending.isNull
+        if case .blob(let data) = pending.storage { self.pending = data } else { self.pending = nil }
+        values = type.fields.indices.map { FieldValue(row[$0 + 8] as DatabaseValue, type: type.fields[$0].type) }
+        isIntact = type.digest.isIntact(statement, key: 1, digest: 7, fields: 8)
+    }
+
+    func state(_ type: StoredType) -> [String: FieldValue] {
+        var state: [String: FieldValue] = [:]
+        for (field, value) in zip(type.fields, values) { state[field.name] = value }
+        return state
+    }
+
+    func isPending(_ ordinal: Int) -> Bool {
+        guard let pending else { return isPending }
+        return ordinal / 8 < pending.count && pending[pending.startIndex + ordinal / 8] & (1 << (ordinal % 8)) != 0
+    }
+
+    func item(type: StoredType, key: ExportItem.Key, edited: EditTimes) throws -> ExportItem {
+        var (values, cleared): ([String: FieldValue], Set<String>) = ([:], [])
+        for (field, value) in zip(type.fields, self.values) where tag == nil || isPending(field.ordinal) {
+            if let value { values[field.name] = value } else if tag != nil { cleared.insert(field.name) }
+        }
+        return ExportItem(
+            key: key, type: type.name, name: name, version: version, tag: tag, values: values, cleared: cleared, edited: edited)
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+import TidemarkModel
+import TidemarkStore
+
+@testable import TidemarkTransfer
+
+/// Goal: what is damaged in a store is not imported over, exported, backed up or moved in silence. Method: values are changed in the
+/// database file behind the store's back.
+@Suite struct DamagedRecordTests {
+    private static let lines = [
+        #"{"id": "a", "caption": "Lofoten", "details": "islands", "n": 1}"#,
+        #"{"id": "b", "caption": "Senja", "details": "an island", "n": 2}"#,
+        #"{"id": "c", "caption": "Tromsø", "n": 3}"#,
+    ]
+
+    private func execute(_ scratch: Scratch, _ sql: String) throws {
+        let queue = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    private func changes(_ scratch: Scratch) throws -> Int? {
+        try scratch.reader().database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_changes") }
+    }
+
+    /// The table is STRICT: only a change of its definition lets a value of another class in, as damage does.
+    private func forgetStrictness(_ scratch: Scratch) throws {
+        let queue = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
+        try queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA writable_schema = ON")
+            try db.execute(
+                sql: "UPDATE sqlite_master SET sql = replace(sql, 'STRICT', '') WHERE type = 'table' AND name = 'Destination'")
+            try db.execute(sql: "PRAGMA writable_schema = RESET")
+        }
+        try queue.close()
+    }
+
+    /// A container of three records, `b` of which is damaged.
+    private func damaged() async throws -> Scratch {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: Self.lines, .destination())
+        try execute(scratch, "UPDATE Destination SET details = 'rubbish', n = NULL WHERE _key = 'b'")
+        #expect(try scratch.verification().problems.map(\.record) == ["b"])
+        return scratch
+    }
+
+    @Test func `importing the source again repairs what is damaged, without history`() async throws {
+        let scratch = try await damaged()
+        let before = try changes(scratch)
+        let summary = try await scratch.importing(lines: Self.lines, .destination())
+        #expect(summary.changes == ChangeCounts(unchanged: 3, repaired: 1))
+        #expect(summary.rejected == 0)
+        #expect(try scratch.verification().isOK)
+        #expect(try scratch.records("Destination")[1] == #"{"id":"b","caption":"Senja","details":"an island","n":2}"#)
+        #expect(try changes(scratch) == before)
+    }
+
+    @Test func `an import that leaves out a field in which rubbish appeared takes it away again`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: Self.lines, .destination())
+        try execute(scratch, "UPDATE Destination SET details = 'rubbish' WHERE _key = 'c'")
+        let summary = try await scratch.importing(lines: Self.lines, .destination())
+        #expect(summary.changes == ChangeCounts(unchanged: 3, repaired: 1))
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `a row that changes a damaged record is refused, and the others are written`() async throws {
+        let scratch = try await damaged()
+        let summary = try await scratch.importing(
+            lines: [#"{"id": "a", "n": 10}"#, #"{"id": "b", "caption": "Senja, edited"}"#, #"{"id": "c", "n": 30}"#],
+            .destination { $0.rejects = scratch["rejects.jsonl"] })
+        #expect(summary.changes == ChangeCounts(updated: 2))
+        #expect(try scratch.rejects().map { "\($0.line) \($0.code)" } == ["2 damaged"])
+        #expect(try scratch.verification().problems.map(\.record) == ["b"])
+    }
+
+    @Test(arguments: ["details = CAST(x'4cff4d' AS TEXT)", "height = 1e999", "details = CAST(x'00e92022' AS TEXT)"])
+    func `history stays readable when a record is deleted that is damaged beyond text`(damage: String) async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: [#"{"id": "a", "details": "islands", "height": 1.5}"#], .destination())
+        try execute(scratch, "UPDATE Destination SET \(damage)")
+        let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
+        let author = TransactionAuthor("test", origin: .save)
+        #expect(try await store.delete(matching: RecordQuery(type: "Destination"), author: author) == ["a"])
+        #expect(try scratch.reader().changes(ofRecord: "a").map(\.kind) == [.delete, .insert])
+        let deletion = try #require(try scratch.reader().changes(ofRecord: "a").first?.transaction.id)
+        await #expect(throws: StoreError(.damaged, "")) { try await store.undo(transaction: deletion, author: "test") }
+        #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `text that a damaged header calls a blob is damage`() async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: Self.lines, .destination())
+        try forgetStrictness(scratch)
+        try execute(scratch, "UPDATE Destination SET caption = CAST(caption AS BLOB) WHERE _key = 'b'")
+        var damaged: [String] = []
+        try scratch.reader().forEachRecord(RecordQuery(type: "Destination"), checksDigests: true) { record in
+            if !record.isIntact { damaged.append(record.name) }
+        }
+        #expect(damaged == ["b"])
+    }
+
+    @Test(arguments: [BulkExport.Format.jsonl, .csv])
+    func `an export leaves a damaged record out and names it`(format: BulkExport.Format) async throws {
+        let scratch = try await damaged()
+        let file = scratch["export.\(format.rawValue)"]
+        let summary = try BulkExport(
+            from: ContainerDirectory(openingAt: scratch.container), type: "Destination", format: format, to: .file(file)
+        ).run()
+        #expect(summary.records == 2 && summary.damaged == ["b"])
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains("rubbish"))
+    }
+
+    @Test func `a backup of damaged records is refused with their names, and made all the same on demand`() async throws {
+        let scratch = try await damaged()
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        var backup = ContainerBackup(of: container, to: scratch["copy.tidemark"])
+        let error = #expect(throws: StoreError(.damaged, "")) { try backup.run() }
+        #expect(error?.message.contains("Destination b") == true)
+        #expect(!FileManager.default.fileExists(atPath: scratch["copy.tidemark"].path))
+        backup.allowsDamage = true
+        #expect(try backup.run().damaged.map(\.record) == [RecordName(type: "Destination", name: "b")])
+        // It is as damaged as it was, and can be restored on demand.
+        let copy = try ContainerDirectory(openingAt: scratch["copy.tidemark"])
+        #expect(try StoreVerification(of: copy).run().problems.map(\.record) == ["b"])
+        var restoration = ContainerRestoration(of: copy, to: scratch["restored.tidemark"])
+        #expect(throws: StoreError(.damaged, "")) { try restoration.run() }
+        restoration.allowsDamage = true
+        #expect(try restoration.run().damaged == 1)
+    }
+
+    @Test func `a move tells which records are damaged, and they are so afterwards`() async throws {
+        let scratch = try await damaged()
+        let summary = try StoreMover(from: scratch.container, to: scratch["moved.tidemark"]).run()
+        #expect(summary.damaged.map(\.record.name) == ["b"])
+        let moved = try ContainerDirectory(openingAt: scratch["moved.tidemark"])
+        #expect(try StoreVerification(of: moved).run().problems.map(\.record) == ["b"])
+    }
+}
