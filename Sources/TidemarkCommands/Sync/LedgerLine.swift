@@ -47,6 +47,8 @@ extension KeptRecord.Reason {
         case .asset: "a file that it names could not be fetched; the next sync tries again"
         case .name: "a record of another type has its name here; rename or delete that"
         case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
+        case .damaged:
+            "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
         case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
         }
     }

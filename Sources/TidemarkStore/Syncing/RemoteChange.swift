@@ -67,6 +67,8 @@ public struct KeptRecord: Hashable, Sendable {
         case conflict
         /// It was deleted in the cloud and edited here, and the merge policy is to ask.
         case deletion
+        /// What the cloud has of it is damaged. If this device has it whole, it sends it again.
+        case damaged
     }
 
     public let name: String
