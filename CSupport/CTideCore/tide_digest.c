@@ -83,3 +83,9 @@ tide_status tide_digest_rows(sqlite3 *connection, const char *sql, tide_digest *
     sqlite3_finalize(row);
     return status;
 }
+
+void tide_digest_bytes(const void *bytes, size_t length, uint8_t *digest) {
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes, length));
+    memcpy(digest, canonical.digest, sizeof canonical.digest);
+}

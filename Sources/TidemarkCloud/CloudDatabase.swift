@@ -62,6 +62,9 @@ public protocol CloudDatabase: Sendable {
 
     /// Zones that changed since a token; without one, all that there are. In a shared database they come and go with what others share.
     ///
+    /// After the cloud's database was put back to an earlier state its incarnation is another, and all tokens have expired. Without a token
+    /// it then tells of zones that were deleted, too, so that they can be told from those that were lost.
+    ///
     /// - Throws: `changeTokenExpired`: then ask without one.
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges
 
@@ -71,6 +74,8 @@ public protocol CloudDatabase: Sendable {
     /// Who sees a hierarchy of the zone is told of a record that comes into it as of one that was saved, and of one that leaves it as of
     /// one that was deleted. Nobody is told of deletions from before they took part. When what somebody sees of a zone becomes more or
     /// less as a whole, by another share, the token has expired.
+    ///
+    /// After the cloud's database was put back to an earlier state, what is said of ``databaseChanges(since:limit:)`` holds for records.
     ///
     /// - Throws: `changeTokenExpired`, `zoneNotFound`, `userDeletedZone`.
     func zoneChanges(

@@ -39,6 +39,10 @@ public struct CloudError: Error, Sendable {
         /// A record is in one share at the most.
         public static let alreadyShared = Code("alreadyShared")
 
+        /// What the cloud has of a record is damaged, and nobody gets it. A client that has the record whole under the tag that is told with it
+        /// sends it again, by `replace` with that tag or by `forceReplace`; `delete` and `forceDelete` delete it. All else is refused.
+        public static let recordDamaged = Code("recordDamaged")
+
         // Give up this item.
         public static let unknownItem = Code("unknownItem")
         public static let invalidArguments = Code("invalidArguments")

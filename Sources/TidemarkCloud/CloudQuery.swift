@@ -86,8 +86,11 @@ public struct QueryAnswer: Hashable, Sendable {
     public var records: [CloudRecord]
     /// `nil` when these were the last.
     public var continuation: QueryContinuation?
+    /// Records that would have been found and can't be told, because what the cloud has of them is damaged.
+    public var failed: [RecordFailure]
 
-    public init(records: [CloudRecord], continuation: QueryContinuation?) {
+    public init(records: [CloudRecord], continuation: QueryContinuation?, failed: [RecordFailure] = []) {
+        self.failed = failed
         self.records = records
         self.continuation = continuation
     }

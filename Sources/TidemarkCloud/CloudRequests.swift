@@ -46,10 +46,15 @@ public struct DatabaseChanges: Hashable, Sendable {
     public var purged: [CloudZoneID]
     public var token: CloudToken
     public var moreComing: Bool
+    /// Names the life of the cloud's database: another one after the database was put back to an earlier state. `nil` where the cloud does
+    /// not say.
+    public var incarnation: String?
 
     public init(
-        changed: [CloudZoneID], deleted: [CloudZoneID], purged: [CloudZoneID], token: CloudToken, moreComing: Bool
+        changed: [CloudZoneID], deleted: [CloudZoneID], purged: [CloudZoneID], token: CloudToken, moreComing: Bool,
+        incarnation: String? = nil
     ) {
+        self.incarnation = incarnation
         self.changed = changed
         self.deleted = deleted
         self.purged = purged
@@ -80,10 +85,33 @@ public struct ZoneChanges: Hashable, Sendable {
     public var changes: [Change]
     public var token: CloudToken
     public var moreComing: Bool
+    /// Records that the cloud can't tell of, because what it has of them is damaged. They are not among ``changes``.
+    public var failed: [RecordFailure]
+    /// As ``DatabaseChanges/incarnation``.
+    public var incarnation: String?
 
-    public init(changes: [Change], token: CloudToken, moreComing: Bool) {
+    public init(
+        changes: [Change], token: CloudToken, moreComing: Bool, failed: [RecordFailure] = [], incarnation: String? = nil
+    ) {
+        self.failed = failed
+        self.incarnation = incarnation
         self.changes = changes
         self.token = token
         self.moreComing = moreComing
+    }
+}
+
+/// A record that a cloud can't tell of.
+public struct RecordFailure: Hashable, Sendable {
+    public let id: CloudRecordID
+    /// The tag of what the cloud has of it. A device that has the record under this tag has it whole, and can send it again; see
+    /// ``CloudError/Code/recordDamaged``.
+    public let changeTag: String?
+    public let error: CloudError
+
+    public init(id: CloudRecordID, changeTag: String?, error: CloudError) {
+        self.id = id
+        self.changeTag = changeTag
+        self.error = error
     }
 }

@@ -11,8 +11,13 @@ actor AssetShelf {
     private nonisolated let executor = StoreExecutor(label: "tidemark.shelf")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private nonisolated let folder: URL
+    /// Held while a backup is made: no content goes meanwhile.
+    private nonisolated let backupLock: URL?
 
-    init(_ folder: URL) { self.folder = folder }
+    init(_ folder: URL, backupLock: URL? = nil) {
+        self.folder = folder
+        self.backupLock = backupLock
+    }
 
     /// - Throws: `CloudError` `invalidArguments` for what is no digest.
     private nonisolated func place(
@@ -207,7 +212,18 @@ actor AssetShelf {
 
     nonisolated func remove(_ asset: CloudAsset, owner: String) {
         guard let whole = try? place(asset, owner: owner).whole else { return }
-        unlink(whole.path)
+        guard let backupLock else {
+            unlink(whole.path)
+            return
+        }
+        do {
+            let lock = try StoreLock(at: backupLock)
+            try lock.acquire(shared: true, timeout: .zero)
+            unlink(whole.path)
+            lock.release()
+        } catch {
+            // A backup may be about to copy it. It is taken away with the leftovers.
+        }
     }
 
     // What nobody needs

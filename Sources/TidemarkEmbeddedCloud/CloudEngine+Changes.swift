@@ -10,26 +10,52 @@ extension CloudEngine {
         guard caller.scope != .public else {
             throw CloudError(.invalidArguments, "the public database has no feed of changes")
         }
-        let since = try token.map { token throws(CloudError) in try number(token, kind: "d", of: Self.mark(caller)) } ?? 0
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
-        return try await storage.read { rows throws(CloudError) in
+        return try await page { rows throws(CloudError) in
+            let incarnation = try rows.incarnation()
+            let since =
+                try token.map { token throws(CloudError) in
+                    try number(token, kind: "d", of: Self.mark(caller), in: incarnation)
+                } ?? 0
             let last = try rows.lastChange()
-            guard since <= last else { throw Self.expired }
+            guard since <= last else { return .ahead(since, incarnation) }
             guard caller.scope != .shared else {
-                return try sharedChanges(since: token == nil ? nil : since, most: most, last: last, caller, rows)
+                return .page(
+                    try sharedChanges(
+                        since: token == nil && incarnation.isFirst ? nil : since, most: most, last: last, caller, rows))
             }
             let page = try rows.zones(caller.scope, owner: owner(caller), after: since, limit: most + 1)
             let zones = page.prefix(most)
             let moreComing = page.count > most
             // Without a token, what is gone is nothing that could be missed; what was purged is to be known all the same.
-            let wanted = zones.filter { token != nil || $0.state != .deleted }
+            let wanted = zones.filter { token != nil || !incarnation.isFirst || $0.state != .deleted }
             func ids(_ state: StoredZone.State) -> [CloudZoneID] {
                 wanted.filter { $0.state == state }.map { id(of: $0, caller) }
             }
-            return DatabaseChanges(
-                changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
-                token: self.token(moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller)),
-                moreComing: moreComing)
+            return .page(
+                DatabaseChanges(
+                    changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
+                    token: self.token(
+                        moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation),
+                    moreComing: moreComing, incarnation: name(of: incarnation)))
+        }
+    }
+
+    /// What reading changes since a token has come to.
+    private enum Reading<Page: Sendable>: Sendable {
+        case page(Page)
+        /// The token has a number that the database has not given out: it was put back to an earlier state.
+        case ahead(Int64, CloudIncarnation)
+    }
+
+    private func page<Page: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Reading<Page>
+    ) async throws(CloudError) -> Page {
+        switch try await storage.read(body) {
+        case .page(let page): return page
+        case .ahead(let number, let incarnation):
+            try await noteAhead(number, in: incarnation)
+            throw Self.expired
         }
     }
 
@@ -39,38 +65,59 @@ extension CloudEngine {
     ) async throws(CloudError) -> ZoneChanges {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
-        return try await storage.read { rows throws(CloudError) in
+        let found: (page: ZoneChanges, damaged: [StoredRecord]) = try await page { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            let mark = access.mark
-            let since = try token.map { token throws(CloudError) in try number(token, kind: "z", of: mark) } ?? 0
+            let (mark, incarnation) = (access.mark, try rows.incarnation())
+            let since =
+                try token.map { token throws(CloudError) in try number(token, kind: "z", of: mark, in: incarnation) } ?? 0
+            let last = try rows.lastChange()
+            guard since <= last else { return .ahead(since, incarnation) }
             guard since <= access.newest else { throw Self.expired }
+            // What is not there any more can be told from what was lost only by what is said of it.
+            let tellsDeletions = token != nil || !incarnation.isFirst
             let zoneID = self.id(of: access.zone, caller)
-            var changes: [ZoneChanges.Change] = []
+            var (changes, failed): ([ZoneChanges.Change], [RecordFailure]) = ([], [])
+            var damaged: [StoredRecord] = []
             var (after, bytes, moreComing) = (since, 0, false)
             reading: while true {
-                let wanted = most - changes.count + 1
+                let wanted = most - changes.count - failed.count + 1
                 let page = try feed(access, after: after, limit: wanted, rows)
                 for item in page {
-                    guard changes.count < most, changes.isEmpty || bytes + item.record.fields.count <= limits.bytesPerRequest
+                    guard changes.count + failed.count < most,
+                        changes.isEmpty || bytes + item.record.fields.count <= limits.bytesPerRequest
                     else {
                         moreComing = true
                         break reading
                     }
                     after = item.change
                     bytes += item.record.fields.count
-                    if !item.isGone {
-                        changes.append(.saved(try record(item.record, in: zoneID, keys: keys, access, rows)))
-                    } else if token != nil, item.isTold {
+                    if !item.isGone || item.record.damage != nil {
+                        do throws(CloudError) {
+                            changes.append(.saved(try record(item.record, in: zoneID, keys: keys, access, rows)))
+                        } catch {
+                            guard error.code == .recordDamaged else { throw error }
+                            damaged.append(item.record)
+                            failed.append(failure(item.record, error, in: zoneID))
+                        }
+                    } else if tellsDeletions, item.isTold {
                         changes.append(
                             .deleted(.init(id: CloudRecordID(item.record.name, in: zoneID), type: item.record.type)))
                     }
                 }
                 if page.count < wanted { break }
             }
-            return ZoneChanges(
-                changes: changes, token: self.token(moreComing ? after : max(after, access.newest), kind: "z", of: mark),
-                moreComing: moreComing)
+            return .page(
+                (
+                    ZoneChanges(
+                        changes: changes,
+                        // The number of a damaged record's change may be any.
+                        token: self.token(
+                            min(moreComing ? after : max(after, access.newest), last), kind: "z", of: mark, in: incarnation),
+                        moreComing: moreComing, failed: failed, incarnation: name(of: incarnation)), damaged
+                ))
         }
+        await noteDamage(of: found.damaged)
+        return found.page
     }
 
     /// What a feed tells of a record.
@@ -112,32 +159,37 @@ extension CloudEngine {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         return try await storage.read { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            return token(isFirst ? 0 : access.newest, kind: "z", of: access.mark)
+            return token(isFirst ? 0 : access.newest, kind: "z", of: access.mark, in: try rows.incarnation())
         }
     }
 
     // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one. They are base 64, as
     // CloudKit's are: there are clients that decode them.
 
-    func token(_ number: Int64, kind: String, of mark: String) -> CloudToken {
-        let text = "\(kind)2:\(seal.digest(mark)):\(seal.text(number))"
-        return CloudToken(rawValue: Data("\(text):\(Self.check(text))".utf8).base64EncodedString())
+    func token(_ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation) -> CloudToken {
+        let text = "\(kind)3:\(place(mark, in: incarnation)):\(seal.text(number))"
+        return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
-    private func number(_ token: CloudToken, kind: String, of mark: String) throws(CloudError) -> Int64 {
+    private func number(
+        _ token: CloudToken, kind: String, of mark: String, in incarnation: CloudIncarnation
+    ) throws(CloudError) -> Int64 {
         let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 4, let number = seal.number(parts[2]), parts[0] == "\(kind)2",
-            Self.check(parts[0..<3].joined(separator: ":")) == parts[3]
+        guard parts.count == 4, let number = seal.number(parts[2]), parts[0] == "\(kind)3",
+            check(parts[0..<3].joined(separator: ":")) == parts[3]
         else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }
-        guard parts[1] == seal.digest(mark) else { throw Self.expired }
+        guard parts[1] == place(mark, in: incarnation) else { throw Self.expired }
         return number
     }
 
-    /// FNV-1a. It keeps nobody out: what may be seen does not depend on a token.
-    private static func check(_ text: String) -> String {
-        String(text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 36)
+    /// What a token is of, and of which life of the database.
+    private func place(_ mark: String, in incarnation: CloudIncarnation) -> String {
+        seal.digest("\(incarnation.id.hexadecimal) \(mark)")
     }
+
+    /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.
+    private func check(_ text: String) -> Substring { seal.digest("token " + text).prefix(20) }
 
     private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything anew")
 }

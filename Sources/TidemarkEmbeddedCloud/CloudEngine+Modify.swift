@@ -8,6 +8,17 @@ extension CloudEngine {
         _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) -> [RecordOutcome] {
         try check(request)
+        do throws(CloudError) {
+            return try await modifyNow(request, shelf, caller)
+        } catch {
+            if error.code == .changeTokenExpired { try await noteAhead(tagsOf: request) }
+            throw error
+        }
+    }
+
+    private func modifyNow(
+        _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> [RecordOutcome] {
         let (outcomes, released) = try await storage.write { rows throws(CloudError) in
             // Who is out gets no answer, not even one that was given before.
             let access = try accessToWrite(request.zone, caller, rows)

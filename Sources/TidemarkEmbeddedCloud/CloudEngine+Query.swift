@@ -26,16 +26,23 @@ extension CloudEngine {
             let found = try rows.find(indexed, in: access.zone.id, limit: most + 1)
             let zoneID = self.id(of: access.zone, caller)
             var (records, bytes): ([CloudRecord], Int) = ([], 0)
+            var failed: [RecordFailure] = []
             for (stored, _) in found.prefix(most) {
                 guard records.isEmpty || bytes + stored.fields.count <= limits.bytesPerRequest else { break }
                 bytes += stored.fields.count
-                records.append(try record(stored, in: zoneID, keys: keys, access, rows))
+                do throws(CloudError) {
+                    records.append(try record(stored, in: zoneID, keys: keys, access, rows))
+                } catch {
+                    guard error.code == .recordDamaged else { throw error }
+                    failed.append(failure(stored, error, in: zoneID))
+                }
             }
-            let hasMore = records.count < found.count
-            let last = found[..<records.count].last
+            let hasMore = records.count + failed.count < found.count
+            let last = found[..<(records.count + failed.count)].last
             return QueryAnswer(
                 records: records,
-                continuation: hasMore ? last.map { IndexQuery.Place(values: $0.keys, name: $0.record.name).continuation } : nil)
+                continuation: hasMore ? last.map { IndexQuery.Place(values: $0.keys, name: $0.record.name).continuation } : nil,
+                failed: failed)
         }
     }
 }

@@ -168,6 +168,7 @@ struct CloudEngine: Sendable {
     func record(
         _ stored: StoredRecord, in zone: CloudZoneID, keys: Set<String>?, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudRecord {
+        guard stored.damage == nil else { throw Self.damaged(stored.name) }
         let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
         var record = CloudRecord(
             CloudRecordID(stored.name, in: zone), type: stored.type, fields: fields, changeTag: tag(stored.changed))
@@ -218,8 +219,13 @@ struct CloudEngine: Sendable {
         var answers: [Result<CloudRecord, CloudError>] = []
         for name in names {
             // What is asked for in another spelling is not there.
-            if let stored = found[name], !stored.isDeleted, name.isComposed {
-                answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
+            if let stored = found[name], !stored.isDeleted || stored.damage != nil, name.isComposed {
+                do throws(CloudError) {
+                    answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
+                } catch {
+                    guard error.code == .recordDamaged else { throw error }
+                    answers.append(.failure(error))
+                }
             } else {
                 answers.append(.failure(Self.noRecord))
             }

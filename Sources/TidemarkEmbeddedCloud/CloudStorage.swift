@@ -29,7 +29,7 @@ public protocol CloudStorage: Sendable {
 }
 
 /// The rows of a storage within a transaction. Every function may throw `CloudError` `internalError`.
-public protocol CloudTransaction: SharingTransaction {
+public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, DamageTransaction {
     /// Counts the changes of all databases: what is changed gets the next numbers.
     func lastChange() throws(CloudError) -> Int64
     func setLastChange(_ number: Int64) throws(CloudError)
@@ -172,6 +172,28 @@ public struct StoredRecord: Hashable, Sendable {
     public var assets: Set<String>
     /// By the number of an index of the schema, what it is found under.
     public var indexed: [Int64: [IndexValue]]
+    /// What is wrong with it; `nil` where it is what was written.
+    public var damage: Damage?
+
+    /// That a record is not what was written.
+    public struct Damage: Hashable, Sendable {
+        /// The row's number.
+        public let row: Int64
+        /// The change that had made it what it was.
+        public let change: Int64
+        /// Whether devices are told of it.
+        public let isNoted: Bool
+    }
+
+    public init(
+        zone: Int64, name: String, type: String, fields: Data, parent: String?, changed: Int64, created: CloudRecord.Stamp,
+        modified: CloudRecord.Stamp, isDeleted: Bool, dependsOn: Set<String>, assets: Set<String>,
+        indexed: [Int64: [IndexValue]], damage: Damage? = nil
+    ) {
+        (self.zone, self.name, self.type, self.fields, self.parent) = (zone, name, type, fields, parent)
+        (self.changed, self.created, self.modified, self.isDeleted) = (changed, created, modified, isDeleted)
+        (self.dependsOn, self.assets, self.indexed, self.damage) = (dependsOn, assets, indexed, damage)
+    }
 }
 
 /// A record that hangs below another.

@@ -15,6 +15,8 @@ import TidemarkStore
 public final class EmbeddedCloud: Sendable {
     public let directory: URL
     private let accounts: AccountBook
+    /// That somebody has the cloud open, for as long as this is there.
+    private let use: CloudUse?
     private let isInMemory: Bool
     private let limits: CloudLimits
     private let opened = Mutex<[String: CloudContainer]>([:])
@@ -41,6 +43,7 @@ public final class EmbeddedCloud: Sendable {
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
+            use = try CloudUse(of: CloudDirectory(url: directory))
             accounts = try AccountBook(at: directory.appendingPathComponent(Self.accountsFile))
         } catch {
             throw CloudError(storage: error)
@@ -60,6 +63,7 @@ public final class EmbeddedCloud: Sendable {
         do {
             try Folder.make(directory, mode: 0o700)
             accounts = try AccountBook()
+            use = nil
         } catch {
             throw CloudError(storage: error)
         }
@@ -243,7 +247,36 @@ final class CloudContainer: Sendable {
         let storage =
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
         engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random)
-        shelf = AssetShelf(folder.appendingPathComponent("assets", isDirectory: true))
+        let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        shelf = AssetShelf(
+            folder.appendingPathComponent("assets", isDirectory: true),
+            backupLock: isInMemory ? nil : CloudDirectory(url: root).backupLock)
         bell = try CloudBell(folder)
+    }
+}
+
+/// Tells others that a cloud is open, so that nobody puts another in its place.
+private final class CloudUse: Sendable {
+    private let lock: Lock
+
+    init(of directory: CloudDirectory) throws {
+        lock = Lock(try StoreLock(at: directory.useLock))
+        try lock.take(directory)
+    }
+
+    /// `@unchecked Sendable`: it is touched when it is made, and when it goes.
+    private final class Lock: @unchecked Sendable {
+        private let lock: StoreLock
+
+        init(_ lock: consuming StoreLock) { self.lock = lock }
+
+        func take(_ directory: CloudDirectory) throws {
+            do {
+                try lock.acquire(shared: true, timeout: .seconds(5))
+            } catch {
+                guard error.code == .busy else { throw error }
+                throw StoreError(.busy, "\(directory.url.path) is just being replaced; try again when that is done")
+            }
+        }
     }
 }

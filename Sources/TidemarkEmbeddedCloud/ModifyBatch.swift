@@ -57,7 +57,7 @@ struct ModifyBatch {
         for (index, operation) in request.operations.enumerated() {
             let name = operation.record.id.recordName
             do {
-                let before = try records.record(name, rows).flatMap { $0.isDeleted ? nil : $0 }
+                let before = try records.record(name, rows).flatMap { $0.isDeleted && $0.damage == nil ? nil : $0 }
                 var grown = schema
                 guard let record = try settle(operation, before, schema: &grown, rows, zoneID) else {
                     outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
@@ -74,7 +74,7 @@ struct ModifyBatch {
                 }
             } catch {
                 // What the storage can't do is nothing that the operation is to blame for.
-                guard error.code != .internalError else { throw error }
+                guard error.code != .internalError, error.code != .changeTokenExpired else { throw error }
                 failures[index] = error
                 if error.serverRecord != nil { answered += try records.record(name, rows)?.fields.count ?? 0 }
                 // The schema has not taken in what it brought.
@@ -163,7 +163,7 @@ struct ModifyBatch {
             changed.append(record)
         }
         for child in try records.children(of: gone.map(\.name), rows) {
-            guard var orphan = try records.record(child.name, rows) else { continue }
+            guard var orphan = try records.record(child.name, rows), orphan.damage == nil else { continue }
             let before = orphan
             orphan.parent = nil
             orphan.modified = stamp
@@ -201,6 +201,9 @@ struct ModifyBatch {
             let isRoot = try book?.rooted(name, rows) != nil
             try access.demand(operation.isDeletion ? .delete : .update, share: share, isRoot: isRoot, isOwn: isOwn)
         }
+        if let before, let damage = before.damage {
+            return try mend(before, damage, operation, schema: &schema, rows)
+        }
         try checkTag(operation, before, zoneID, rows)
         if operation.isDeletion {
             guard var record = before else { return nil }
@@ -237,6 +240,33 @@ struct ModifyBatch {
         if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
         if record.parent != before.parent { try checkAbove(record, rows) }
         try fill(&record, fields, encrypted, before: access.isLimited ? known.references : [], schema: &schema, rows)
+        return record
+    }
+
+    /// What a record is to be whose row is damaged: what comes whole from a client that knows it, or nothing.
+    ///
+    /// - Throws: `recordDamaged` for what would be made of the damaged one.
+    private mutating func mend(
+        _ before: StoredRecord, _ damage: StoredRecord.Damage, _ operation: RecordOperation, schema: inout CloudSchema,
+        _ rows: any CloudTransaction
+    ) throws(CloudError) -> StoredRecord {
+        let isKnown = operation.record.changeTag == engine.tag(damage.change)
+        switch operation.kind {
+        case .forceReplace, .forceDelete: break
+        case .replace, .delete: guard isKnown else { throw CloudEngine.damaged(before.name) }
+        case .create, .update, .forceUpdate: throw CloudEngine.damaged(before.name)
+        }
+        var record = StoredRecord(
+            zone: zone.id, name: operation.record.id.recordName,
+            type: operation.record.type.isEmpty ? before.type : operation.record.type, fields: Data(),
+            parent: operation.record.parent, changed: 0, created: before.created, modified: stamp, isDeleted: false,
+            dependsOn: [], assets: [], indexed: [:])
+        guard !operation.isDeletion else {
+            record.clear()
+            return record
+        }
+        try checkAbove(record, rows)
+        try fill(&record, operation.record.fields, before: [], schema: &schema, rows)
         return record
     }
 
@@ -323,8 +353,14 @@ struct ModifyBatch {
                 throw CloudError(.invalidArguments, "missing required field 'recordChangeTag'")
             }
             // A client that knows a tag has known the record: it was deleted since.
-            guard let before else { throw CloudEngine.noRecord }
-            if engine.tag(before.changed) != tag { throw try changed("client oplock error updating record") }
+            guard let before else {
+                try engine.checkTime(of: tag, rows)
+                throw CloudEngine.noRecord
+            }
+            if engine.tag(before.changed) != tag {
+                try engine.checkTime(of: tag, rows)
+                throw try changed("client oplock error updating record")
+            }
         case .forceUpdate, .forceReplace, .forceDelete: break
         }
     }
@@ -407,6 +443,7 @@ extension StoredRecord {
     /// Leaves a tombstone.
     mutating func clear() {
         isDeleted = true
+        damage = nil
         fields = Data()
         parent = nil
         (dependsOn, assets, indexed) = ([], [], [:])

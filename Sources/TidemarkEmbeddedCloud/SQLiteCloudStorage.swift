@@ -48,6 +48,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             // Another process may just have done so; one from before has a key and no time.
             let sql = "INSERT OR IGNORE INTO documents (name, content) VALUES (?, ?)"
             try db.execute(sql: sql, arguments: ["key", Data(EmbeddedCloud.systemRandom(16))])
+            try SQLiteCloudTransaction.makeIncarnation(db, id: Data(EmbeddedCloud.systemRandom(16)))
             try db.execute(sql: sql, arguments: ["began", Data("\(systemTime())".utf8)])
             guard let made = try stored(db) else { throw CloudError(.internalError, "the cloud's database forgets its key") }
             return made
@@ -61,6 +62,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     public init() throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
+            try database.write { db in try SQLiteCloudTransaction.makeIncarnation(db, id: Data(count: 16)) }
             key = Array(0..<16)
             began = Self.systemTime()
             writer = Writer(database)
@@ -136,7 +138,22 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     /// "TidC".
     private static let applicationID: Int32 = 0x5469_6443
-    private static let version: Int32 = 2
+    private static let version: Int32 = 3
+    /// Makes sure that a database is one of these, of this version.
+    ///
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.
+    static func check(_ db: Database, path: String) throws {
+        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+            throw StoreError(.notAStore, "\(path) is no database of a cloud's records")
+        }
+        let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard found == version else {
+            throw StoreError(
+                found > version ? .newerFormat : .olderFormat,
+                "\(path) has format \(found), and this version reads format \(version). Use the Tidemark that made it")
+        }
+    }
+
     /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.
     private static let pageSize = 4096
     /// Kibibytes: the index of the names of some 500,000 records.
@@ -144,19 +161,20 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
 
-    private static let tables = recordTables + SQLiteCloudTransaction.sharingTables
+    private static let tables = recordTables + SQLiteCloudTransaction.incarnationTables + SQLiteCloudTransaction.sharingTables
 
     private static let recordTables = """
         CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE zones (
             id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
-            made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, UNIQUE (scope, owner, name)
+            made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, digest BLOB NOT NULL,
+            UNIQUE (scope, owner, name)
         ) STRICT;
         CREATE INDEX zones_by_change ON zones (scope, owner, changed);
         CREATE TABLE records (
             id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, fields BLOB NOT NULL, parent TEXT,
             changed INTEGER NOT NULL, created INTEGER NOT NULL, created_by TEXT NOT NULL, modified INTEGER NOT NULL,
-            modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL
+            modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL, digest BLOB NOT NULL, damaged INTEGER
         ) STRICT;
         CREATE UNIQUE INDEX records_by_name ON records (zone, name);
         CREATE UNIQUE INDEX records_by_change ON records (zone, changed);

@@ -7,29 +7,31 @@ extension SQLiteCloudTransaction: SharingTransaction {
     // Shares
 
     func share(_ id: Int64) throws(CloudError) -> StoredShare? {
-        try run { try Row.fetchOne(statement("SELECT * FROM shares WHERE id = ?"), arguments: [id]).map(StoredShare.init) }
+        try run {
+            try Row.fetchOne(statement("SELECT * FROM shares WHERE id = ?"), arguments: [id]).map { try StoredShare(checked: $0) }
+        }
     }
 
     func share(named name: String, in zone: Int64) throws(CloudError) -> StoredShare? {
         try run {
             try Row.fetchOne(
                 statement("SELECT * FROM shares WHERE zone = ? AND name = ? AND is_ended = 0"), arguments: [zone, name]
-            ).map(StoredShare.init)
+            ).map { try StoredShare(checked: $0) }
         }
     }
 
     func shares(in zone: Int64) throws(CloudError) -> [StoredShare] {
         try run {
             try Row.fetchAll(statement("SELECT * FROM shares WHERE zone = ? AND is_ended = 0 ORDER BY id"), arguments: [zone])
-                .map(StoredShare.init)
+                .compactMap { try? StoredShare(checked: $0) }
         }
     }
 
     func save(_ share: StoredShare) throws(CloudError) -> StoredShare {
         try run {
             let sql = """
-                INSERT OR REPLACE INTO shares (id, zone, name, root, title, public_permission, touched, is_ended)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+                INSERT OR REPLACE INTO shares (id, zone, name, root, title, public_permission, touched, is_ended, digest)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
                 """
             var saved = share
             saved.id =
@@ -37,7 +39,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
                     statement(sql),
                     arguments: [
                         share.id == 0 ? nil : share.id, share.zone, share.name, share.root, share.title,
-                        share.publicPermission.rawValue, share.touched, share.isEnded,
+                        share.publicPermission.rawValue, share.touched, share.isEnded, share.rowDigest,
                     ]) ?? 0
             return saved
         }
@@ -48,21 +50,22 @@ extension SQLiteCloudTransaction: SharingTransaction {
     func participants(of share: Int64) throws(CloudError) -> [StoredParticipant] {
         try run {
             try Row.fetchAll(statement("SELECT * FROM participants WHERE share = ? ORDER BY ordinal"), arguments: [share])
-                .map(StoredParticipant.init)
+                .map { try StoredParticipant(checked: $0) }
         }
     }
 
     func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant] {
         try run {
             guard let zone else {
+                // A row that is damaged gives nobody anything, and takes nothing from the others.
                 return try Row.fetchAll(
                     statement("SELECT * FROM participants WHERE user = ? ORDER BY ordinal"), arguments: [user]
                 )
-                .map(StoredParticipant.init)
+                .compactMap { try? StoredParticipant(checked: $0) }
             }
             return try Row.fetchAll(
                 statement("SELECT * FROM participants WHERE user = ? AND zone = ? ORDER BY ordinal"), arguments: [user, zone]
-            ).map(StoredParticipant.init)
+            ).compactMap { try? StoredParticipant(checked: $0) }
         }
     }
 
@@ -70,18 +73,26 @@ extension SQLiteCloudTransaction: SharingTransaction {
         try run {
             let sql = """
                 INSERT INTO participants (id, share, zone, user, name, address_kind, address, role, permission, acceptance, began, ended,
-                invited, expelled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO UPDATE SET
+                invited, expelled, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+                ON CONFLICT (id) DO UPDATE SET
                 user = ?4, name = ?5, address_kind = ?6, address = ?7, role = ?8, permission = ?9, acceptance = ?10, began = ?11,
-                ended = ?12, invited = ?13, expelled = ?14
+                ended = ?12, invited = ?13, expelled = ?14, digest = ?15
                 """
+            let name = try participant.name.map { String(decoding: try Self.nameEncoder.encode($0), as: UTF8.self) }
             try statement(sql).execute(arguments: [
                 participant.id, participant.share, participant.zone, participant.user,
-                try participant.name.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) },
+                name,
                 participant.lookUp?.kind, participant.lookUp?.value, participant.role.rawValue, participant.permission.rawValue,
                 participant.acceptanceStatus.rawValue, participant.began, participant.ended, participant.invited,
-                participant.expelled,
+                participant.expelled, participant.rowDigest(name: name),
             ])
         }
+    }
+
+    private static var nameEncoder: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return encoder
     }
 
     func removeParticipant(_ id: String) throws(CloudError) {
@@ -238,13 +249,14 @@ extension SQLiteCloudTransaction: SharingTransaction {
     static let sharingTables = """
         CREATE TABLE shares (
             id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, root TEXT, title TEXT,
-            public_permission INTEGER NOT NULL, touched INTEGER NOT NULL, is_ended INTEGER NOT NULL
+            public_permission INTEGER NOT NULL, touched INTEGER NOT NULL, is_ended INTEGER NOT NULL, digest BLOB NOT NULL
         ) STRICT;
         CREATE UNIQUE INDEX shares_by_name ON shares (zone, name) WHERE is_ended = 0;
         CREATE TABLE participants (
             ordinal INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, share INTEGER NOT NULL, zone INTEGER NOT NULL, user TEXT, name TEXT,
             address_kind INTEGER, address TEXT, role INTEGER NOT NULL, permission INTEGER NOT NULL, acceptance INTEGER NOT NULL,
-            began INTEGER NOT NULL, ended INTEGER NOT NULL, invited INTEGER NOT NULL, expelled INTEGER NOT NULL
+            began INTEGER NOT NULL, ended INTEGER NOT NULL, invited INTEGER NOT NULL, expelled INTEGER NOT NULL,
+            digest BLOB NOT NULL
         ) STRICT;
         CREATE INDEX participants_by_share ON participants (share);
         CREATE INDEX participants_by_user ON participants (user, zone) WHERE user IS NOT NULL;
@@ -267,30 +279,8 @@ extension SQLiteCloudTransaction: SharingTransaction {
         """
 }
 
-extension StoredShare {
-    fileprivate init(_ row: Row) {
-        self.init(
-            id: row["id"], zone: row["zone"], name: row["name"], root: row["root"], title: row["title"],
-            publicPermission: .init(rawValue: row["public_permission"]) ?? .none, touched: row["touched"],
-            isEnded: row["is_ended"])
-    }
-}
-
-extension StoredParticipant {
-    fileprivate init(_ row: Row) {
-        let name: String? = row["name"]
-        self.init(
-            id: row["id"], share: row["share"], zone: row["zone"], user: row["user"],
-            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
-            lookUp: UserLookUp(kind: row["address_kind"], value: row["address"]), role: .init(rawValue: row["role"]) ?? .unknown,
-            permission: .init(rawValue: row["permission"]) ?? .unknown,
-            acceptanceStatus: .init(rawValue: row["acceptance"]) ?? .unknown, began: row["began"], ended: row["ended"],
-            invited: row["invited"], expelled: row["expelled"])
-    }
-}
-
 extension UserLookUp {
-    fileprivate var kind: Int {
+    var kind: Int {
         switch self {
         case .emailAddress: 1
         case .phoneNumber: 2
@@ -298,7 +288,7 @@ extension UserLookUp {
         }
     }
 
-    fileprivate init?(kind: Int?, value: String?) {
+    init?(kind: Int?, value: String?) {
         switch (kind, value) {
         case (1, let value?): self = .emailAddress(value)
         case (2, let value?): self = .phoneNumber(value)

@@ -34,12 +34,14 @@ struct SQLiteCloudTransaction: CloudTransaction {
             try Row.fetchOne(
                 statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND name = ?"),
                 arguments: [place.scope.rawValue, place.owner, place.name]
-            ).map(StoredZone.init)
+            ).map { try StoredZone(checked: $0) }
         }
     }
 
     func zone(id: Int64) throws(CloudError) -> StoredZone? {
-        try run { try Row.fetchOne(statement("SELECT * FROM zones WHERE id = ?"), arguments: [id]).map(StoredZone.init) }
+        try run {
+            try Row.fetchOne(statement("SELECT * FROM zones WHERE id = ?"), arguments: [id]).map { try StoredZone(checked: $0) }
+        }
     }
 
     func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64 {
@@ -57,16 +59,16 @@ struct SQLiteCloudTransaction: CloudTransaction {
             try Row.fetchAll(
                 statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND changed > ? ORDER BY changed LIMIT ?"),
                 arguments: [scope.rawValue, owner, change, limit]
-            ).map(StoredZone.init)
+            ).map { StoredZone($0) }
         }
     }
 
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone {
         try run {
             let sql = """
-                INSERT INTO zones (scope, owner, name, state, made, changed, sharing) VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO zones (scope, owner, name, state, made, changed, sharing, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (scope, owner, name) DO UPDATE SET state = excluded.state, made = excluded.made, changed = excluded.changed,
-                sharing = excluded.sharing RETURNING id
+                sharing = excluded.sharing, digest = excluded.digest RETURNING id
                 """
             var saved = zone
             saved.id =
@@ -74,7 +76,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                     statement(sql),
                     arguments: [
                         zone.place.scope.rawValue, zone.place.owner, zone.place.name, zone.state.rawValue, zone.made,
-                        zone.changed, zone.sharing.rawValue,
+                        zone.changed, zone.sharing.rawValue, zone.rowDigest,
                     ]) ?? 0
             return saved
         }
@@ -98,18 +100,20 @@ struct SQLiteCloudTransaction: CloudTransaction {
         try run {
             let insert = try statement(
                 """
-                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (zone, name) DO NOTHING
+                INSERT INTO records (zone, name, type, fields, parent, changed, created, created_by, modified, modified_by, is_deleted,
+                digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (zone, name) DO NOTHING
                 """)
             let update = try statement(
                 """
                 UPDATE records SET type = ?3, fields = ?4, parent = ?5, changed = ?6, created = ?7, created_by = ?8, modified = ?9,
-                modified_by = ?10, is_deleted = ?11 WHERE zone = ?1 AND name = ?2 RETURNING id
+                modified_by = ?10, is_deleted = ?11, digest = ?12, damaged = NULL WHERE zone = ?1 AND name = ?2 RETURNING id
                 """)
-            for record in records {
+            // What is damaged stays as it is: it would get a digest by which nobody could tell.
+            for record in records where record.damage == nil {
                 let values: StatementArguments = [
                     record.zone, record.name, record.type, record.fields, record.parent, record.changed, record.created.time,
                     record.created.userRecordName, record.modified.time, record.modified.userRecordName, record.isDeleted,
+                    record.rowDigest,
                 ]
                 try insert.execute(arguments: values)
                 if db.changesCount > 0 {
@@ -157,9 +161,10 @@ struct SQLiteCloudTransaction: CloudTransaction {
             let rows = try Row.fetchCursor(
                 statement("SELECT id, fields FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
             while let row = try rows.next() {
-                let id: Int64 = row[0]
+                // What is damaged is not found by what it says.
+                guard let id: Int64 = row[0], let fields: Data = row[1], let values = try? indexed(fields) else { continue }
                 try statement("DELETE FROM found WHERE record = ?").execute(arguments: [id])
-                try note(try indexed(row[1]), id: id)
+                try note(values, id: id)
             }
         }
     }
@@ -339,26 +344,8 @@ struct SQLiteCloudTransaction: CloudTransaction {
     }
 }
 
-extension StoredZone {
-    fileprivate init(_ row: Row) {
-        self.init(
-            id: row["id"],
-            place: Place(
-                scope: DatabaseScope(rawValue: row["scope"]) ?? .private, owner: row["owner"], name: row["name"]),
-            state: State(rawValue: row["state"]) ?? .present, made: row["made"], changed: row["changed"],
-            sharing: Sharing(rawValue: row["sharing"]) ?? .nothing)
-    }
-}
-
 extension StoredRecord {
-    fileprivate static let columnCount = 12
-
-    fileprivate init(_ row: Row) {
-        self.init(
-            zone: row[1], name: row[2], type: row[3], fields: row[4], parent: row[5], changed: row[6],
-            created: .init(time: row[7], userRecordName: row[8]), modified: .init(time: row[9], userRecordName: row[10]),
-            isDeleted: row[11], dependsOn: [], assets: [], indexed: [:])
-    }
+    fileprivate static let columnCount = 14
 }
 
 extension IndexValue {

@@ -130,7 +130,7 @@ extension CloudEngine {
     ) throws(CloudError) -> [ShareAccess.Part] {
         var parts: [ShareAccess.Part] = []
         for participant in try rows.participants(called: caller.user, in: zone.id) {
-            guard let share = try rows.share(participant.share) else { continue }
+            guard let share = try Self.undamagedShare(participant.share, rows) else { continue }
             let part = ShareAccess.Part(share: share, participant: participant)
             if part.isSeen { parts.append(part) }
         }

@@ -15,8 +15,8 @@ extension CloudEngine {
     func views(_ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> [SharedZoneView] {
         var zones: [Int64: (zone: StoredZone, isPresent: Bool, changed: Int64)] = [:]
         for participant in try rows.participants(called: caller.user, in: nil) {
-            guard participant.role != .owner, let share = try rows.share(participant.share),
-                let zone = try rows.zone(id: participant.zone)
+            guard participant.role != .owner, let share = try Self.undamagedShare(participant.share, rows),
+                let zone = try Self.undamagedZone(participant.zone, rows)
             else { continue }
             var (_, isPresent, changed) = zones[zone.id] ?? (zone, false, 0)
             if zone.state == .present, ShareAccess.Part(share: share, participant: participant).isSeen {
@@ -39,9 +39,32 @@ extension CloudEngine {
             page.filter { $0.isPresent == isPresent }.map { id(of: $0.zone, caller) }
         }
         let moreComing = found.count > most
+        let incarnation = try rows.incarnation()
         return DatabaseChanges(
             changed: ids(true), deleted: since == nil ? [] : ids(false), purged: [],
-            token: self.token(moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller)), moreComing: moreComing)
+            token: self.token(
+                moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation),
+            moreComing: moreComing, incarnation: name(of: incarnation))
+    }
+
+    // What is damaged keeps nobody from the rest.
+
+    static func undamagedShare(_ id: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
+        do throws(CloudError) {
+            return try rows.share(id)
+        } catch {
+            guard error.code == .recordDamaged else { throw error }
+            return nil
+        }
+    }
+
+    private static func undamagedZone(_ id: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredZone? {
+        do throws(CloudError) {
+            return try rows.zone(id: id)
+        } catch {
+            guard error.code == .recordDamaged else { throw error }
+            return nil
+        }
     }
 
     /// Of which database a token is.

@@ -165,7 +165,13 @@ public struct HTTPDatabase: SharingDatabase {
                 var answer = QueryAnswer(
                     records: [], continuation: try node.string("continuationMarker").map(QueryContinuation.init(rawValue:)))
                 answer.records.reserveCapacity(list.elementCount)
-                for record in list.elements { answer.records.append(try CloudRecord(answered: record, in: zone)) }
+                for record in list.elements {
+                    if let failure = try RecordFailure(answered: record, in: zone) {
+                        answer.failed.append(failure)
+                    } else {
+                        answer.records.append(try CloudRecord(answered: record, in: zone))
+                    }
+                }
                 return answer
             }
         }
@@ -202,6 +208,7 @@ public struct HTTPDatabase: SharingDatabase {
                 }
             guard id.zone.zoneName == zone.zoneName, names.insert(id.recordName).inserted else { throw notAskedFor }
         }
+        for failure in changes.failed where !names.insert(failure.id.recordName).inserted { throw notAskedFor }
         return changes
     }
 

@@ -78,9 +78,14 @@ actor ConflictResolver {
     func take(
         _ names: some Sequence<String>, lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> ImportOutcome {
-        let changes = try zip(names, found).map { name, result -> ZoneChanges.Change in
+        let damaged = zip(names, found).compactMap { name, result -> (name: String, tag: String?)? in
+            if case .failure(let error) = result, error.code == .recordDamaged { (name: name, tag: nil) } else { nil }
+        }
+        try await store.noteDamaged(damaged, zone: mapping.number)
+        let changes = try zip(names, found).compactMap { name, result -> ZoneChanges.Change? in
             switch result {
             case .success(let record): return .saved(record)
+            case .failure(let error) where error.code == .recordDamaged: return nil
             case .failure(let error) where error.code == .unknownItem:
                 return .deleted(.init(id: CloudRecordID(name, in: mapping.zone), type: ""))
             case .failure(let error): throw error

@@ -73,6 +73,11 @@ actor ExportScheduler {
     /// - Parameter hasRoom: Whether the cloud has room for what waits in bulk; if not, only deletions go of that.
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
+        // What the cloud has is compared first: it was put back to an earlier state, and has lost what was sent since.
+        if try await store.syncState(zone: mapping.number).isComparing {
+            forget()
+            return Outcome()
+        }
         if !hasLooked {
             for request in try await store.sentRequests(zone: mapping.number) { outstanding = (request, nil) }
             hasLooked = true
@@ -269,7 +274,8 @@ actor ExportScheduler {
     ) async throws(CloudError) -> Operations {
         do {
             let names = try await assets.upload(request.items, zone: mapping.zone, limits: limits, progress: progress)
-            return operations(request, assets: names, foreign: try await foreignFields(request.items))
+            return operations(
+                request, assets: names, foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
         } catch let error as CloudError where mapping.isRefusal(error) {
             return Operations(
                 refused: request.items.map { item in
@@ -284,7 +290,8 @@ actor ExportScheduler {
     private func named(_ request: SentRequest) async throws(CloudError) -> Operations? {
         do {
             guard let names = try await assets.names(in: request.items) else { return nil }
-            return operations(request, assets: names, foreign: try await foreignFields(request.items))
+            return operations(
+                request, assets: names, foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
         } catch {
             throw CloudError(transfer: error)
         }
@@ -308,8 +315,17 @@ actor ExportScheduler {
         }
     }
 
+    /// Records that are damaged in the cloud, and whole here: they replace what is there.
+    private func damaged(_ items: [ExportItem]) async throws -> Set<String> {
+        let kept = try await store.kept([.damagedInCloud], zone: mapping.number)
+        guard !kept.isEmpty else { return [] }
+        let tags = Dictionary(kept.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
+        return Set(items.filter { $0.key.kind == .save && $0.tag != nil && tags[$0.name] == $0.tag }.map(\.name))
+    }
+
+    /// - Parameter whole: Records that are sent with all of their fields.
     private nonisolated func operations(
-        _ request: SentRequest, assets: [String: CloudAsset], foreign: [String: Set<String>]
+        _ request: SentRequest, assets: [String: CloudAsset], foreign: [String: Set<String>], whole: Set<String> = []
     ) -> Operations {
         var made = Operations()
         var results: [ExportResult] = []
@@ -322,6 +338,7 @@ actor ExportScheduler {
                 if let fields = foreign[item.name] {
                     operation = RecordOperation(operation.kind, operation.record, clearing: operation.cleared.subtracting(fields))
                 }
+                if whole.contains(item.name) { operation = RecordOperation(.replace, operation.record) }
                 made.all.append(operation)
                 results.append(.undone)
             } catch {
@@ -367,6 +384,15 @@ actor ExportScheduler {
             throw CloudError(transfer: error)
         }
         var conflicts = 0
+        do {
+            let whole = try await damaged(request.items)
+            let saved = zip(request.items, results).compactMap { item, result -> String? in
+                if case .saved = result, whole.contains(item.name) { item.name } else { nil }
+            }
+            if !saved.isEmpty { try await store.endDamaged(saved, zone: mapping.number) }
+        } catch {
+            throw CloudError(transfer: error)
+        }
         if !changed.isEmpty {
             do {
                 conflicts = try await resolver.take(changed, limits: limits).conflicts.count

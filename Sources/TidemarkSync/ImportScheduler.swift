@@ -78,12 +78,32 @@ actor ImportScheduler {
             guard !page.moreComing || page.token.rawValue != token else {
                 throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
             }
+            if let incarnation = page.incarnation, let known = state.incarnation, incarnation != known {
+                // The cloud was put back to an earlier state.
+                do {
+                    try await store.beginComparing(in: incarnation, zone: number)
+                } catch {
+                    throw CloudError(transfer: error)
+                }
+                if token != nil {
+                    forget()
+                    outcome.moreComing = true
+                    return outcome
+                }
+            }
             let looksAhead = looksAhead && page.moreComing
             if looksAhead, order != .behind { await fetchAhead(since: page.token) }
             do {
+                // What can't be told is not gone.
+                if try await store.noteDamaged(page.failed.map { (name: $0.id.recordName, tag: $0.changeTag) }, zone: number) > 0
+                {
+                    outcome.leavesExports = true
+                }
                 let taken = try await resolver.take(page.changes, limits: limits, occasion: .page, progress: progress) { state in
                     state.token = page.token.rawValue
+                    state.incarnation = page.incarnation
                     guard !page.moreComing else { return }
+                    state.isComparing = false
                     state.initialImportIsComplete = true
                     state.isRefetching = false
                     state.isDeploying = false
@@ -91,7 +111,7 @@ actor ImportScheduler {
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
-                outcome.leavesExports = taken.leavesExports
+                outcome.leavesExports = outcome.leavesExports || taken.leavesExports
             } catch {
                 throw CloudError(transfer: error)
             }

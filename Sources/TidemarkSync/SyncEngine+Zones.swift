@@ -58,6 +58,10 @@ extension SyncEngine {
     /// Has everything that is in the default zone sent again.
     func remakeDefaultZone() async throws {
         await lines.forget(StoreFormat.defaultZone)
+        if let known = try await store.syncState().incarnation, let now = try await store.databaseIncarnation(), now != known {
+            // The cloud was put back to a state from before the zone was made.
+            return try await store.beginComparing(in: now, isLost: true)
+        }
         try await store.forgetZone(StoreFormat.defaultZone)
     }
 
@@ -106,6 +110,9 @@ extension SyncEngine {
         do {
             var token = try await store.databaseToken()
             var beginsAnew = token == nil
+            // The zones that the cloud tells of in another incarnation than before: those that it does not tell of were lost.
+            var told: Set<ZoneName>?
+            let incarnation = try await store.databaseIncarnation()
             while true {
                 guard let page = try await changedZones(since: token) else {
                     (token, beginsAnew) = (nil, true)
@@ -114,6 +121,21 @@ extension SyncEngine {
                 guard !page.moreComing || page.token.rawValue != token else {
                     throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
                 }
+                if told == nil, let now = page.incarnation, let incarnation, now != incarnation {
+                    guard beginsAnew else {
+                        // It was interrupted: which zones it has told of is not known any more.
+                        (token, beginsAnew) = (nil, true)
+                        continue
+                    }
+                    told = []
+                }
+                told?.formUnion((page.changed + page.deleted + page.purged).map { name(of: $0) })
+                if !page.moreComing {
+                    if let now = page.incarnation, now != incarnation {
+                        if let told { try await remakeZones(besides: told, in: now) }
+                        try await store.noteDatabaseIncarnation(now)
+                    }
+                }
                 try await note(page, tellsAll: beginsAnew)
                 token = page.token.rawValue
                 if !page.moreComing { return }
@@ -121,6 +143,17 @@ extension SyncEngine {
             }
         } catch {
             throw CloudError(transfer: error)
+        }
+    }
+
+    /// Makes zones of one's own anew that the cloud has lost, and has everything in them sent again. Their shares are lost.
+    private func remakeZones(besides told: Set<ZoneName>, in incarnation: String) async throws {
+        guard store.scope == .private else { return }
+        for line in try await lines.all() where !line.isDefault && !told.contains(line.zone.name) {
+            log.warning("a zone is lost in the cloud, and is made anew", metadata: ["zone": "\(line.cloudZone)"])
+            try await database.modifyZones(saving: [line.cloudZone], deleting: [])
+            await lines.forget(line.zone.id)
+            try await store.beginComparing(in: incarnation, isLost: true, zone: line.zone.id)
         }
     }
 

@@ -565,6 +565,10 @@ public actor SyncEngine {
             log.warning("the zone's data was deleted for good")
             let told = try await purgeDefaultZone(error)
             machine.halt(.init(code: SyncErrorCode.other, reason: error.reason + told))
+        // What is here is older, or newer, than the cloud: that is looked at first.
+        case .refetch:
+            machine.wantImport()
+            retry()
         case .ask where error.code == .notAuthenticated:
             machine.begin()
             machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())

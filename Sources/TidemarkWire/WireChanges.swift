@@ -14,14 +14,16 @@ extension ZoneChanges {
                 case .deleted(let deletion): CloudRecord.writeDeleted(deletion.id, type: deletion.type, &$0, dialect)
                 }
             }
+            for failure in failed { failure.write(&$0, dialect) }
         }
+        if let incarnation, dialect.isExtended { json.member("tidemark") { $0.member("incarnation", incarnation) } }
     }
 
     package init(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
         self.init(
             changes: [], token: CloudToken(rawValue: try node.required("syncToken").asString()),
-            moreComing: try node.bool("moreComing") ?? false)
+            moreComing: try node.bool("moreComing") ?? false, incarnation: try node["tidemark"]?.string("incarnation"))
         let records = try node.required("records")
         guard records.isArray else { throw records.refusal("is not an array") }
         changes.reserveCapacity(records.elementCount)
@@ -29,6 +31,8 @@ extension ZoneChanges {
             if try node.bool("deleted") == true {
                 let id = CloudRecordID(try node.required("recordName").asString(), in: zone)
                 changes.append(.deleted(.init(id: id, type: try node.string("recordType") ?? "")))
+            } else if let failure = try RecordFailure(answered: node, in: zone) {
+                failed.append(failure)
             } else {
                 changes.append(.saved(try CloudRecord(answered: node, in: zone)))
             }
@@ -53,13 +57,14 @@ extension DatabaseChanges {
             }
             $0.member("syncToken", token.rawValue)
             $0.member("moreComing", moreComing)
+            if let incarnation, dialect.isExtended { $0.member("tidemark") { $0.member("incarnation", incarnation) } }
         }
     }
 
     package init(answered node: JSONNode) throws(CloudError) {
         self.init(
             changed: [], deleted: [], purged: [], token: CloudToken(rawValue: try node.required("syncToken").asString()),
-            moreComing: try node.bool("moreComing") ?? false)
+            moreComing: try node.bool("moreComing") ?? false, incarnation: try node["tidemark"]?.string("incarnation"))
         for node in try node.required("zones").asArray() {
             let zone = try CloudZoneID(node.required("zoneID"))
             if try node.bool("deleted") != true {
@@ -70,5 +75,25 @@ extension DatabaseChanges {
                 deleted.append(zone)
             }
         }
+    }
+}
+
+extension RecordFailure {
+    /// A record of an answer that is an error.
+    package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
+        json.object {
+            $0.member("recordName", id.recordName)
+            $0.member("recordChangeTag", changeTag)
+            error.writeMembers(&$0, dialect)
+        }
+    }
+
+    /// `nil` for a record that is none.
+    package init?(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
+        guard let error = try CloudError(answered: node, in: zone) else { return nil }
+        self.init(
+            id: CloudRecordID(try node.required("recordName").asString(), in: zone),
+            changeTag: try node.string("recordChangeTag"),
+            error: error)
     }
 }

@@ -49,7 +49,7 @@ extension CloudError.Code {
         .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable,
         .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone, .changeTokenExpired,
         .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated, .permissionFailure, .alreadyShared,
-        .unknownItem, .invalidArguments, .internalError,
+        .unknownItem, .invalidArguments, .internalError, .recordDamaged,
     ]
 
     fileprivate init?(named name: String) {

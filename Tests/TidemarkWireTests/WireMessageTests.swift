@@ -291,14 +291,22 @@ import TidemarkModel
         let (zone, extended) = (zone, extended)
         let changes = ZoneChanges(
             changes: [.saved(record()), .deleted(.init(id: CloudRecordID("n2", in: zone), type: "Note"))],
-            token: CloudToken(rawValue: "t"), moreComing: true)
+            token: CloudToken(rawValue: "t"), moreComing: true,
+            failed: [
+                RecordFailure(
+                    id: CloudRecordID("n3", in: zone), changeTag: "k",
+                    error: CloudError(.recordDamaged, "what the cloud has is damaged"))
+            ], incarnation: "i")
         let read = try JSONText.read(bytes { $0.object { changes.writeMembers(&$0, extended) } }) { node throws(CloudError) in
             try ZoneChanges(answered: node, in: zone)
         }
-        #expect(read == changes)
+        #expect(read == changes && read.failed[0].error.reason == "what the cloud has is damaged")
+        let plain = String(
+            decoding: bytes { $0.object { changes.writeMembers(&$0, WireDialect(isExtended: false)) } }, as: UTF8.self)
+        #expect(plain.contains(#""serverErrorCode":"INTERNAL_ERROR""#) && !plain.contains("tidemark"))
         let database = DatabaseChanges(
             changed: [zone], deleted: [CloudZoneID("b", owner: "_a")], purged: [CloudZoneID("c", owner: "_a")],
-            token: CloudToken(rawValue: "d"), moreComing: false)
+            token: CloudToken(rawValue: "d"), moreComing: false, incarnation: "i")
         #expect(
             try JSONText.read(bytes { database.write(&$0, extended) }) { node throws(CloudError) in
                 try DatabaseChanges(answered: node)

@@ -7,6 +7,7 @@
 #ifndef TIDE_DIGEST_H
 #define TIDE_DIGEST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tide_status.h"
@@ -27,6 +28,11 @@ typedef struct tide_digest {
 /// Digests all rows of a query without parameters.
 tide_status tide_digest_rows(
     struct sqlite3 *connection, const char *sql, tide_digest *digest, tide_error *TIDE_NULLABLE error);
+
+/// Digests bytes that are all there: XXH3-128 in its canonical form, most significant byte first.
+///
+/// `digest` has room for 16 bytes.
+void tide_digest_bytes(const void *TIDE_NULLABLE bytes, size_t length, uint8_t *digest);
 
 TIDE_ASSUME_NONNULL_END
 

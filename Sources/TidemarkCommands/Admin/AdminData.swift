@@ -53,7 +53,16 @@ struct AdminData: ParsableArguments {
         _ = chmod(url.path, status.st_mode & (status.st_mode & 0o2000 != 0 ? 0o7770 : 0o7700))
     }
 
-    private func directory() throws -> URL {
+    /// The directory of a cloud that is there.
+    func existing() throws -> URL {
+        let url = try directory()
+        guard EmbeddedCloud.exists(at: url) else {
+            throw ending("there is no cloud at \(url.path); check the directory", .noInput)
+        }
+        return url
+    }
+
+    func directory() throws -> URL {
         // What is made there is for its owner only.
         _ = umask(0o077)
         return URL(fileURLWithPath: try fileURL(data, "the cloud").path, isDirectory: true)

@@ -49,6 +49,8 @@ extension KeptRecord.Reason {
         case .name: "a record of another type has its name here; rename or delete that"
         case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
         case .damaged: "the record is damaged here; it is taken in when it is repaired ('tidemark verify --repair')"
+        case .damagedInCloud:
+            "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
         case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
         }
     }

@@ -140,7 +140,10 @@ extension ServedCloud {
         if call.wantsSyncToken, let zone = wanted.zone, !zone.isDefault { token = try await database.currentToken(of: zone) }
         let dialect = dialect(call, numbersAsStrings: wanted.numbersAsStrings)
         json.object { json in
-            json.list("records") { json in for record in answer.records { record.write(&json, dialect) } }
+            json.list("records") { json in
+                for record in answer.records { record.write(&json, dialect) }
+                for failure in answer.failed { failure.write(&json, dialect) }
+            }
             json.member("continuationMarker", answer.continuation?.rawValue)
             json.member("syncToken", token?.rawValue)
         }
@@ -164,20 +167,21 @@ extension ServedCloud {
             begin = "\(parts[0]) \(parts[1])"
             place = parts[2].isEmpty ? nil : QueryContinuation(rawValue: String(parts[2]))
         }
-        var records: [CloudRecord] = []
+        var (records, failed): ([CloudRecord], [RecordFailure]) = ([], [])
         for zone in try await database.zones().sorted(by: { mark($0) < mark($1) }) where begin.map({ mark(zone) >= $0 }) ?? true {
             if records.count == wanted.limit {
-                return QueryAnswer(records: records, continuation: continuation(zone, ""))
+                return QueryAnswer(records: records, continuation: continuation(zone, ""), failed: failed)
             }
             let answer = try await database.query(
                 wanted.query, in: zone, limit: wanted.limit - records.count, desiredKeys: wanted.keys,
                 continuation: mark(zone) == begin ? place : nil)
             records += answer.records
+            failed += answer.failed
             if let next = answer.continuation {
-                return QueryAnswer(records: records, continuation: continuation(zone, next.rawValue))
+                return QueryAnswer(records: records, continuation: continuation(zone, next.rawValue), failed: failed)
             }
         }
-        return QueryAnswer(records: records, continuation: nil)
+        return QueryAnswer(records: records, continuation: nil, failed: failed)
     }
 }
 

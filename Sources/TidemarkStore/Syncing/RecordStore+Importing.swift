@@ -37,7 +37,9 @@ extension RecordStore {
             let old = try SyncState(db, zone: zone)
             var state = old
             change(&state)
-            if old.isRefetching, !state.isRefetching { try taking.deleteUnseen() }
+            if old.isRefetching, !state.isRefetching {
+                if old.isComparing { try taking.sendUnseen() } else { try taking.deleteUnseen() }
+            }
             try state.store(db, insteadOf: old, zone: zone)
             return ImportOutcome(
                 counts: transaction.counts, conflicts: transaction.conflicts, kept: taking.kept,
@@ -79,7 +81,7 @@ extension RecordStore {
             let old = try SyncState(db, zone: zone)
             var state = old
             state.token = nil
-            state.isRefetching = try SeenRows.areNeeded(db, types: connection.types, zone: zone)
+            state.isRefetching = try old.isComparing || SeenRows.areNeeded(db, types: connection.types, zone: zone)
             try state.store(db, insteadOf: old, zone: zone)
             return ((), .commit)
         }

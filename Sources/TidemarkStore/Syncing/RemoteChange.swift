@@ -69,6 +69,8 @@ public struct KeptRecord: Hashable, Sendable {
         case deletion
         /// The record is damaged here, and has edits that the cloud does not have: they can't be merged before it is repaired.
         case damaged
+        /// What the cloud has of it is damaged. If this device has it whole, it sends it again.
+        case damagedInCloud
     }
 
     public let name: String

@@ -141,7 +141,7 @@ extension RemoteTaking {
     }
 
     /// The last deletion of a name from this zone that history has, whether the cloud has heard of it or not.
-    private func lastDeletion(of key: RecordKey, _ type: StoredType) throws -> Outbox.WaitingDeletion? {
+    func lastDeletion(of key: RecordKey, _ type: StoredType) throws -> Outbox.WaitingDeletion? {
         let sql = """
             SELECT type_id, first_row, id, tag, base FROM tide_changes
             WHERE kind = 3 AND key = ? AND type_id = ? AND coalesce(zone, \(StoreFormat.defaultZone)) = ? ORDER BY id DESC LIMIT 1

@@ -15,6 +15,10 @@ struct RemoteTaking {
     /// Deletions wait to be sent; this transaction makes none before all records are looked at.
     private let hasDeletions: Bool
     private let hasShares: Bool
+    /// Whether each record is compared with the one that is here, whatever its tag.
+    private let compares: Bool
+    /// The last deletion here that the cloud may have lost.
+    private let lastLostDeletion: Int64?
     /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
     let mayMove: Bool
     var keeping: KeptRows
@@ -44,7 +48,10 @@ struct RemoteTaking {
         self.occasion = occasion
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
-        seen = try SeenRows(db, zone: zone, isRefetching: occasion == .page && SyncState(db, zone: zone).isRefetching)
+        let state = try SyncState(db, zone: zone)
+        compares = state.isComparing && occasion != .settled
+        lastLostDeletion = occasion == .settled ? nil : compares ? .max : state.comparedChange
+        seen = try SeenRows(db, zone: zone, isRefetching: (occasion == .page || state.isComparing) && state.isRefetching)
         sent = occasion == .settled ? [] : try SentRequest.names(db, zone: zone)
         hasDeletions = try Outbox(db, zone: zone).hasDeletions
         let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
@@ -134,6 +141,7 @@ struct RemoteTaking {
             try keeping.end(record.name)
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key, zone]) else {
+            if let lastLostDeletion, try deletesAgain(record, key, until: lastLostDeletion) { return }
             // It is the one that was deleted here.
             if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
             if mayMove, let there = try elsewhere(key) { return try unite(record, type, with: there) }
@@ -159,6 +167,7 @@ struct RemoteTaking {
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
+        if compares, tag != nil || isPending { return try compare(id, with: record, type) }
         switch occasion {
         case .page, .answer: guard tag != record.tag else { return }
         // What was kept is not the newest any more: that is looked up.
@@ -240,7 +249,7 @@ struct RemoteTaking {
         let theirs = values(inOrder: record, type)
         let times = try localTimes(mine)
         var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
-        if mayMove, ancestor != nil {
+        if isCopy || mayMove, ancestor != nil {
             // What the cloud does not have here has come from elsewhere, too.
             ancestor = common(
                 ancestor, mine: mine.values, theirs: theirs, times: copyTimes(mine.values, times, theirs, record.edited, type),
@@ -391,10 +400,11 @@ struct RemoteTaking {
         try keeping.end(name)
         for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
         for type in transaction.connection.types {
-            guard let row = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
                 continue
             }
-            return try take(deletionOf: row, type: type)
+            if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
+            return try take(deletionOf: mine, type: type)
         }
         // Both sides have deleted it.
         if let deletion = try deletion(of: key) {
@@ -431,7 +441,7 @@ struct RemoteTaking {
 
     /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
     /// were not edited here are theirs then.
-    private mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
         var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
         for name in type.fields.map(\.name) { edited.set(times[name], of: name) }

@@ -22,17 +22,26 @@ package struct SyncState: Hashable, Sendable {
     package var keptGeneration: Int64 = 0
     /// The cloud has said that something has changed in the zone, and that was not fetched yet.
     package var hasNews = false
+    /// The name of the life of the cloud's database that was fetched last; `nil` where the cloud does not say.
+    package var incarnation: String?
+    /// The cloud was put back to an earlier state: everything is fetched, and each record compared with the one that is here.
+    package var isComparing = false
+    /// The last change here when that began: deletions until then may be unknown to the cloud, and to those who send it what it has lost.
+    package var comparedChange: Int64?
 
     package init() {}
 
     private static let keys = [
         "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "is_deploying", "kept_generation",
-        "has_news",
+        "has_news", "incarnation", "is_comparing", "compared_change",
     ]
+
+    /// A parameter for each key.
+    private static let places = String(repeating: ", ?", count: keys.count)
 
     init(_ db: Database, zone: Int64) throws {
         let prefix = Self.prefix(zone)
-        let sql = "SELECT key, value FROM tide_sync WHERE key IN ('user', ?, ?, ?, ?, ?, ?, ?, ?)"
+        let sql = "SELECT key, value FROM tide_sync WHERE key IN ('user'\(Self.places))"
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: sql), arguments: StatementArguments(Self.keys.map { prefix + $0 }))
         let values = rows.reduce(into: [String: DatabaseValue]()) { $0[$1[0]] = $1[1] }
@@ -48,6 +57,9 @@ package struct SyncState: Hashable, Sendable {
         isDeploying = value("is_deploying") ?? false
         keptGeneration = value("kept_generation") ?? 0
         hasNews = value("has_news") ?? false
+        incarnation = value("incarnation")
+        isComparing = value("is_comparing") ?? false
+        comparedChange = value("compared_change")
     }
 
     /// What is said of a zone has its number before the key; of the default one it has not.
@@ -72,6 +84,9 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "is_deploying", isDeploying != old.isDeploying, isDeploying)
         try note(prefix + "kept_generation", keptGeneration != old.keptGeneration, keptGeneration)
         try note(prefix + "has_news", hasNews != old.hasNews, hasNews)
+        try note(prefix + "incarnation", incarnation != old.incarnation, incarnation)
+        try note(prefix + "is_comparing", isComparing != old.isComparing, isComparing)
+        try note(prefix + "compared_change", comparedChange != old.comparedChange, comparedChange)
     }
 
     /// Forgets what is remembered of a zone.

@@ -1,0 +1,61 @@
+import ArgumentParser
+import Foundation
+import TidemarkEmbeddedCloud
+
+struct AdminVerify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Examines the directory of a cloud: databases, records, shares, assets.",
+        discussion: """
+            Checks each database by SQLite's own means, every record, share and zone against its digest, that each asset which a record \
+            names is there, and the content of every asset. 'tidemark serve' may run meanwhile. Exits with 1 when it finds a problem.
+
+            With --repair it tells all devices of the records that are damaged: one that has such a record whole sends it again when it \
+            synchronises next.
+
+            Examples:
+              tidemark admin verify --data ~/cloud
+              tidemark admin verify --data ~/cloud --repair
+              tidemark admin verify --data ~/cloud --json
+            """)
+
+    @OptionGroup var place: AdminData
+
+    @Flag(help: "Has devices send damaged records again.")
+    var repair = false
+
+    @Option(help: "Shows progress on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints the report as one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let directory = try place.existing()
+            let bar = ProgressBar(progress)
+            let report = try CloudVerification(of: directory).run { state in
+                bar.show(
+                    "\(state.place)  \(Wording.count(state.records, "record")), \(Wording.count(state.assets, "asset"))", done: 0,
+                    total: nil)
+            }
+            bar.finish()
+            if json {
+                try Output.json(report)
+            } else {
+                for problem in report.problems { try Output.line("\(problem.kind.rawValue): \(problem.message)") }
+                let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
+                try Output.line(
+                    "Verified \(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")) of "
+                        + "\(Wording.count(report.containers, "container")): \(found).")
+            }
+            if repair, report.problems.contains(where: { $0.kind == .record }) {
+                let count = try await place.open().cloud.reportDamage()
+                Output.error(
+                    count > 0
+                        ? "note: devices are told of \(Wording.count(count, "damaged record")); those that have them whole send them again"
+                        : "note: devices have been told of the damaged records before")
+            }
+            if !report.isOK { throw ExitCode(ExitStatus.problemsFound.rawValue) }
+        }
+    }
+}

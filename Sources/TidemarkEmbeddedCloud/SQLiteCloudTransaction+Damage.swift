@@ -1,0 +1,196 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// Digests of rows: each is written with its row, and compared when the row is read. A value that has another type than its column can't be
+/// read as what it was, and its row is damaged, too.
+extension SQLiteCloudTransaction: DamageTransaction {
+    func noteDamage(_ damage: StoredRecord.Damage, at change: Int64) throws(CloudError) {
+        try run {
+            try statement("UPDATE records SET damaged = ?, changed = ? WHERE id = ? AND damaged IS NULL")
+                .execute(arguments: [damage.change, change, damage.row])
+        }
+    }
+
+    func damagedRecords() throws(CloudError) -> [StoredRecord] {
+        try run {
+            var found: [StoredRecord] = []
+            let rows = try Row.fetchCursor(statement("SELECT * FROM records NOT INDEXED"))
+            while let row = try rows.next() {
+                let record = StoredRecord(row)
+                if record.damage != nil { found.append(record) }
+            }
+            return found
+        }
+    }
+
+    func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError) {
+        try run {
+            let share = try Int64.fetchOne(
+                statement("UPDATE covered SET change = ? WHERE zone = ? AND name = ? AND is_gone = 0 RETURNING share"),
+                arguments: [change, zone, name])
+            guard let share, let row = try Row.fetchOne(statement("SELECT * FROM shares WHERE id = ?"), arguments: [share])
+            else { return }
+            var stored = try StoredShare(checked: row)
+            stored.touched = change
+            _ = try save(stored)
+        }
+    }
+}
+
+/// Gathers a row's values as bytes.
+struct RowBytes {
+    private var output = ByteOutput()
+
+    /// - Parameter table: So that a row of one table is none of another.
+    init(_ table: UInt8) {
+        output.reserve(256)
+        output.add(table)
+    }
+
+    mutating func add(_ number: Int64?) {
+        guard let number else { return output.add(0 as UInt8) }
+        output.add(1 as UInt8)
+        output.add(signed: number)
+    }
+
+    mutating func add(_ text: String?) {
+        guard let text else { return output.add(0 as UInt8) }
+        output.add(2 as UInt8)
+        output.add(text)
+    }
+
+    mutating func add(_ data: Data) {
+        output.add(3 as UInt8)
+        output.add(data)
+    }
+
+    var digest: Data { RowDigest.of(output.bytes) }
+}
+
+extension DatabaseValue {
+    // What a column holds by its type, and nothing that is made of another type's value.
+
+    fileprivate var integer: Int64? { if case .int64(let number) = storage { number } else { nil } }
+    fileprivate var text: String? { if case .string(let text) = storage { text } else { nil } }
+    fileprivate var bytes: Data? { if case .blob(let data) = storage { data } else { nil } }
+}
+
+extension Row {
+    fileprivate func value(_ index: Int) -> DatabaseValue { self[index] }
+    fileprivate func value(_ name: String) -> DatabaseValue { self[name] ?? .null }
+    fileprivate func integer(_ name: String) -> Int64 { value(name).integer ?? 0 }
+    fileprivate func text(_ name: String) -> String { value(name).text ?? "" }
+}
+
+extension StoredRecord {
+    /// The columns of `records`, in their order: `id`, `zone`, `name`, `type`, `fields`, `parent`, `changed`, `created`, `created_by`,
+    /// `modified`, `modified_by`, `is_deleted`, `digest`, `damaged`.
+    init(_ row: Row) {
+        func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
+        func text(_ index: Int) -> String { row.value(index).text ?? "" }
+        self.init(
+            zone: integer(1), name: text(2), type: text(3), fields: row.value(4).bytes ?? Data(), parent: row.value(5).text,
+            changed: integer(6), created: .init(time: integer(7), userRecordName: text(8)),
+            modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [], assets: [],
+            indexed: [:])
+        if !row.value(13).isNull {
+            damage = Damage(row: integer(0), change: integer(13), isNoted: true)
+        } else if row.value(12).bytes != rowDigest {
+            damage = Damage(row: integer(0), change: integer(6), isNoted: false)
+        }
+    }
+
+    var rowDigest: Data {
+        var bytes = RowBytes(1)
+        for number in [zone, changed, created.time, modified.time, isDeleted ? 1 : 0] { bytes.add(number) }
+        for text in [name, type, parent, created.userRecordName, modified.userRecordName] { bytes.add(text) }
+        bytes.add(fields)
+        return bytes.digest
+    }
+}
+
+extension StoredZone {
+    init(_ row: Row) {
+        self.init(
+            id: row.integer("id"),
+            place: Place(
+                scope: DatabaseScope(rawValue: Int(row.integer("scope"))) ?? .private, owner: row.text("owner"),
+                name: row.text("name")),
+            state: State(rawValue: Int(row.integer("state"))) ?? .present, made: row.integer("made"),
+            changed: row.integer("changed"), sharing: Sharing(rawValue: Int(row.integer("sharing"))) ?? .nothing)
+    }
+
+    /// - Throws: `CloudError` `recordDamaged`.
+    init(checked row: Row) throws {
+        self.init(row)
+        guard row.value("digest").bytes == rowDigest else {
+            throw CloudError(
+                .recordDamaged,
+                "what the cloud has of the zone '\(place.name.prefix(255))' is damaged; restore the cloud from a backup")
+        }
+    }
+
+    var rowDigest: Data {
+        var bytes = RowBytes(2)
+        for number in [Int64(place.scope.rawValue), Int64(state.rawValue), made, changed, Int64(sharing.rawValue)] {
+            bytes.add(number)
+        }
+        for text in [place.owner, place.name] { bytes.add(text) }
+        return bytes.digest
+    }
+}
+
+extension StoredShare {
+    /// - Throws: `CloudError` `recordDamaged`.
+    init(checked row: Row) throws {
+        self.init(
+            id: row.integer("id"), zone: row.integer("zone"), name: row.text("name"), root: row.value("root").text,
+            title: row.value("title").text, publicPermission: .init(rawValue: Int(row.integer("public_permission"))) ?? .none,
+            touched: row.integer("touched"), isEnded: row.integer("is_ended") != 0)
+        guard row.value("digest").bytes == rowDigest else {
+            throw CloudError(
+                .recordDamaged,
+                "what the cloud has of the share '\(name.prefix(255))' is damaged; restore the cloud from a backup")
+        }
+    }
+
+    var rowDigest: Data {
+        var bytes = RowBytes(3)
+        for number in [zone, Int64(publicPermission.rawValue), touched, isEnded ? 1 : 0] { bytes.add(number) }
+        for text in [name, root, title] { bytes.add(text) }
+        return bytes.digest
+    }
+}
+
+extension StoredParticipant {
+    /// - Throws: `CloudError` `recordDamaged`.
+    init(checked row: Row) throws {
+        let name = row.value("name").text
+        let kind = row.value("address_kind").integer
+        self.init(
+            id: row.text("id"), share: row.integer("share"), zone: row.integer("zone"), user: row.value("user").text,
+            name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) },
+            lookUp: UserLookUp(kind: kind.map { Int($0) }, value: row.value("address").text),
+            role: .init(rawValue: Int(row.integer("role"))) ?? .unknown,
+            permission: .init(rawValue: Int(row.integer("permission"))) ?? .unknown,
+            acceptanceStatus: .init(rawValue: Int(row.integer("acceptance"))) ?? .unknown, began: row.integer("began"),
+            ended: row.integer("ended"), invited: row.integer("invited"), expelled: row.integer("expelled"))
+        guard row.value("digest").bytes == rowDigest(name: name) else {
+            throw CloudError(
+                .recordDamaged, "what the cloud has of a participant of a share is damaged; restore the cloud from a backup")
+        }
+    }
+
+    /// - Parameter name: The person's name, as it is written.
+    func rowDigest(name: String?) -> Data {
+        var bytes = RowBytes(4)
+        let codes = [role.rawValue, permission.rawValue, acceptanceStatus.rawValue].map { Int64($0) }
+        for number in [share, zone] + codes + [began, ended, invited, expelled] { bytes.add(number) }
+        bytes.add(lookUp.map { Int64($0.kind) })
+        for text in [id, user, name, lookUp?.value] { bytes.add(text) }
+        return bytes.digest
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+
+extension SQLiteCloudTransaction: IncarnationTransaction {
+    func incarnation() throws(CloudError) -> CloudIncarnation {
+        try run {
+            let sql = "SELECT id, began FROM incarnations ORDER BY began DESC LIMIT 1"
+            guard let row = try Row.fetchOne(statement(sql)), let id = Data.fromDatabaseValue(row[0]), id.count == 16,
+                let began = Int64.fromDatabaseValue(row[1])
+            else { throw CloudError(.internalError, "the cloud's database has lost its incarnation") }
+            return CloudIncarnation(id: id, isFirst: began == 0)
+        }
+    }
+
+    func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError) {
+        let last = try lastChange()
+        precondition(change > last, "the numbers of changes rise")
+        try run {
+            try statement("INSERT INTO incarnations (began, previous, id) VALUES (?, ?, ?)").execute(arguments: [
+                change, last, id,
+            ])
+        }
+        try setLastChange(change)
+    }
+
+    func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool {
+        try run {
+            let sql = "SELECT EXISTS (SELECT 1 FROM incarnations WHERE previous < ?1 AND began > ?1)"
+            return try Bool.fetchOne(statement(sql), arguments: [change]) ?? false
+        }
+    }
+
+    static let incarnationTables = """
+        CREATE TABLE incarnations (began INTEGER PRIMARY KEY, previous INTEGER NOT NULL, id BLOB NOT NULL) STRICT;
+
+        """
+
+    /// Gives a database its first incarnation, if it has none.
+    static func makeIncarnation(_ db: Database, id: Data) throws {
+        try db.execute(sql: "INSERT OR IGNORE INTO incarnations (began, previous, id) VALUES (0, 0, ?)", arguments: [id])
+    }
+}

@@ -1,0 +1,26 @@
+import Foundation
+import GRDB
+
+/// Damages rows of a database as a disk does: its digests stay as they are.
+public enum DamagedRows {
+    /// Changes a bit in the fields of a record of a cloud's database.
+    public static func flip(in database: URL, record: String) throws {
+        try run(database) { db in
+            guard var fields = try Data.fetchOne(db, sql: "SELECT fields FROM records WHERE name = ?", arguments: [record]) else {
+                throw CocoaError(.fileReadCorruptFile)
+            }
+            fields[fields.count - 2] ^= 4
+            try db.execute(sql: "UPDATE records SET fields = ? WHERE name = ?", arguments: [fields, record])
+        }
+    }
+
+    /// Changes a database behind the backs of those who have it open.
+    public static func run<Result>(_ database: URL, _ body: (Database) throws -> Result) throws -> Result {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(10)
+        let queue = try DatabaseQueue(path: database.path, configuration: configuration)
+        let result = try queue.write(body)
+        try queue.close()
+        return result
+    }
+}

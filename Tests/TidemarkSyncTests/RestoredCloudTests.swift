@@ -1,0 +1,329 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+/// A cloud that is put back to earlier states, and the devices of a person. Each state comes to a directory of its own.
+private final class RestoredCloud {
+    private let scratch: Scratch
+    private(set) var directory: URL
+    private(set) var cloud: EmbeddedCloud
+    private var account: String
+    private let urls: [URL]
+    private(set) var devices: [Device] = []
+    private let policy: MergePolicy
+    private var states = 0
+
+    init(_ scratch: Scratch, devices count: Int = 2, policy: MergePolicy = .mergeByPropertyObjectTrump) async throws {
+        self.scratch = scratch
+        self.policy = policy
+        directory = scratch["cloud"]
+        cloud = try EmbeddedCloud(at: directory)
+        account = try await cloud.addAccount("anna@example.org").id
+        urls = (0..<count).map { scratch["device-\($0).tidemark"] }
+        try open()
+    }
+
+    private func open() throws {
+        var configuration = SyncConfiguration()
+        let policy = policy
+        configuration.mergePolicy = { _ in policy }
+        devices = try urls.map { try Device($0, database: database(), configuration: configuration) }
+    }
+
+    func database() throws -> EmbeddedDatabase { try cloud.database(.private, of: TestCloud.container, account: account) }
+
+    func backup() throws -> URL {
+        states += 1
+        let copy = scratch["backup-\(states)"]
+        #expect(try CloudBackup(of: directory, to: copy).run().problems == [])
+        return copy
+    }
+
+    func restore(_ backup: URL) async throws {
+        states += 1
+        let place = scratch["cloud-\(states)"]
+        _ = try CloudRestoration(of: backup, to: place).run()
+        try await use(place)
+    }
+
+    /// Has the devices use a cloud in another directory.
+    func use(_ place: URL) async throws {
+        for device in devices { device.engine.close() }
+        devices = []
+        directory = place
+        cloud = try EmbeddedCloud(at: place)
+        account = try #require(try await cloud.account("anna@example.org")).id
+        try open()
+    }
+
+    @discardableResult
+    func sync(_ number: Int) async throws -> SyncReport { try await devices[number].engine.sync() }
+
+    /// Synchronises all devices until nothing changes any more.
+    func settle() async throws {
+        for _ in 0..<4 {
+            for number in devices.indices {
+                let report = try await sync(number)
+                #expect(report.failure == nil && report.outbox.pending == 0, "device \(number): \(report)")
+            }
+        }
+    }
+
+    /// What the cloud has, by record and field.
+    func records() async throws -> [String: [String: CloudValue]] {
+        var (records, token): ([String: [String: CloudValue]], CloudToken?) = ([:], nil)
+        while true {
+            let page = try await database().zoneChanges(
+                CloudZoneID(SyncConfiguration().zoneName), since: token, limit: nil, desiredKeys: nil)
+            for change in page.changes {
+                switch change {
+                case .saved(let record): records[record.id.recordName] = record.fields.filter { $0.key != "tide_edited" }
+                case .deleted(let deletion): records[deletion.id.recordName] = nil
+                }
+            }
+            token = page.token
+            if !page.moreComing { return records }
+        }
+    }
+}
+
+/// Goal: when a cloud is put back to an earlier state, nothing that it had acknowledged is lost while a device has it, and all devices end with
+/// the same. Method: backups of a cloud that are put back after more was synchronised, by the restoration and by hand; whole stores compared.
+@Suite struct RestoredCloudTests {
+    private let scratch = try! Scratch()
+
+    private func text(_ value: FieldValue?) -> String? { if case .string(let text) = value { text } else { nil } }
+
+    private func texts(_ device: Device) throws -> [String: [String: String]] {
+        try device.records().mapValues { $0.compactMapValues { text($0) } }
+    }
+
+    private func texts(_ cloud: RestoredCloud) async throws -> [String: [String: String]] {
+        try await cloud.records().mapValues { fields in
+            fields.compactMapValues { if case .string(let text) = $0 { text } else { nil } }
+        }
+    }
+
+    @Test(arguments: [[0, 1], [1, 0]])
+    func `what was acknowledged after a backup is sent again, and what was deleted stays deleted`(order: [Int]) async throws {
+        let world = try await RestoredCloud(scratch)
+        let (a, b) = (world.devices[0], world.devices[1])
+        for name in ["kept", "edited", "deleted", "deleted before"] {
+            try await a.set(name, ["caption": .string("first"), "note": .string("first")])
+        }
+        try await world.sync(0)
+        try await world.sync(1)
+        try await a.delete("deleted before")
+        try await world.sync(0)
+        let backup = try world.backup()
+
+        try await a.set("edited", ["caption": .string("second")])
+        try await b.set("edited", ["note": .string("second of B")])
+        try await a.set("new", ["caption": .string("of A")])
+        try await b.set("new of B", ["caption": .string("of B")])
+        try await b.delete("deleted")
+        for number in [0, 1, 0] { try await world.sync(number) }
+        #expect(try texts(a)["deleted"] == nil)
+
+        try await world.restore(backup)
+        // The cloud has lost all of it, and goes on counting.
+        try await world.devices[order[0]].set("after", ["caption": .string("after")])
+        for number in order { try await world.sync(number) }
+        try await world.settle()
+        let wanted = [
+            "kept": ["caption": "first", "note": "first"], "edited": ["caption": "second", "note": "second of B"],
+            "new": ["caption": "of A"], "new of B": ["caption": "of B"], "after": ["caption": "after"],
+        ]
+        for device in world.devices { #expect(try texts(device) == wanted) }
+        #expect(try await texts(world) == wanted)
+    }
+
+    @Test func `a device that was away before the backup takes what the cloud has, and sends what it had not sent`() async throws
+    {
+        let world = try await RestoredCloud(scratch)
+        for name in ["a", "b"] { try await world.devices[0].set(name, ["caption": .string("first")]) }
+        try await world.sync(0)
+        try await world.sync(1)
+        try await world.devices[1].set("b", ["note": .string("of B, not sent")])
+        try await world.devices[0].set("a", ["caption": .string("second")])
+        try await world.devices[0].set("b", ["caption": .string("second")])
+        try await world.sync(0)
+        let backup = try world.backup()
+        try await world.devices[0].set("a", ["caption": .string("third")])
+        try await world.sync(0)
+        try await world.restore(backup)
+        try await world.sync(1)
+        #expect(try texts(world.devices[1])["a"] == ["caption": "second"])
+        try await world.settle()
+        let wanted = ["a": ["caption": "third"], "b": ["caption": "second", "note": "of B, not sent"]]
+        for device in world.devices { #expect(try texts(device) == wanted) }
+    }
+
+    @Test func `a cloud that was put back by hand is found out by a token that is ahead of it`() async throws {
+        let world = try await RestoredCloud(scratch)
+        try await world.devices[0].set("a", ["caption": .string("first")])
+        try await world.sync(0)
+        try await world.sync(1)
+        // A copy without its incarnation renewed.
+        let copy = scratch["copy"]
+        for name in ["accounts.sqlite", "containers/\(TestCloud.container)/development/records.sqlite"] {
+            let place = copy.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+            for suffix in ["", "-wal"] {
+                try? FileManager.default.copyItem(
+                    atPath: world.directory.appendingPathComponent(name).path + suffix, toPath: place.path + suffix)
+            }
+        }
+        let before = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
+        for number in 2...9 {
+            try await world.devices[0].set("a", ["caption": .string("\(number)")])
+            try await world.sync(0)
+        }
+        try await world.devices[0].set("new", ["caption": .string("of A")])
+        try await world.sync(0)
+
+        try await world.use(copy)
+        try await world.devices[1].set("b", ["caption": .string("of B")])
+        try await world.sync(1)
+        let then = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
+        #expect(then.incarnation == before.incarnation && before.incarnation != nil)
+        try await world.settle()
+        let now = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
+        #expect(now.incarnation != before.incarnation)
+        let wanted = ["a": ["caption": "9"], "b": ["caption": "of B"], "new": ["caption": "of A"]]
+        for device in world.devices { #expect(try texts(device) == wanted) }
+        #expect(try await texts(world) == wanted)
+    }
+
+    @Test func `a tag of a time that was lost has a client fetch everything, and no tag that was made up does`() async throws {
+        let world = try await RestoredCloud(scratch)
+        let zone = CloudZoneID("Own")
+        let id = CloudRecordID("a", in: zone)
+        func save(_ tag: String?) async throws -> RecordOutcome {
+            let record = CloudRecord(id, type: "Note", fields: ["text": .string("x")], changeTag: tag)
+            return try await world.database().modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))[0]
+        }
+        func tag(_ outcome: RecordOutcome) throws -> String {
+            guard case .saved(let record) = outcome else { throw CloudError(.internalError, "\(outcome)") }
+            return try #require(record.changeTag)
+        }
+        try await world.database().modifyZones(saving: [zone], deleting: [])
+        let first = try tag(try await save(nil))
+        let backup = try world.backup()
+        let lost = try tag(try await save(first))
+        try await world.restore(backup)
+        await #expect(throws: CloudError(.changeTokenExpired, "")) { try await save(lost) }
+        for other in ["1", "bogus", "zzzz", String(lost.reversed())] {
+            guard case .failed(let error) = try await save(other) else { throw CloudError(.internalError, "saved") }
+            #expect(error.code == .serverRecordChanged)
+        }
+        let second = try tag(try await save(first))
+        #expect(second != lost && second != first)
+    }
+
+    @Test
+    func `whatever was synchronised, and however often the cloud is put back, all devices come to the same and nothing is lost`()
+        async throws
+    {
+        var random = Randomness("a cloud that is put back")
+        for round in 0..<6 {
+            let scratch = try Scratch()
+            let world = try await RestoredCloud(scratch, devices: 3, policy: .latestEdit)
+            var (last, gone): ([String: [String: String]], Set<String>) = ([:], [])
+            var backups: [URL] = []
+            var log: [String] = []
+            var number = 0
+            for _ in 0..<40 {
+                let device = Int.random(in: 0..<3, using: &random)
+                switch Int.random(in: 0..<20, using: &random) {
+                case 0..<9:
+                    let name = "r\(Int.random(in: 0..<6, using: &random))"
+                    guard !gone.contains(name) else { continue }
+                    let field = ["caption", "note", "place"].randomElement(using: &random)!
+                    number += 1
+                    try await world.devices[device].set(name, [field: .string("\(number)")])
+                    last[name, default: [:]][field] = "\(number)"
+                    log.append("d\(device) sets \(name).\(field) = \(number)")
+                case 9..<10:
+                    // All have it as it is, and nobody edits it any more.
+                    try await world.settle()
+                    guard let name = try texts(world.devices[device]).keys.sorted().randomElement(using: &random) else {
+                        continue
+                    }
+                    try await world.devices[device].delete(name)
+                    gone.insert(name)
+                    last[name] = nil
+                    log.append("d\(device) deletes \(name)")
+                case 10..<16:
+                    try await world.sync(device)
+                    log.append("d\(device) syncs")
+                case 16..<18:
+                    backups.append(try world.backup())
+                    log.append("backup \(backups.count - 1)")
+                default:
+                    guard !backups.isEmpty else { continue }
+                    let index = Int.random(in: 0..<backups.count, using: &random)
+                    try await world.restore(backups[index])
+                    log.append("restore \(index)")
+                }
+            }
+            try await world.settle()
+            let what = "round \(round): \(log.joined(separator: "; "))"
+            for device in world.devices {
+                let found = try texts(device)
+                #expect(found == last, "\(found), not \(last). \(what)")
+            }
+            #expect(try await texts(world) == last, "\(what)")
+        }
+    }
+
+    @Test func `a record that is damaged in the cloud is an error of its own, and comes back from a device that has it whole`()
+        async throws
+    {
+        let world = try await RestoredCloud(scratch)
+        for name in ["a", "b", "c"] {
+            try await world.devices[0].set(name, ["caption": .string("caption of \(name)"), "note": .string("note")])
+        }
+        try await world.sync(0)
+        try DamagedRows.flip(
+            in: world.directory.appendingPathComponent("containers/\(TestCloud.container)/development/records.sqlite"),
+            record: "b")
+        let first = try await world.sync(1)
+        #expect(first.failure == nil && first.kept == 1)
+        #expect(Set(try texts(world.devices[1]).keys) == ["a", "c"])
+        // The other device hears of it, and has it whole.
+        let second = try await world.sync(0)
+        #expect(second.failure == nil && second.kept == 0 && second.exported == 1)
+        let third = try await world.sync(1)
+        #expect(third.kept == 0)
+        let wanted = try texts(world.devices[0])
+        #expect(wanted["b"] == ["caption": "caption of b", "note": "note"])
+        #expect(try texts(world.devices[1]) == wanted)
+        #expect(try await texts(world) == wanted)
+        #expect(try CloudVerification(of: world.directory).run().problems == [])
+    }
+
+    @Test func `an edit of a record that is damaged in the cloud waits until it was sent whole`() async throws {
+        let world = try await RestoredCloud(scratch)
+        try await world.devices[0].set("b", ["caption": .string("first"), "note": .string("note")])
+        try await world.sync(0)
+        try await world.sync(1)
+        try await world.devices[0].set("b", ["caption": .string("second")])
+        try await world.sync(0)
+        try DamagedRows.flip(
+            in: world.directory.appendingPathComponent("containers/\(TestCloud.container)/development/records.sqlite"),
+            record: "b")
+        // This one has an older version, and an edit.
+        try await world.devices[1].set("b", ["note": .string("of B")])
+        let report = try await world.sync(1)
+        #expect(report.outbox.pending == 1)
+        try await world.sync(0)
+        try await world.settle()
+        for device in world.devices { #expect(try texts(device) == ["b": ["caption": "second", "note": "of B"]]) }
+    }
+}
