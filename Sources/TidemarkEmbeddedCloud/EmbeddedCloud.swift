@@ -15,6 +15,7 @@ import TidemarkStore
 public final class EmbeddedCloud: Sendable {
     public let directory: URL
     private let accounts: AccountBook
+    var accountBook: AccountBook { accounts }
     private let isInMemory: Bool
     private let limits: CloudLimits
     private let opened = Mutex<[String: CloudContainer]>([:])
@@ -227,6 +228,8 @@ public struct EmbeddedAccount: Hashable, Sendable {
     /// Bytes that it may have in all.
     public var quota: Int64
     public var status: CloudAccount.Status
+    /// Whether others can find the person by an address or a number.
+    public var isDiscoverable = false
 }
 
 /// What an embedded cloud has of one container in one environment.

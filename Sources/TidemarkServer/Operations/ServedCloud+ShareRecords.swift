@@ -1,3 +1,4 @@
+import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -43,7 +44,17 @@ extension ServedCloud {
     }
 
     func accept(_ call: Call) async throws -> Reply {
-        try await follow(call) { database, token throws(CloudError) in try await database.acceptLink(token) }
+        try await follow(call) { database, token throws(CloudError) in
+            let metadata: ShareMetadata
+            do throws(CloudError) {
+                metadata = try await database.acceptLink(token)
+            } catch {
+                try? await auditAcceptance(of: nil, error, call)
+                throw error
+            }
+            try await auditing { () throws(AccessError) in try await auditAcceptance(of: metadata, nil, call) }
+            return metadata
+        }
     }
 
     private struct Link {
