@@ -81,6 +81,12 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
 		--folder .build/interop/run $(if $(ONLY),--only $(ONLY))
 
+.PHONY: sbom
+sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
+	swift package resolve
+	.ci/sbom --strict > sbom.cdx.json
+	.ci/sbom --notice > THIRD-PARTY.txt
+
 .PHONY: fuzz
 fuzz: deps ## Fuzzes the C core's readers for SECONDS (60) each
 	Tests/CoreFuzz/run --fuzz $(or $(SECONDS_EACH),60)
@@ -167,4 +173,4 @@ bench-smoke: ## Runs every contestant and floor of all benchmarks with a few rec
 
 .PHONY: clean
 clean: ## Removes what builds and imports have made
-	rm -rf .build $(JOURNAL)
+	rm -rf .build $(JOURNAL) sbom.cdx.json THIRD-PARTY.txt

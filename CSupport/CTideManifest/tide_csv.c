@@ -196,6 +196,18 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
 
 // Rows
 
+/// Whether a text is one that a spreadsheet takes for a formula, behind one apostrophe or more. An export has put one of them before it, as
+/// other programs do.
+static bool is_formula_behind_apostrophe(const char *text, size_t length) {
+    if (length < 2 || text[0] != '\'') return false;
+    size_t i = 1;
+    while (i < length && text[i] == '\'') i++;
+    if (i == length) return false;
+    if (memchr("=+-@\t\r\n", text[i], 7)) return true;
+    // U+FF1D, U+FF0B, U+FF0D, U+FF20.
+    return length - i >= 3 && text[i] == '\xef' && text[i + 1] == '\xbc' && memchr("\x9d\x8b\x8d\xa0", text[i + 2], 4);
+}
+
 /// The value of a cell: an unquoted empty one is no value. Doubled quotes are joined in a copy.
 static tide_status cell_value(tide_batch *batch, tide_span row, const csv_cell *cell, tide_cell *value) {
     uint32_t length = (uint32_t)(cell->end - cell->start);
@@ -204,6 +216,10 @@ static tide_status cell_value(tide_batch *batch, tide_span row, const csv_cell *
         return TIDE_OK;
     }
     *value = (tide_cell){.kind = TIDE_KIND_RAW_TEXT, .offset = row.offset + cell->start, .length = length};
+    if (is_formula_behind_apostrophe(tide_batch_text(batch, value->offset), length)) {
+        value->offset++;
+        value->length = --length;
+    }
     if (!cell->has_doubled_quotes) return TIDE_OK;
     char *room = tide_batch_text_reserve(batch, length);
     if (!room) return TIDE_NO_MEMORY;

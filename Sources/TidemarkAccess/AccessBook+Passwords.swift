@@ -27,11 +27,11 @@ extension AccessBook {
         try await ledger.write { db in
             try db.execute(
                 sql: """
-                    INSERT OR REPLACE INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
+                    ON CONFLICT (account) DO UPDATE SET changed = excluded.changed
                     """,
-                arguments: [
-                    account, hash.cost.logN, hash.cost.r, hash.cost.p, Data(hash.salt), Data(hash.digest), changed,
-                ])
+                arguments: [account, changed])
+            try hash.keep(of: account, db)
             try Self.endSessions(of: account, db)
         }
     }
@@ -53,12 +53,12 @@ extension AccessBook {
 
     /// Whether a password is an account's.
     ///
-    /// It takes about a tenth of a second, and the same time for an account that has none, or for nobody: so that who guesses does not learn
-    /// whether there is one.
+    /// It takes some four tenths of a second, and the same time for an account that has none, or for nobody: a client that guesses does not
+    /// learn whether there is one. Only an account whose hash is of an earlier, lower cost takes longer, until somebody signs in to it.
     ///
     /// - Throws: ``AccessError`` `busy` when too many wait already; `storage`.
     public func checkPassword(_ password: String, of account: String?) async throws(AccessError) -> Bool {
-        try await matchingHash(password, of: account) != nil
+        try await matchingHash(password, of: account, from: .own) != nil
     }
 
     /// Signs an account in.
@@ -66,28 +66,71 @@ extension AccessBook {
     /// - Parameters:
     ///   - device: What it signs in on, as that says itself.
     ///   - address: From where.
+    ///   - isKnown: Whether somebody signed in to the account from there, or on the device, before: such an attempt does not wait for strangers.
+    ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
     /// - Returns: `nil` when the password is not the account's. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``AccessError`` `notFound` when the container is not served; `busy`, `storage`.
     public func signIn(
         _ password: String, account: String?, container: String, environment: StoreEnvironment = .development, kind: Session.Kind,
-        device: String = "", address: String = ""
+        device: String = "", address: String = "", isKnown: Bool = false, as name: String = ""
     ) async throws(AccessError) -> SessionToken? {
-        guard let hash = try await matchingHash(password, of: account), let account else { return nil }
-        return try await makeSession(
-            account: account, container: container, environment: environment, kind: kind, device: device, address: address,
-            hash: hash)
+        let origin = SignInOrigin(address: address, isKnown: isKnown)
+        var event = AuditEvent(
+            .signIn, account: account ?? unknownAccount(name), address: address, container: container,
+            subject: Self.line(device), outcome: "wrong password")
+        guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
+            try await audit(event)
+            return nil
+        }
+        (event.actor, event.outcome) = (account, "done")
+        do throws(AccessError) {
+            let token = try await makeSession(
+                account: account, container: container, environment: environment, kind: kind, device: device, address: address,
+                hash: hash, event: event)
+            if token != nil { return token }
+            event.outcome = "the password was changed meanwhile"
+        } catch {
+            guard error.code == .notFound else { throw error }
+            event.outcome = "the container is not served"
+            try await audit(event)
+            throw error
+        }
+        try await audit(event)
+        return nil
     }
 
-    /// What is kept of an account's password, if it is this one.
-    private func matchingHash(_ password: String, of account: String?) async throws(AccessError) -> PasswordHash? {
+    /// The hash that is kept of an account's password, if it is this one.
+    ///
+    /// A hash of a lower cost than ``cost`` is replaced by one of that cost, which takes the same turn.
+    private func matchingHash(
+        _ password: String, of account: String?, from origin: SignInOrigin, isAgain: Bool = false
+    ) async throws(AccessError) -> PasswordHash? {
         // Of the text alone, so that it tells nothing.
         guard let bytes = PasswordHash.bytes(of: password) else { return nil }
-        var kept: PasswordHash?
-        if let account { kept = try await ledger.read { db in try PasswordHash(of: account, db) } }
-        let given = try await hashers.hash(
-            bytes, salt: kept?.salt ?? [UInt8](repeating: 0, count: PasswordHash.saltSize), cost: kept?.cost ?? cost)
-        guard let kept, Digest.areEqual(kept.digest, given.digest) else { return nil }
-        return kept
+        var found: PasswordHash?
+        if let account { found = try await ledger.read { db in try PasswordHash(of: account, db) } }
+        let (kept, cost) = (found, cost)
+        let isOld = kept.map { $0.cost.work < cost.work } ?? false
+        let salt = isOld ? random(PasswordHash.saltSize) : []
+        let (isRight, renewed) = try await hashers.withTurn(of: origin) {
+            hasher throws(AccessError) -> (Bool, PasswordHash?) in
+            let given = try await hasher.hash(
+                bytes, salt: kept?.salt ?? [UInt8](repeating: 0, count: PasswordHash.saltSize), cost: kept?.cost ?? cost)
+            let isRight = kept.map { Digest.areEqual($0.digest, given.digest) } ?? false
+            // Also for a wrong password: otherwise the time would tell that the account has an old hash, and that the guess is wrong.
+            let renewed = isOld ? try await hasher.hash(bytes, salt: salt, cost: cost) : nil
+            return (isRight, renewed)
+        }
+        guard isRight, let kept, let account else { return nil }
+        guard let renewed else { return kept }
+        let isKept = try await ledger.write { db in
+            guard try PasswordHash(of: account, db) == kept else { return false }
+            try renewed.keep(of: account, db)
+            return true
+        }
+        if isKept { return renewed }
+        // Another sign-in has replaced the hash, or the password was changed: one more look tells which.
+        return isAgain ? nil : try await matchingHash(password, of: account, from: origin, isAgain: true)
     }
 }
 
@@ -100,5 +143,12 @@ extension PasswordHash {
         else { return nil }
         self.init(cost: Cost(logN: row[0], r: row[1], p: row[2]), salt: Array(row[3] as Data), digest: Array(row[4] as Data))
         guard cost.isBounded else { throw AccessTables.damaged("cost of a password") }
+    }
+
+    /// Writes the hash into the row of an account.
+    fileprivate func keep(of account: String, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE passwords SET log_n = ?, r = ?, p = ?, salt = ?, digest = ? WHERE account = ?",
+            arguments: [cost.logN, cost.r, cost.p, Data(salt), Data(digest), account])
     }
 }

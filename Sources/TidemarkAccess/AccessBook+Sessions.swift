@@ -21,11 +21,13 @@ extension AccessBook {
         return token
     }
 
-    /// - Parameter hash: What the account's password has to be still.
+    /// - Parameters:
+    ///   - hash: What the account's password has to be still.
+    ///   - event: What the audit log gets, along with the session.
     /// - Returns: `nil` when it has another one by now.
     func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
-        address: String = "", hash: PasswordHash?
+        address: String = "", hash: PasswordHash?, event: AuditEvent? = nil
     ) async throws(AccessError) -> SessionToken? {
         let began = now()
         let expires = began + kind.lifetime
@@ -34,7 +36,14 @@ extension AccessBook {
             kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
         let isMade = try await ledger.write { db in
             try Self.demandContainer(container, db)
-            if let hash { guard try PasswordHash(of: account, db) == hash else { return false } }
+            if let hash {
+                guard try PasswordHash(of: account, db) == hash else { return false }
+                try Self.keepKnown(row.address, to: account, at: began, db)
+            }
+            if var event {
+                event.subject = "session \(Digest.hexadecimal(row.id))"
+                try Self.record(event, at: began, db)
+            }
             try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [began])
             try db.execute(
                 sql: """
@@ -52,7 +61,7 @@ extension AccessBook {
     }
 
     /// What others say of themselves as a line of a list: at most 200 bytes, without control characters.
-    private static func line(_ text: String) -> String {
+    static func line(_ text: String) -> String {
         var line = ""
         for scalar in text.unicodeScalars {
             let shown = scalar.properties.generalCategory == .control ? " " : scalar
@@ -71,13 +80,15 @@ extension AccessBook {
         guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64 else {
             return .failure(.malformed)
         }
-        guard Digest.areEqual(bytes[32...], Digest.hmac(Self.sealed(bytes[..<32]), key: secret)) else {
+        let sealed = Self.sealed(bytes[..<32])
+        guard let place = try secrets().firstIndex(where: { Digest.areEqual(bytes[32...], Digest.hmac(sealed, key: $0)) }) else {
             return .failure(.unknown)
         }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
         guard expires > now() else { return .failure(.expired) }
         guard let row = try picture.session(Array(bytes[..<16])) else { return .failure(.revoked) }
-        return .success(row.session(issued: issued, expires: expires))
+        // A token under the secret before is due for another one.
+        return .success(row.session(issued: place == 0 ? issued : 0, expires: expires))
     }
 
     /// A new token of a session, good from now on for as long as its kind allows. Older ones stay good until they expire.

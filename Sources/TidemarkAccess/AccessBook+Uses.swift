@@ -40,6 +40,11 @@ extension AccessBook {
                     try db.execute(
                         sql: "UPDATE sessions SET used = ?, address = ? WHERE id = ? AND used < ?",
                         arguments: [use.at, use.address, Data(id), use.at])
+                    if let account = try String.fetchOne(
+                        db, sql: "SELECT account FROM sessions WHERE id = ?", arguments: [Data(id)])
+                    {
+                        try Self.keepKnown(use.address, to: account, at: use.at, db)
+                    }
                 }
             }
         }

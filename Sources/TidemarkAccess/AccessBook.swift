@@ -23,8 +23,7 @@ public final class AccessBook: Sendable {
     public let directory: URL
     let ledger: AccessLedger
     let picture: AccessPicture
-    let secret: [UInt8]
-    let hashers = PasswordHashers()
+    let hashers: PasswordHashers
     let cost: PasswordHash.Cost
     let replays = Mutex<[String: ReplayMemory]>([:])
     let uses = Mutex(SessionUses())
@@ -36,8 +35,12 @@ public final class AccessBook: Sendable {
     /// Opens the book of a cloud's directory, making both if they are not there.
     ///
     /// - Throws: ``AccessError`` `storage`, `busy`, or `untrusted` when others may read the file and it is not one's own.
-    public convenience init(at directory: URL) throws(AccessError) {
-        try self.init(at: directory, now: Timestamp.now, random: EmbeddedCloud.systemRandom)
+    ///
+    /// - Parameter hashesAtOnce: How many passwords are hashed at once, each in 128 MB.
+    public convenience init(at directory: URL, hashesAtOnce: Int = 1) throws(AccessError) {
+        try self.init(
+            at: directory, now: Timestamp.now, random: EmbeddedCloud.systemRandom, cost: .usual,
+            hashers: PasswordHashers(count: hashesAtOnce))
     }
 
     package convenience init(
@@ -56,7 +59,7 @@ public final class AccessBook: Sendable {
 
     init(
         at directory: URL, now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8],
-        cost: PasswordHash.Cost
+        cost: PasswordHash.Cost, hashers: PasswordHashers = PasswordHashers()
     ) throws(AccessError) {
         do {
             try Folder.make(directory, mode: 0o700)
@@ -65,14 +68,14 @@ public final class AccessBook: Sendable {
             let database = try SharedDatabase(
                 at: file, applicationID: AccessTables.applicationID, version: AccessTables.version, tables: AccessTables.sql,
                 pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
-            secret = try Self.secret(database, random)
+            try Self.complete(database, random)
             ledger = AccessLedger(database)
             picture = try AccessPicture(of: file)
         } catch {
             throw AccessError(storage: error)
         }
         self.directory = directory
-        self.cost = cost
+        (self.cost, self.hashers) = (cost, hashers)
         self.now = now
         self.random = random
         started = now() / 1_000_000
@@ -109,23 +112,19 @@ public final class AccessBook: Sendable {
     /// While the file is made, no other opening of this process has it open.
     private static let beginning = Mutex(())
 
-    /// Reads the secret of a file, which gets what it misses: that, and columns that came later.
-    private static func secret(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws -> [UInt8] {
-        let known = try database.reader.read { db in
-            guard try AccessTables.areComplete(db) else { return nil as Data? }
-            return try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")
+    /// Gives a file what it lacks: the secret, and tables and columns that came later.
+    private static func complete(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws {
+        let isComplete = try database.reader.read { db in
+            guard try AccessTables.areComplete(db) else { return false }
+            return try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM secrets WHERE name = 'seal')") ?? false
         }
-        let secret =
-            try known
-            ?? database.write { db in
-                try AccessTables.complete(db)
-                try db.execute(
-                    sql: "INSERT INTO secrets (name, content) VALUES ('seal', ?) ON CONFLICT DO NOTHING",
-                    arguments: [Data(random(32))])
-                return try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'seal'")!
-            }
-        guard secret.count == 32 else { throw AccessTables.damaged("secret") }
-        return Array(secret)
+        guard !isComplete else { return }
+        try database.write { db in
+            try AccessTables.complete(db)
+            try db.execute(
+                sql: "INSERT INTO secrets (name, content) VALUES ('seal', ?) ON CONFLICT DO NOTHING",
+                arguments: [Data(random(32))])
+        }
     }
 
     // Containers

@@ -13,6 +13,10 @@ final class AccessPicture: Sendable {
         /// By the digests of their texts.
         var tokens: [[UInt8]: APIToken] = [:]
         var keys: [String: ServerKey] = [:]
+        /// The secret that everything is signed with.
+        var secret: [UInt8] = []
+        /// The secret before, and until when what was signed with it is good.
+        var previous: (secret: [UInt8], until: Int64)?
         fileprivate var sessions: [[UInt8]: SessionRow] = [:]
     }
 
@@ -93,6 +97,15 @@ final class AccessPicture: Sendable {
 
     private static func load(_ db: Database) throws -> State {
         var state = State()
+        let secrets = try Row.fetchAll(db, sql: "SELECT name, content FROM secrets").reduce(into: [String: [UInt8]]()) {
+            $0[$1[0]] = Array($1[1] as Data)
+        }
+        guard let secret = secrets[AccessTables.seal], secret.count == 32 else { throw AccessTables.damaged("secret") }
+        state.secret = secret
+        if let previous = secrets[AccessTables.previousSeal] {
+            guard previous.count == 40 else { throw AccessTables.damaged("secret") }
+            state.previous = (Array(previous[8...]), Int64(bytesInOrder: previous[..<8]))
+        }
         for row in try Row.fetchAll(db, sql: "SELECT name, added FROM containers") { state.containers[row[0]] = row[1] }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM tokens") {
             state.tokens[Array(row["digest"] as Data)] = try APIToken(row)

@@ -8,6 +8,11 @@ enum AccessTables {
     static let applicationID: Int32 = 0x5469_644b
     static let version: Int32 = 1
 
+    // Names of secrets.
+    static let seal = "seal"
+    /// 8 bytes until when, and the secret that was before.
+    static let previousSeal = "seal.previous"
+
     static let sql = """
         CREATE TABLE counters (revision INTEGER NOT NULL) STRICT;
         INSERT INTO counters (revision) VALUES (0);
@@ -23,17 +28,34 @@ enum AccessTables {
             kind TEXT NOT NULL, began INTEGER NOT NULL, kept INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE INDEX sessions_by_account ON sessions (account);
         CREATE INDEX sessions_by_kept ON sessions (kept);
+        """ + added
+
+    /// Tables that came later: files that were made before get them when they are opened.
+    private static let added = """
+        CREATE TABLE IF NOT EXISTS known_addresses (account TEXT NOT NULL, address TEXT NOT NULL, used INTEGER NOT NULL,
+            PRIMARY KEY (account, address)) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, action TEXT NOT NULL,
+            actor TEXT NOT NULL, account TEXT NOT NULL, address TEXT NOT NULL, container TEXT NOT NULL, subject TEXT NOT NULL,
+            outcome TEXT NOT NULL) STRICT;
+        CREATE INDEX IF NOT EXISTS audit_by_at ON audit (at);
+        CREATE TRIGGER IF NOT EXISTS audit_is_not_changed BEFORE UPDATE ON audit
+            BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+        CREATE TRIGGER IF NOT EXISTS audit_is_kept BEFORE DELETE ON audit
+            WHEN OLD.at >= (SELECT max(at) FROM audit) - 86400000000
+            BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
         """
+    private static let addedNames: Set = ["known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept"]
 
     /// Columns of `sessions` that came later: files that were made before get them when they are opened.
     private static let addedToSessions = [
         ("device", "TEXT NOT NULL DEFAULT ''"), ("used", "INTEGER NOT NULL DEFAULT 0"), ("address", "TEXT NOT NULL DEFAULT ''"),
     ]
 
-    /// Whether the tables have all columns.
+    /// Whether the file has all tables and columns.
     static func areComplete(_ db: Database) throws -> Bool {
         let names = Set(try db.columns(in: "sessions").map(\.name))
-        return addedToSessions.allSatisfy { names.contains($0.0) }
+        let objects = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master")
+        return addedToSessions.allSatisfy { names.contains($0.0) } && addedNames.isSubset(of: objects)
     }
 
     /// Gives the tables what they miss.
@@ -42,6 +64,7 @@ enum AccessTables {
         for (name, type) in addedToSessions where !names.contains(name) {
             try db.execute(sql: "ALTER TABLE sessions ADD COLUMN \(name) \(type)")
         }
+        try db.execute(sql: added)
     }
 
     /// Takes out a row, and tells whoever keeps a picture of the book.

@@ -45,12 +45,23 @@ public protocol SharingDatabase: CloudDatabase {
 
     // People
 
-    /// Those of the persons who have an account here and can be found; others are left out.
+    /// Finds persons who have an account here and have agreed to be found, by ``setDiscoverable(_:)``; others are left out.
     func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity]
+
+    /// Says whether others can find the person by an address, a phone number or a user record name. At first nobody can.
+    ///
+    /// - Throws: `notAuthenticated`; `invalidArguments` where the cloud has no such setting.
+    func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError)
 
     // Looking back
 
     /// What was done to the shares of a zone, from the oldest on; no two have the same time. The owner sees all of it, an administrator what
     /// was done to the shares that they administer.
     func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry]
+}
+
+extension SharingDatabase {
+    public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
+        throw CloudError(.invalidArguments, "this cloud has no setting by which people can be found")
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 import TidemarkTransfer
 
 /// What the tool prints.
@@ -16,7 +17,7 @@ enum Output {
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try write(Array(try encoder.encode(value)) + [0x0a])
+        try write(JSONString.escaping(try encoder.encode(value)) + [0x0a])
     }
 
     /// Prints bytes as they are.

@@ -13,6 +13,7 @@ actor AccountBook {
 
     init(at url: URL) throws {
         database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 2, tables: Self.tables, prepare: { _ in })
+        try Self.complete(database)
         picture = AccountPicture(try SharedDatabase.watcher(of: url))
     }
 
@@ -24,8 +25,20 @@ actor AccountBook {
 
     private static let tables = """
         CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, phone TEXT UNIQUE, name TEXT, quota INTEGER NOT NULL,
-            status TEXT NOT NULL) STRICT, WITHOUT ROWID;
+            status TEXT NOT NULL, discoverable INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
         """
+
+    /// Gives a file that was made before a column the column: nobody in it can be found.
+    private static func complete(_ database: SharedDatabase) throws {
+        func isComplete(_ db: Database) throws -> Bool {
+            try db.columns(in: "accounts").contains { $0.name == "discoverable" }
+        }
+        guard try !database.reader.read(isComplete) else { return }
+        try database.write { db in
+            guard try !isComplete(db) else { return }
+            try db.execute(sql: "ALTER TABLE accounts ADD COLUMN discoverable INTEGER NOT NULL DEFAULT 0")
+        }
+    }
 
     static func check(_ email: String) throws(CloudError) {
         guard email.contains("@"), (3...255).contains(email.utf8.count), email.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
@@ -123,8 +136,11 @@ actor AccountBook {
             try database.write { db in
                 try Self.check(phone, isFreeBeside: account.id, db)
                 try db.execute(
-                    sql: "UPDATE accounts SET phone = ?, name = ?, quota = ?, status = ? WHERE id = ?",
-                    arguments: [phone, try Self.text(account.name), account.quota, account.status.rawValue, account.id])
+                    sql: "UPDATE accounts SET phone = ?, name = ?, quota = ?, status = ?, discoverable = ? WHERE id = ?",
+                    arguments: [
+                        phone, try Self.text(account.name), account.quota, account.status.rawValue, account.isDiscoverable,
+                        account.id,
+                    ])
             }
         }
     }
@@ -148,13 +164,13 @@ actor AccountBook {
 
     private static func fetch(_ db: Database, _ column: String, _ value: String) throws -> EmbeddedAccount? {
         let statement = try db.cachedStatement(
-            sql: "SELECT id, email, phone, name, quota, status FROM accounts WHERE \(column) = ?")
+            sql: "SELECT id, email, phone, name, quota, status, discoverable FROM accounts WHERE \(column) = ?")
         return try Row.fetchOne(statement, arguments: [value]).map { row in
             let name: String? = row[3]
             return EmbeddedAccount(
                 id: row[0], email: row[1], phone: row[2],
                 name: name.flatMap { try? JSONDecoder().decode(PersonName.self, from: Data($0.utf8)) }, quota: row[4],
-                status: .init(rawValue: row[5]) ?? .couldNotDetermine)
+                status: .init(rawValue: row[5]) ?? .couldNotDetermine, isDiscoverable: row[6])
         }
     }
 

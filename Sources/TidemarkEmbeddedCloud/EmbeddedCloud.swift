@@ -17,6 +17,7 @@ public final class EmbeddedCloud: Sendable {
     private let accounts: AccountBook
     /// That somebody has the cloud open, for as long as this is there.
     private let use: CloudUse?
+    var accountBook: AccountBook { accounts }
     private let isInMemory: Bool
     private let limits: CloudLimits
     private let opened = Mutex<[String: CloudContainer]>([:])
@@ -230,6 +231,8 @@ public struct EmbeddedAccount: Hashable, Sendable {
     /// Bytes that it may have in all.
     public var quota: Int64
     public var status: CloudAccount.Status
+    /// Whether others can find the person by an address or a number.
+    public var isDiscoverable = false
 }
 
 /// What an embedded cloud has of one container in one environment.

@@ -117,15 +117,24 @@ extension EmbeddedDatabase: SharingDatabase {
         }
         var found: [UserIdentity] = []
         for lookUp in lookUps {
-            guard let known = lookUp.normalized, let account = try await accounts.find(known, in: container.name) else {
-                continue
-            }
+            guard let known = lookUp.normalized, let account = try await accounts.find(known, in: container.name),
+                account.isDiscoverable || account.id == self.account
+            else { continue }
             found.append(
                 UserIdentity(
                     userRecordName: EmbeddedCloud.userRecordName(account.id, in: container.name), name: account.name,
                     lookUp: lookUp))
         }
         return found
+    }
+
+    public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
+        _ = try await caller()
+        guard let id = account, var known = try await accounts.find(id: id) else {
+            throw CloudError(.notAuthenticated, "nobody is signed in")
+        }
+        known.isDiscoverable = isDiscoverable
+        try await accounts.update(known)
     }
 
     public func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry] {

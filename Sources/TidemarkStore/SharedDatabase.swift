@@ -29,6 +29,7 @@ package final class SharedDatabase: @unchecked Sendable {
         at url: URL, applicationID: Int32, version: Int32, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
         prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
+        try Self.makePrivate(url)
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
         let log = GrowingLog(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
@@ -62,6 +63,25 @@ package final class SharedDatabase: @unchecked Sendable {
         self.lock = consume lock
         self.log = log
         isShared = true
+    }
+
+    /// Makes a file that is missing for its owner alone, and takes one that is there for its owner alone, whatever the folder and the umask
+    /// say. SQLite gives what it puts beside the file the same mode.
+    ///
+    /// A file that is there is not opened: closing it would release the locks that SQLite has on it in this process.
+    private static func makePrivate(_ url: URL) throws(StoreError) {
+        let made = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard made < 0 else {
+            close(made)
+            return
+        }
+        // What else is wrong with it, opening it tells.
+        guard errno == EEXIST else { return }
+        for path in [url.path, url.path + "-wal", url.path + "-shm"] {
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 else { continue }
+            _ = chmod(path, 0o600)
+        }
     }
 
     /// Keeps everything in memory.

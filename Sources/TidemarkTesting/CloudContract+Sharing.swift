@@ -411,7 +411,7 @@ extension CloudContract {
                 [found.role == .administrator, found.permission == .readOnly, found.acceptanceStatus == .accepted],
                 [true, true, true])
         },
-        Check("people are found by address, number and name; nobody else is told of") { subject in
+        Check("people who agreed are found by address, number and name; nobody else is told of") { subject in
             try await subject.describe(ben, name: PersonName(givenName: "Ben"), phone: "+46701234567")
             let mine = try await sharing(subject, .private, anna)
             let ben = try await user(subject.database(.private, account: ben))
@@ -419,10 +419,17 @@ extension CloudContract {
                 .emailAddress("Ben@Example.org"), .emailAddress("nobody@example.org"), .phoneNumber("+46 70 123 45 67"),
                 .phoneNumber("+46"), .userRecordName(ben), .userRecordName("_0"), .emailAddress("x"),
             ]
+            try equal(try await mine.users(matching: lookUps), [])
+            let his = try await sharing(subject, .private, Self.ben)
+            try await his.setDiscoverable(true)
             let found = try await mine.users(matching: lookUps)
             try equal(found.map(\.lookUp), [lookUps[0], lookUps[2], lookUps[4]])
             try equal(Set(found.map(\.userRecordName)), [ben])
             try equal(Set(found.map(\.title)), ["Ben"])
+            try await his.setDiscoverable(false)
+            try equal(try await mine.users(matching: lookUps), [])
+            // Everybody finds themselves.
+            try equal(try await his.users(matching: lookUps).count, 3)
             try await refused(.notAuthenticated) { try await sharing(subject, .public, nil).users(matching: lookUps) }
         },
         Check("a share has no more participants than the cloud allows") { subject in

@@ -52,6 +52,10 @@ extension FaultyDatabase: SharingDatabase {
         try await suffering { () async throws(CloudError) in try await sharing.declineLink(token) }
     }
 
+    public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
+        try await suffering { () async throws(CloudError) in try await sharing.setDiscoverable(isDiscoverable) }
+    }
+
     public func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity] {
         try await suffering { () async throws(CloudError) in try await sharing.users(matching: lookUps) }
     }

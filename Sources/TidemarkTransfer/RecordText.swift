@@ -77,7 +77,7 @@ public struct RecordText {
             case .int64, .double, .location, .list:
                 var json: [UInt8] = []
                 try appendJSON(value!, to: &json)
-                Self.appendCell(String(decoding: json, as: UTF8.self), to: &out)
+                Self.appendQuoted(String(decoding: json, as: UTF8.self), to: &out)
             }
         }
         out += [0x0d, 0x0a]
@@ -105,8 +105,25 @@ public struct RecordText {
         out.append(UInt8(ascii: "]"))
     }
 
-    /// Appends a cell of a CSV file, in quotes where it needs them; an empty text does.
+    /// Appends a text as a cell of a CSV file, in quotes where it needs them; an empty text does.
+    ///
+    /// A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one that is such a text behind
+    /// apostrophes: importing takes off one. Numbers, which are no texts, stay as they are.
     public static func appendCell(_ text: String, to out: inout [UInt8]) {
+        guard isFormula(text) else { return appendQuoted(text, to: &out) }
+        appendQuoted("'" + text, to: &out)
+    }
+
+    /// Whether a spreadsheet takes a text for a formula, with or without apostrophes before it: one that begins with =, +, -, @, a tab or a line
+    /// end, or with one of the first four as Chinese and Japanese keyboards have them.
+    private static func isFormula(_ text: String) -> Bool {
+        switch text.unicodeScalars.first(where: { $0 != "'" }) {
+        case "=", "+", "-", "@", "\t", "\r", "\n", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}": true
+        default: false
+        }
+    }
+
+    private static func appendQuoted(_ text: String, to out: inout [UInt8]) {
         let needsQuotes = text.isEmpty || text.utf8.contains { $0 == 0x22 || $0 == 0x2c || $0 == 0x0a || $0 == 0x0d }
         guard needsQuotes else {
             out += Array(text.utf8)
@@ -120,22 +137,6 @@ public struct RecordText {
         out.append(0x22)
     }
 
-    /// Appends a JSON string.
-    public static func appendString(_ text: String, to out: inout [UInt8]) {
-        out.append(0x22)
-        for byte in text.utf8 {
-            switch byte {
-            case 0x22: out += [0x5c, 0x22]
-            case 0x5c: out += [0x5c, 0x5c]
-            case 0x0a: out += [0x5c, 0x6e]
-            case 0x0d: out += [0x5c, 0x72]
-            case 0x09: out += [0x5c, 0x74]
-            case 0..<0x20:
-                let digits = Array("0123456789abcdef".utf8)
-                out += [0x5c, 0x75, 0x30, 0x30, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: out.append(byte)
-            }
-        }
-        out.append(0x22)
-    }
+    /// Appends a JSON string, without characters that a terminal obeys.
+    public static func appendString(_ text: String, to out: inout [UInt8]) { JSONString.append(text, to: &out) }
 }

@@ -1,3 +1,5 @@
+import TidemarkModel
+
 /// Writes a JSON text, without spaces.
 ///
 /// It is ours since answers are made of many small members that are known one by one: an encoder of `Codable` values needs all of them in
@@ -104,32 +106,7 @@ package struct JSONWriter {
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    private mutating func quote(_ text: String) {
-        bytes.append(0x22)
-        var text = text
-        text.withUTF8 { utf8 in
-            var from = 0
-            for (index, byte) in utf8.enumerated() where byte < 0x20 || byte == 0x22 || byte == 0x5c {
-                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[from..<index]))
-                from = index + 1
-                bytes.append(0x5c)
-                switch byte {
-                case 0x0a: bytes.append(0x6e)
-                case 0x0d: bytes.append(0x72)
-                case 0x09: bytes.append(0x74)
-                case 0x22, 0x5c: bytes.append(byte)
-                default:
-                    bytes.append(contentsOf: "u00".utf8)
-                    bytes.append(Self.digits[Int(byte >> 4)])
-                    bytes.append(Self.digits[Int(byte & 15)])
-                }
-            }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[from...]))
-        }
-        bytes.append(0x22)
-    }
+    private mutating func quote(_ text: String) { JSONString.append(text, to: &bytes) }
 }
 
 extension JSONWriter {

@@ -70,6 +70,20 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             """)
     var trustProxy = false
 
+    @Option(
+        help: ArgumentHelp(
+            "A port of this machine where /metrics is served without a token; 0 for any. (default: none)", valueName: "port"))
+    var metricsPort: Int?
+
+    @Option(help: ArgumentHelp("The address to listen on for --metrics-port.", valueName: "address"))
+    var metricsHost = "127.0.0.1"
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with a line that a client has to show for /metrics at the server's own port, as 'Authorization: Bearer'. (default: "
+                + "nobody is shown them)", valueName: "file"))
+    var metricsTokenFile: String?
+
     @Option(help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel = "info"
 
@@ -78,6 +92,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port takes a number from 0 to 65535") }
+        guard metricsPort.map({ (0...65_535).contains($0) }) ?? true else {
+            throw ValidationError("--metrics-port takes a number from 0 to 65535")
+        }
         guard (tlsCert == nil) == (tlsKey == nil) else { throw ValidationError("--tls-cert and --tls-key go together") }
         guard Logger.Level(rawValue: logLevel) != nil else {
             throw ValidationError("--log-level takes trace, debug, info, notice, warning, error or critical")
@@ -99,15 +116,17 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
         let logger = Logger(label: "tidemark-server") { _ in LogfmtHandler(level: level) }
-        let configuration = ServerConfiguration(
+        var configuration = ServerConfiguration(
             directory: URL(fileURLWithPath: data), host: host, port: port,
             tls: tlsCert.flatMap { cert in tlsKey.map { ServerConfiguration.TLS(certificateChain: cert, privateKey: $0) } },
             portFile: portFile, publicURL: publicURL.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 },
             trustsProxy: trustProxy, limits: limits.limits, logLevel: level)
+        (configuration.metricsPort, configuration.metricsHost) = (metricsPort, metricsHost)
         let address = publicURL ?? "\(tlsCert == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host)"
         let isPublic = publicURL != nil
         do {
             try checkData()
+            configuration.metricsToken = try metricsToken()
             let server = try CloudServer(configuration, logger: logger) { port in
                 Self.tell("listening on \(isPublic ? address : "\(address):\(port)")")
             }
@@ -116,6 +135,22 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             Self.tell(error.message)
             throw ExitCode(error.exitStatus)
         }
+    }
+
+    /// The line of the file of the token for the figures.
+    private func metricsToken() throws(ServerError) -> String? {
+        guard let metricsTokenFile else { return nil }
+        guard let file = FileHandle(forReadingAtPath: metricsTokenFile), let bytes = try? file.read(upToCount: 4_097) else {
+            throw ServerError(.io, "\(metricsTokenFile), the file of --metrics-token-file, can't be read")
+        }
+        let token = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard (16...4_096).contains(token.utf8.count), token.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+            throw ServerError(
+                .options,
+                "\(metricsTokenFile) has no token: one line of 16 letters, digits or signs at least, such as of 'openssl rand -hex 32'"
+            )
+        }
+        return token
     }
 
     private func checkData() throws(ServerError) {
@@ -186,6 +221,9 @@ struct LimitOptions: ParsableArguments {
             valueName: "n"))
     var signInAttempts = ServerLimits().signInAttempts
 
+    @Option(help: ArgumentHelp("Passwords that are hashed at once, each in 128 MB; others wait.", valueName: "n"))
+    var signInsAtOnce = ServerLimits().hashesAtOnce
+
     @Option(help: ArgumentHelp("Seconds that a connection may stay without a request.", valueName: "seconds"))
     var idleTime = 600
 
@@ -195,7 +233,7 @@ struct LimitOptions: ParsableArguments {
             ("bodies-size-of-address", bodiesSizeOfAddress ?? 1_024, 1_024), ("connections", connections, 1),
             ("connections-of-address", connectionsOfAddress ?? 0, 0),
             ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
-            ("idle-time", idleTime, 1),
+            ("idle-time", idleTime, 1), ("sign-ins-at-once", signInsAtOnce, 1),
         ]
         for (name, number, least) in numbers where number < least || number > 1 << 40 {
             throw ValidationError("--\(name) takes a number from \(least) on")
@@ -226,6 +264,7 @@ struct LimitOptions: ParsableArguments {
         limits.connectionsOfAddress = connectionsOfAddress ?? max(1, connections / 2)
         (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
+        limits.hashesAtOnce = min(signInsAtOnce, 64)
         return limits
     }
 }

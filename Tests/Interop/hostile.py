@@ -363,6 +363,30 @@ def others(it):
         check(answer.status_code == 400 or not answer.json().get("records"), answer.text[:200])
 
 
+def people(it):
+    """Nobody is found who has not agreed, and nobody tries out a list of addresses."""
+    base = it.client.base("public")
+    with it.step("somebody who has not agreed to be found"):
+        asked = {"users": [{"emailAddress": it.given["accounts"]["ben"]["email"]}]}
+        answer = it.client.post(base + "/users/lookup/email", asked, bearer=it.anna)
+        equal(answer.json()["users"][0]["serverErrorCode"], "NOT_FOUND")
+        answer = it.client.post(base + "/users/discover", {"lookupInfos": asked["users"]}, bearer=it.anna)
+        equal(answer.json()["users"], [])
+    with it.step("a list of addresses"):
+        statuses = []
+        for part in range(4):
+            asked = [{"emailAddress": f"p{part}-{number}@example.org"} for number in range(100)]
+            statuses.append(it.client.post(base + "/users/lookup/email", {"users": asked}, bearer=it.anna).status_code)
+        check(429 in statuses, f"{statuses}")
+
+
+def private_files(it):
+    with it.step("each file of the server is its user's alone"):
+        root = pathlib.Path(it.given["data"])
+        opened = [str(path) for path in root.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        equal(opened, [])
+
+
 def slow(it):
     head = f"POST {it.path}/records/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {it.anna}\r\n"
     lasted = {}
@@ -642,6 +666,17 @@ def http(it):
     odd("a version that there is not", "GET /health HTTP/9.9\r\nHost: x\r\n\r\n", (0, 400, 505))
     odd("HTTP/2 without having been asked", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (0, 400, 505))
     odd("noise", os.urandom(5_000), (0, 400))
+    for title, hosts in (("no Host", ""), ("two Hosts", "Host: x\r\nHost: x\r\n"), ("two different Hosts", "Host: x\r\nHost: y\r\n"),
+                         ("a Host with a path", "Host: x/y\r\n"), ("a Host with a user", "Host: a@x\r\n"), ("a Host of nothing", "Host: \r\n")):
+        odd(title, f"GET /openapi.json HTTP/1.1\r\n{hosts}\r\n", (400,))
+    with it.step("a sign-in form that another page has sent"):
+        for origin in ("https://evil.example.org", "null"):
+            answer = it.client.post(it.client.url + "/signin", data=b"form=x&email=anna@example.org&password=x", headers={"Origin": origin})
+            check(answer.status_code == 403, f"{origin}: {answer.status_code}")
+    with it.step("the server's figures, which are not for everybody"):
+        for headers in ({}, {"Authorization": "Bearer x"}, {"X-Forwarded-For": "127.0.0.1"}):
+            status, got = it.raw("GET /metrics HTTP/1.1\r\nHost: x\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n")
+            check(status in (401, 403) and b"tidemark_requests_total" not in got, f"{status}: {got[:200]!r}")
     with it.step("methods that a path has not"):
         for method in ("DELETE", "PATCH", "PUT"):
             answer = it.client.post(it.base + "/records/query", {}, bearer=it.anna, method=method)
@@ -682,7 +717,7 @@ def main():
     it.client.as_anna("/records/modify", {"zoneID": {"zoneName": "hostile"}, "operations": [
         {"operationType": "forceUpdate", "record": {"recordName": "first", "recordType": "Place", "fields": {"name": {"value": "x"}}}}]})
     index(it.given, "Place", "recordName", "name")
-    for part in (bad_json, wrong_types, credentials, others, answers, uploads, paths, http, slow):
+    for part in (bad_json, wrong_types, credentials, others, answers, uploads, paths, http, people, private_files, slow):
         part(it)
     print(f"the server had {it.most:.0f} MB at the most; it is to stay below {MEMORY_TARGET}")
     it.steps.end()

@@ -88,7 +88,9 @@ import Testing
         let hash = try PasswordHash(
             Array("pleaseletmein".utf8), salt: Array("SodiumChloride".utf8), cost: .init(logN: 14, r: 8, p: 1))
         #expect(Digest.hexadecimal(hash.digest) == "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2")
-        #expect(PasswordHash.Cost.usual == .init(logN: 15, r: 8, p: 1))
+        // What OWASP's Password Storage Cheat Sheet asks for at least.
+        #expect(PasswordHash.Cost.usual == .init(logN: 17, r: 8, p: 1))
+        #expect(PasswordHash.Cost.usual.memory == 128 << 20 && PasswordHash.Cost.usual.isBounded)
     }
 
     @Test func `the same password is kept differently for each account, and never as it is`() async throws {
@@ -115,9 +117,45 @@ import Testing
 
     @Test func `who comes while the line is full is turned away, and the line gets shorter again`() async throws {
         let cost = PasswordHash.Cost(logN: 4, r: 8, p: 1)
-        let error = await refusal { _ = try await PasswordHashers(lineMax: 0).hash([1], salt: [2], cost: cost) }
+        let error = await refusal { _ = try await PasswordHashers.busy(cost) }
         #expect(error == AccessError(.busy, ""))
-        let hashers = PasswordHashers(lineMax: 1)
+        let hashers = PasswordHashers(room: .init(ofAddress: 1, ofNetwork: 1, ofLane: 1))
         for _ in 0..<10 { _ = try await hashers.hash([1], salt: [2], cost: cost) }
+    }
+
+    @Test func `a hash of a lower cost is replaced when its owner signs in, and a wrong password replaces nothing`() async throws
+    {
+        let served = try await Served()
+        try await served.book.setPassword("correct horse", of: "anna")
+        let session = try await served.session("anna")
+        let stronger = try AccessBook(at: served.scratch["cloud"], now: { [clock = served.clock] in clock.now }, passwordLogN: 6)
+        func cost() async throws -> Int64? {
+            try await served.book.ledger.read { db in try PasswordHash(of: "anna", db)?.cost.logN }
+        }
+        #expect(try await !stronger.checkPassword("wrong horse", of: "anna"))
+        #expect(try await cost() == 4)
+        let before = try await served.book.ledger.read { db in try PasswordHash(of: "anna", db) }
+        // Two at once: neither is refused because the other has replaced the hash.
+        async let first = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
+        async let second = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
+        #expect(try await first != nil)
+        #expect(try await second != nil)
+        #expect(try await cost() == 6)
+        let after = try await served.book.ledger.read { db in try PasswordHash(of: "anna", db) }
+        #expect(before?.salt != after?.salt)
+        #expect(try served.failure(session.text) == nil)
+        #expect(try await served.book.checkPassword("correct horse", of: "anna"))
+        // A book of a lower cost leaves it.
+        #expect(try await cost() == 6)
+    }
+}
+
+extension PasswordHashers {
+    /// Asks for a hash while one is made and nobody may wait.
+    fileprivate static func busy(_ cost: PasswordHash.Cost) async throws(AccessError) -> PasswordHash {
+        let hashers = PasswordHashers(room: .init(ofAddress: 0, ofNetwork: 0, ofLane: 0))
+        return try await hashers.withTurn(of: .own) { _ throws(AccessError) in
+            try await hashers.hash([1], salt: [2], cost: cost)
+        }
     }
 }

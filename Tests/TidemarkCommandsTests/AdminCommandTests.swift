@@ -146,6 +146,76 @@ import Testing
         #expect(try lines(await admin("account", "list", "--json")).count == 1)
     }
 
+    @Test func `an account is exported with all that is stored for it, and removed with all of it`() async throws {
+        let cloud = scratch["cloud"].path
+        try scratch.write(Picture.png(1), to: "1.png")
+        let source = try scratch.writeLines(
+            [#"{"id": "a", "image": "1.png", "caption": "=1+1"}"#, #"{"id": "b"}"#], to: "journal.jsonl")
+        let journal = scratch["Journal.tidemark"].path
+        for arguments in [
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id", "--asset", "image"],
+            [
+                "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
+                "--create",
+            ],
+            ["sync", journal], ["account", "set", journal, "--discoverable", "on"],
+        ] {
+            let result = try await tool.run(arguments)
+            #expect(result.status == 0, "\(arguments): \(result.errors)")
+        }
+        let folder = scratch["anna"].path
+        let exported = try await admin("account", "export", "anna@example.org", "--to", folder)
+        #expect(exported.output.hasPrefix("Exported 2 records, 0 shares and 1 asset, "))
+        try await admin("account", "export", "anna@example.org", "--to", folder, expecting: 73)
+        let part = scratch["anna/containers/journal/development"]
+        let records = try String(contentsOf: part.appendingPathComponent("records.jsonl"), encoding: .utf8)
+        #expect(records.split(separator: "\n").count == 2 && records.contains(#""value":"=1+1""#))
+        let copies = try FileManager.default.contentsOfDirectory(atPath: part.appendingPathComponent("assets").path)
+        #expect(try copies.map { try Data(contentsOf: part.appendingPathComponent("assets/\($0)")) } == [Picture.png(1)])
+        let account = try Data(contentsOf: scratch["anna/account.json"])
+        let person = try #require(try JSONSerialization.jsonObject(with: account) as? [String: Any])
+        #expect(person["email"] as? String == "anna@example.org" && person["discoverable"] as? Bool == true)
+
+        // Nobody is asked where nobody can answer.
+        try await admin("account", "remove", "anna@example.org", "--with-data", expecting: 64)
+        let removed = try await admin("account", "remove", "anna@example.org", "--with-data", "--yes", "--json")
+        let counts = try #require(try lines(removed)[0]["removed"] as? [String: Any])
+        #expect(counts["records"] as? Int == 2 && counts["zones"] as? Int == 1)
+        #expect(try lines(await admin("account", "list", "--json")).isEmpty)
+        // No content of it is left, neither as a file nor in a database.
+        for file in try files() where file.hasPrefix("cloud/") {
+            var isFolder: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: scratch[file].path, isDirectory: &isFolder), !isFolder.boolValue else {
+                continue
+            }
+            #expect(try Data(contentsOf: scratch[file]) != Picture.png(1), "\(file)")
+        }
+        let log = try lines(await admin("audit", "--json"))
+        #expect(log.map { $0["action"] as? String } == ["admin.account.export", "admin.account.remove"])
+        #expect(log.allSatisfy { ($0["actor"] as? String)?.hasPrefix("user:") == true })
+    }
+
+    @Test func `the audit log has what was administered, by whom, and the secret is replaced by a command`() async throws {
+        try await admin("container", "add", "journal")
+        try await admin("account", "add", "anna@example.org", "--password-stdin", input: "correct horse\n")
+        try await admin("account", "set", "anna@example.org", "--quota", "5GB", "--discoverable", "on")
+        let rotated = try await admin("secrets", "rotate", "--grace-days", "30")
+        #expect(rotated.output == "the secret is another one; what was signed before is good for 30 days\n")
+        #expect(try await admin("secrets", "rotate").output == "the secret is another one; 0 sessions ended\n")
+        try await admin("secrets", "rotate", "--grace-days", "181", expecting: 64)
+        let log = try lines(await admin("audit", "--json"))
+        #expect(
+            log.map { $0["action"] as? String } == [
+                "admin.container.add", "admin.account.add", "admin.account.set", "admin.secrets.rotate", "admin.secrets.rotate",
+            ])
+        #expect(log[2]["account"] as? String == "anna@example.org")
+        #expect(log[2]["subject"] as? String == "quota 5.0 GB, discoverable on")
+        #expect(try lines(await admin("audit", "--json", "--account", "anna@example.org")).count == 2)
+        #expect(try await admin("audit", "--since", "1h").output.split(separator: "\n").count == 7)
+        #expect(try await admin("audit", "--since", "2099-01-01").output == "nothing is in the audit log for that\n")
+        try await admin("audit", "--since", "yesterday", expecting: 64)
+    }
+
     @Test func `an account that has records stays`() async throws {
         let cloud = scratch["cloud"].path
         let source = try scratch.writeLines([#"{"id": "a"}"#], to: "journal.jsonl")

@@ -86,6 +86,42 @@ import TidemarkTransfer
         #expect(error?.message.contains("schema.json: a schema file has 8388608 bytes at the most") == true)
     }
 
+    @Test func `no text of a CSV is a formula to a spreadsheet, and importing gives back each text exactly`() async throws {
+        let texts = [
+            "=1+1", "+46 70", "-5", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\u{ff1d}1", "'=1", "''=1", "'", "''", "'quoted'", "a=1",
+            " =1",
+            "=\"a\",b", "", "plain",
+        ]
+        let scratch = try Scratch()
+        func line(_ index: Int, _ text: String) throws -> String {
+            let object: [String: Any] = ["id": "n\(index)", "caption": text, "number": -5 - index]
+            return String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)
+        }
+        try await scratch.importing(lines: texts.enumerated().map(line), .destination())
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        let file = scratch["export.csv"]
+        _ = try BulkExport(from: container, type: "Destination", format: .csv, to: .file(file)).run()
+        let csv = try String(contentsOf: file, encoding: .utf8)
+        for begin in ["=", "+", "@", "\"=", "\"\t", "\"\r", "\"\n", "\u{ff1d}"] {
+            #expect(!csv.contains(",\(begin)"), "\(begin)")
+        }
+        // Numbers are no texts.
+        #expect(csv.contains(",-5") && !csv.contains("'-6"))
+        let summary = try await BulkImport(
+            source: .file(file), into: scratch.container, options: .destination { $0.nameField = "id" }
+        ).run()
+        #expect(summary.changes.unchanged == texts.count && summary.changes.updated == 0 && summary.rejected == 0)
+    }
+
+    @Test func `what is printed or exported as JSON has no character that a terminal obeys`() throws {
+        let text = "a\u{7f}b\u{9b}31mc\u{202e}d\u{2066}e\u{1b}[31m\u{2028}é€\"\\"
+        var out: [UInt8] = []
+        RecordText.appendString(text, to: &out)
+        let shown = String(decoding: out, as: UTF8.self)
+        #expect(shown == #""a\u007fb\u009b31mc\u202ed\u2066e\u001b[31m\u2028é€\"\\""#)
+        #expect(try JSONDecoder().decode(String.self, from: Data(out)) == text)
+    }
+
     @Test func `only the file in its place in the container is copied`() async throws {
         let scratch = try await container()
         let id = try #require(

@@ -3,7 +3,8 @@ import ArgumentParser
 /// `tidemark admin`: what the owner of a cloud does that is served.
 struct Admin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Administers a cloud that is served: containers, accounts, tokens, keys, sessions, schemas, backups.",
+        abstract:
+            "Administers a cloud that is served: containers, accounts, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
         discussion: """
             All of it works on the cloud's directory, whether 'tidemark serve' runs or not, and takes effect at once. Run it as the user \
             who runs the server: it makes files.
@@ -21,5 +22,6 @@ struct Admin: AsyncParsableCommand {
         subcommands: [
             AdminContainer.self, AdminAccount.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,
             AdminVerify.self, AdminBackup.self, AdminRestore.self,
+            AdminAudit.self, AdminSecrets.self,
         ])
 }

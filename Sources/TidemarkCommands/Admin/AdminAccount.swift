@@ -44,7 +44,8 @@ struct AdminAccount: AsyncParsableCommand {
               tidemark admin account remove anna@example.org --data ~/cloud
             """,
         subcommands: [
-            AdminAccountAdd.self, AdminAccountList.self, AdminAccountSet.self, AdminAccountPassword.self, AdminAccountRemove.self,
+            AdminAccountAdd.self, AdminAccountList.self, AdminAccountSet.self, AdminAccountPassword.self, AdminAccountExport.self,
+            AdminAccountRemove.self,
         ])
 }
 
@@ -108,6 +109,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
                 try? await cloud.removeIfUnused(account)
                 throw error
             }
+            try await book.auditAdministration("account.add", account: account.id)
             try Output.line("added \(account.email)\(noPassword ? ", without a password" : "")")
         }
     }
@@ -186,21 +188,34 @@ struct AdminAccountSet: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
+    @Option(help: "Whether others can find the person by the address or the phone number: on or off.")
+    var discoverable: Switch?
+
+    /// Which settings are changed, for the audit log.
+    private var changes: String {
+        [
+            name.map { _ in "name" }, phone.map { _ in "phone" }, quota.map { "quota \(Quota.text($0.bytes))" },
+            status.map { "status \($0.rawValue)" }, discoverable.map { "discoverable \($0.rawValue)" },
+        ].compactMap { $0 }.joined(separator: ", ")
+    }
+
     func validate() throws {
-        guard name != nil || phone != nil || quota != nil || status != nil else {
-            throw ValidationError("say what to change: --name, --phone, --quota or --status")
+        guard name != nil || phone != nil || quota != nil || status != nil || discoverable != nil else {
+            throw ValidationError("say what to change: --name, --phone, --quota, --status or --discoverable")
         }
     }
 
     func run() async throws {
         try await reportingErrors {
-            let cloud = try place.open().cloud
+            let (cloud, book) = try place.open()
             var account = try await cloud.demandAccount(email)
             if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
             if let phone { account.phone = phone.isEmpty ? nil : phone }
             if let quota { account.quota = quota.bytes }
             if let status { account.status = status }
+            if let discoverable { account.isDiscoverable = discoverable == .on }
             try await cloud.update(account)
+            try await book.auditAdministration("account.set", account: account.id, subject: changes)
             try Output.line("changed \(account.email)")
         }
     }
@@ -237,9 +252,11 @@ struct AdminAccountPassword: AsyncParsableCommand {
             let account = try await cloud.demandAccount(email)
             if remove {
                 try await book.removePassword(of: account.id)
+                try await book.auditAdministration("account.password", account: account.id, subject: "removed")
                 return try Output.line("\(account.email) has no password; its sessions are ended")
             }
             try await book.setPassword(try entry.read(of: account.email), of: account.id)
+            try await book.auditAdministration("account.password", account: account.id)
             try Output.line("\(account.email) has another password; its sessions are ended")
         }
     }
@@ -247,31 +264,74 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
 struct AdminAccountRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account that nothing was stored for.",
+        commandName: "remove", abstract: "Removes an account, with --with-data also all that is stored for it.",
         discussion: """
-            An account that has records stays, so that they are not lost; '--status noAccount' keeps everybody out of it.
+            Without --with-data an account that has records stays, so that they are not lost; '--status noAccount' keeps everybody out of it. \
+            With it the account's zones, records, shares and assets, its public records, its part in the shares of others, its password, \
+            sessions and keys go for good, and devices that come back lose what they had from the cloud. To hand all of it out before, \
+            use 'tidemark admin account export'.
 
             Examples:
               tidemark admin account remove anna@example.org --data ~/cloud
+              tidemark admin account remove anna@example.org --with-data --yes --data ~/cloud
             """)
 
     @Argument(help: "The address.")
     var email: String
 
+    @Flag(help: "Removes all that is stored for the account, too.")
+    var withData = false
+
+    @Flag(help: "Does not ask.")
+    var yes = false
+
+    @Flag(help: "Prints one JSON object.")
+    var json = false
+
     @OptionGroup var place: AdminData
+
+    private struct Report: Encodable {
+        let email: String
+        let removed: EmbeddedCloud.Removed
+    }
 
     func run() async throws {
         try await reportingErrors {
             let (cloud, book) = try place.open()
             let account = try await cloud.demandAccount(email)
-            try await cloud.removeIfUnused(account)
-            guard try await cloud.account(id: account.id) == nil else {
-                throw ending(
-                    "\(account.email) has records, and stays; keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'",
-                    .noPermission)
+            guard withData else {
+                try await cloud.removeIfUnused(account)
+                guard try await cloud.account(id: account.id) == nil else {
+                    throw ending(
+                        "\(account.email) has records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'",
+                        .noPermission)
+                }
+                try await book.removeAccount(account.id)
+                try await book.auditAdministration("account.remove", account: account.id)
+                if json { return try Output.json(Report(email: account.email, removed: .init())) }
+                return try Output.line("removed \(account.email)")
             }
-            try await book.removePassword(of: account.id)
-            try Output.line("removed \(account.email)")
+            guard yes || isConfirmed(account.email) else {
+                throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
+            }
+            // Nobody signs in or goes on while it is removed.
+            try await book.removeAccount(account.id)
+            let removed = try await cloud.removeWithData(account)
+            // What somebody began meanwhile.
+            try await book.removeAccount(account.id)
+            try await book.auditAdministration(
+                "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
+            if json { return try Output.json(Report(email: account.email, removed: removed)) }
+            try Output.line(
+                "removed \(account.email) with \(Wording.count(removed.records, "record")) in \(Wording.count(removed.zones, "zone"))"
+            )
         }
+    }
+
+    /// Asks on a terminal; anywhere else nobody can answer.
+    private func isConfirmed(_ email: String) -> Bool {
+        guard isatty(STDIN_FILENO) == 1 else { return false }
+        Output.error("This removes \(email) with all records and assets, for good. To go on, type the address again:")
+        return readLine()?.trimmingCharacters(in: .whitespaces) == email
     }
 }

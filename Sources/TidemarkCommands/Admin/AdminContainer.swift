@@ -33,6 +33,7 @@ struct AdminContainerAdd: AsyncParsableCommand {
             try AccessBook.check(container: name)
             let book = try place.openOrMake().book
             try await book.addContainer(name)
+            try await book.auditAdministration("container.add", container: name)
             try Output.line("\(name) is served")
         }
     }
@@ -82,7 +83,9 @@ struct AdminContainerRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try await place.open().book.removeContainer(name)
+            let book = try place.open().book
+            try await book.removeContainer(name)
+            try await book.auditAdministration("container.remove", container: name)
             try Output.line("\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")
         }
     }

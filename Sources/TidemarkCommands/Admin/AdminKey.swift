@@ -85,6 +85,7 @@ struct AdminKeyAdd: AsyncParsableCommand {
                 if isNew { try? await cloud.removeIfUnused(account) }
                 throw error
             }
+            try await book.auditAdministration("key.add", account: account.id, container: container, subject: key.id)
             if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
         }
     }

@@ -40,6 +40,7 @@ struct AdminRevocation: ParsableArguments {
             let book = try place.open().book
             let found = try identifier(id, of: try all(book).map(\.id), what)
             try await revoke(book, found)
+            try await book.auditAdministration("\(what).revoke", subject: found)
             try Output.line("revoked the \(what) \(found)")
         }
     }

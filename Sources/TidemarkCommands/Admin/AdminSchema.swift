@@ -134,6 +134,7 @@ struct AdminSchemaIndex: AsyncParsableCommand {
             let (cloud, book) = try place.open()
             try demandContainer(container, in: book)
             try await cloud.setIndexes(indexes, of: field, in: type, container: container)
+            try await book.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
             let names = CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
             try Output.line("\(field) of \(type): \(names.isEmpty ? "no index" : names.joined(separator: ", "))")
         }
@@ -163,6 +164,7 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
             let before = try await cloud.schema(of: container, environment: .production)
             try await cloud.deploySchema(of: container)
             let after = try await cloud.schema(of: container, environment: .production)
+            try await book.auditAdministration("schema.deploy", container: container)
             func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
             try Output.line(
                 "production has \(Wording.count(after.types.count, "type")) (\(after.types.count - before.types.count) new) and \(Wording.count(fields(after), "field")) (\(fields(after) - fields(before)) new)"

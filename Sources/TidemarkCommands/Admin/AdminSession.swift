@@ -118,11 +118,16 @@ struct AdminSessionEnd: AsyncParsableCommand {
             let (cloud, book) = try place.open()
             var count = 1
             if let id {
-                try await book.endSession(id: identifier(id, of: book.sessions().map(\.id), "session"))
+                let found = try identifier(id, of: try await book.sessions().map(\.id), "session")
+                try await book.endSession(id: found)
+                try await book.auditAdministration("session.end", subject: found)
             } else if let account {
-                count = try await book.endSessions(of: cloud.demandAccount(account).id)
+                let found = try await cloud.demandAccount(account).id
+                count = try await book.endSessions(of: found)
+                try await book.auditAdministration("session.end", account: found, subject: "all of the account")
             } else {
                 count = try await book.endAllSessions()
+                try await book.auditAdministration("session.end", subject: "all")
             }
             try Output.line("ended \(Wording.count(count, "session"))")
         }

@@ -84,9 +84,11 @@ struct AdminTokenAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let made = try await place.open().book.addAPIToken(
+            let book = try place.open().book
+            let made = try await book.addAPIToken(
                 container: container, environment: environment, name: name,
                 callback: callback.map { .redirect($0) } ?? .popup(origin: popup ?? ""), origins: origin)
+            try await book.auditAdministration("token.add", container: container, subject: made.token.id)
             if json { return try Output.json(TokenLine(made.token, text: made.text)) }
             Output.error("note: this is the token \(made.token.id); it is not shown again")
             try Output.line(made.text)

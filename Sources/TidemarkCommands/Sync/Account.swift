@@ -130,6 +130,7 @@ struct AccountSet: AsyncParsableCommand {
             Examples:
               tidemark account set MyJournal.tidemark --app off
               tidemark account set MyJournal.tidemark --merge-policy latestEdit
+              tidemark account set MyJournal.tidemark --discoverable on
             """)
 
     @Argument(help: "The container.")
@@ -147,15 +148,24 @@ struct AccountSet: AsyncParsableCommand {
             valueName: "policy"))
     var mergePolicy: NamedPolicy?
 
+    @Option(help: "Whether others can find you by your address or phone number, to share with you: on or off; at first off.")
+    var discoverable: Switch?
+
     func validate() throws {
-        guard drive != nil || app != nil || mergePolicy != nil else {
-            throw ValidationError("say what to change: --drive, --app or --merge-policy")
+        guard drive != nil || app != nil || mergePolicy != nil || discoverable != nil else {
+            throw ValidationError("say what to change: --drive, --app, --merge-policy or --discoverable")
         }
     }
 
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            if let discoverable {
+                let access = try await CloudAccess(directory)
+                try access.demandAccount()
+                try await access.databases.private.setDiscoverable(discoverable == .on)
+            }
+            guard drive != nil || app != nil || mergePolicy != nil else { return }
             let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
             let (drive, app, policy) = (drive, app, mergePolicy?.policy.name)
             try await store.updateAccountSettings { settings in

@@ -11,13 +11,19 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
     private var patience: ConnectionPatience
     private let metrics: ServerMetrics
+    private let idle: IdleConnections
+    private let address: String
+    /// Requests that have begun to come and are not answered to their end.
+    private var unanswered = 0
+    private var isResting = false
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var timerDeadline: NIODeadline?
 
-    init(limits: ServerLimits, metrics: ServerMetrics) {
+    /// - Parameter address: From where the connection comes, as limits know it.
+    init(limits: ServerLimits, metrics: ServerMetrics, idle: IdleConnections, address: String) {
         patience = ConnectionPatience(limits: limits, allowance: .random(in: 0..<0.25))
-        self.metrics = metrics
+        (self.metrics, self.idle, self.address) = (metrics, idle, address)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -52,6 +58,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let count = unwrapInboundIn(data).readableBytes
         metrics.received(count)
+        wake(context)
         let now = NIODeadline.now()
         patience.receive(count, at: now)
         context.fireChannelRead(data)
@@ -86,13 +93,38 @@ final class ConnectionGuard: ChannelDuplexHandler {
             patience.begin(at: .now())
             arm()
         }
+        if event is IdleConnections.GiveWay {
+            if isResting {
+                metrics.gaveWay()
+                context.close(promise: nil)
+            }
+            return
+        }
         context.fireUserInboundEventTriggered(event)
     }
 
     // What the decoder has found, told by the handler behind it.
 
-    fileprivate func receiveHead() { patience.receiveHead(at: .now()) }
+    fileprivate func receiveHead() {
+        patience.receiveHead(at: .now())
+        unanswered += 1
+    }
+
     fileprivate func receiveEnd() { patience.receiveEnd() }
+
+    /// An answer was written to its end.
+    fileprivate func sendEnd() {
+        unanswered -= 1
+        guard unanswered <= 0, patience.isQuiet, !isResting, let context else { return }
+        isResting = true
+        idle.rest(context.channel, of: address)
+    }
+
+    private func wake(_ context: ChannelHandlerContext) {
+        guard isResting else { return }
+        isResting = false
+        idle.wake(context.channel)
+    }
 
     /// Sets a timer unless one is set that comes in time. One that comes too early is set anew when it does.
     private func arm() {
@@ -118,10 +150,13 @@ final class ConnectionGuard: ChannelDuplexHandler {
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}
 
-/// Stands behind the decoder of HTTP, and tells the guard before it where requests begin and end.
-final class RequestMarker: ChannelInboundHandler {
+/// Stands behind the decoder of HTTP, and tells the guard before it where requests begin and end, and answers end. A request whose `Host` is
+/// missing, doubled or malformed goes on without any, and is refused.
+final class RequestMarker: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
 
     private let connection: ConnectionGuard
 
@@ -129,11 +164,24 @@ final class RequestMarker: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head: connection.receiveHead()
+        case .head(var head):
+            connection.receiveHead()
+            let hosts = head.headers["host"]
+            guard hosts.count == 1, WebAddress.isHost(hosts[0]) else {
+                head.headers.remove(name: "host")
+                context.fireChannelRead(wrapInboundOut(.head(head)))
+                return
+            }
         case .body: break
         case .end: connection.receiveEnd()
         }
         context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
+        context.write(data, promise: promise)
+        if isEnd { connection.sendEnd() }
     }
 }
 

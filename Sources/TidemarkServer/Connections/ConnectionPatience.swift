@@ -27,6 +27,9 @@ struct ConnectionPatience {
         self.allowance = allowance
     }
 
+    /// Whether no request has begun to come.
+    var isQuiet: Bool { if case .quiet = phase { true } else { false } }
+
     /// When to ``expire(at:)``; `nil` as long as nothing is waited for.
     var deadline: NIODeadline? {
         let answer = unansweredSince.map { $0 + TimeAmount(limits.answerTime) }

@@ -15,16 +15,22 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     let hasTLS: Bool
     let metrics: ServerMetrics
     let addresses: AddressConnections
+    let idle: IdleConnections
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         metrics.opened()
-        let isTurnedAway = !enter(channel)
-        channel.closeFuture.whenComplete { [metrics] _ in metrics.closed() }
+        let address = channel.remoteAddress?.ipAddress.map(CloudResponder.network)
+        let isTurnedAway = !enter(channel, address)
+        idle.opened()
+        channel.closeFuture.whenComplete { [metrics, idle] _ in
+            metrics.closed()
+            idle.closed(channel)
+        }
         return channel.eventLoop.makeCompletedFuture {
             let line = channel.pipeline.syncOperations
             // The line is made all the same: who serves connections wants each to have one.
             if isTurnedAway { try line.addHandler(ClosedDoor(), position: .first) }
-            let connection = ConnectionGuard(limits: limits, metrics: metrics)
+            let connection = ConnectionGuard(limits: limits, metrics: metrics, idle: idle, address: address ?? "")
             try line.addHandler(connection)
             var size = NIOHTTPDecoderLimitConfiguration()
             size.maxHeaderFieldSize = limits.headSize
@@ -44,9 +50,9 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     /// Counts a connection for its address until it is closed.
     ///
     /// - Returns: Whether the address may have it.
-    private func enter(_ channel: any Channel) -> Bool {
+    private func enter(_ channel: any Channel, _ address: String?) -> Bool {
         // Who has gone again has none.
-        guard let address = channel.remoteAddress?.ipAddress.map(CloudResponder.network) else { return true }
+        guard let address else { return true }
         guard addresses.open(address) else {
             metrics.turnedAway()
             return false

@@ -1,12 +1,12 @@
 import Foundation
+import TidemarkAccess
 import TidemarkCloud
 import TidemarkModel
 
 /// What an address, or a receipt, allows to be done with an asset. It is sealed: nobody but this cloud can have written it.
 ///
 /// It is good until it expires, for a container that is served and an account that is available then, and for no more than the
-/// account may do then. It is not bound to the session, token or key by which it was asked for: who ends one of these waits until what
-/// was given out has expired, or makes the account unavailable.
+/// account may do then. It ends with the session, the token or the key by which it was asked for.
 struct AssetPass: Hashable, Sendable {
     var container: String
     var environment: StoreEnvironment
@@ -19,6 +19,8 @@ struct AssetPass: Hashable, Sendable {
     /// The field that is to name it.
     var recordType = ""
     var fieldName = ""
+    /// By what the address was asked for.
+    var credential = Credential.none
     /// Tells an address to send to from all others; empty of anything else.
     var id = ""
 
@@ -36,7 +38,7 @@ struct AssetPass: Hashable, Sendable {
         var output = ByteOutput()
         for text in [
             container, environment.rawValue, zone.zoneName, zone.ownerName, account ?? "", asset?.digest ?? "", recordType,
-            fieldName, id,
+            fieldName, id, credential.text,
         ] { output.add(text) }
         output.add(UInt8(scope.rawValue))
         output.add(signed: asset?.size ?? 0)
@@ -49,13 +51,13 @@ struct AssetPass: Hashable, Sendable {
             let (container, environment) = (try input.text(), StoreEnvironment(rawValue: try input.text()))
             let zone = CloudZoneID(try input.text(), owner: try input.text())
             let (account, digest, type, field) = (try input.text(), try input.text(), try input.text(), try input.text())
-            let id = try input.text()
+            let (id, credential) = (try input.text(), Credential(text: try input.text()))
             let (scope, size) = (DatabaseScope(rawValue: Int(try input.byte())), try input.signed())
-            guard let environment, let scope, size >= 0 else { return nil }
+            guard let environment, let scope, let credential, size >= 0 else { return nil }
             var pass = AssetPass(container: container, environment: environment, scope: scope, zone: zone)
             pass.account = account.isEmpty ? nil : account
             pass.asset = digest.isEmpty ? nil : CloudAsset(digest: digest, size: size)
-            (pass.recordType, pass.fieldName, pass.id) = (type, field, id)
+            (pass.recordType, pass.fieldName, pass.id, pass.credential) = (type, field, id, credential)
             return pass
         }
         guard let read else { return nil }
@@ -64,9 +66,10 @@ struct AssetPass: Hashable, Sendable {
 
     init(
         container: String, environment: StoreEnvironment, scope: DatabaseScope, zone: CloudZoneID, account: String? = nil,
-        asset: CloudAsset? = nil, recordType: String = "", fieldName: String = "", id: String = ""
+        asset: CloudAsset? = nil, recordType: String = "", fieldName: String = "", credential: Credential = .none, id: String = ""
     ) {
         (self.container, self.environment, self.scope, self.zone) = (container, environment, scope, zone)
-        (self.account, self.asset, self.recordType, self.fieldName, self.id) = (account, asset, recordType, fieldName, id)
+        (self.account, self.asset, self.recordType, self.fieldName) = (account, asset, recordType, fieldName)
+        (self.credential, self.id) = (credential, id)
     }
 }

@@ -37,6 +37,7 @@ extension ServedCloud {
                     let pass = AssetPass(
                         container: call.container, environment: call.environment, scope: call.scope ?? .private, zone: zone,
                         account: call.caller.account, recordType: wanted.type, fieldName: wanted.field,
+                        credential: call.caller.credential,
                         id: String(UInt64.random(in: .min ... .max), radix: 36))
                     json.object {
                         $0.member("recordName", wanted.record)
@@ -142,8 +143,12 @@ extension ServedCloud {
         return nil
     }
 
-    /// The database that an address is for, as long as its container is served.
+    /// The database that an address is for, as long as its container is served, and what it was asked for by is good.
     private func database(_ pass: AssetPass) throws -> EmbeddedDatabase {
+        guard try access.isGood(pass.credential) else {
+            throw CloudError(
+                .permissionFailure, "the session for which the address was given out has ended: sign in, and ask for another one")
+        }
         guard try access.hasContainer(pass.container) else {
             throw CloudError(.unknownItem, "the container '\(pass.container)' is not served any more")
         }

@@ -18,7 +18,7 @@ extension ServedCloud {
         try await resolveChecksums(&request, database)
         let isAtomic = request.isAtomic ?? !request.zone.isDefault
         // Clients of ours have operations for shares: to them the record of a share is one like any other, which can't be changed so.
-        let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database)
+        let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database, call)
         await tell(call, request, outcomes, database)
         var token: CloudToken?
         if call.wantsSyncToken, !request.zone.isDefault { token = try? await database.currentToken(of: request.zone) }
@@ -43,7 +43,7 @@ extension ServedCloud {
     ///
     /// - Parameter hasShares: Whether shares are made and changed by their records.
     private func outcomes(
-        _ request: WireModify, isAtomic: Bool, hasShares: Bool, _ database: EmbeddedDatabase
+        _ request: WireModify, isAtomic: Bool, hasShares: Bool, _ database: EmbeddedDatabase, _ call: Call
     ) async throws(CloudError) -> [RecordOutcome] {
         let items = request.items
         var outcomes: [RecordOutcome?] = items.map { $0.failure.map { .failed($0) } }
@@ -77,11 +77,14 @@ extension ServedCloud {
         }
         // Shares come behind the records that they are for; each by itself.
         for place in items.indices where outcomes[place] == nil {
+            var failure: CloudError?
             do throws(CloudError) {
                 outcomes[place] = try await changeShare(items[place], database)
             } catch {
                 outcomes[place] = .failed(error)
+                failure = error
             }
+            try await auditing { () throws(AccessError) in try await audit(items[place], failure, call) }
         }
         return failTheRest()
     }

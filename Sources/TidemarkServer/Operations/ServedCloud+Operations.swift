@@ -1,3 +1,4 @@
+import TidemarkAccess
 import TidemarkModel
 
 /// All that can be asked for.
@@ -77,23 +78,28 @@ extension ServedCloud {
     private var ownOperations: [Operation] {
         let database = "/tidemark/1/{container}/{environment}/{database}"
         func post(
-            _ id: String, _ path: String, isChanging: Bool = true, _ answer: @escaping @Sendable (Call) async throws -> Reply
+            _ id: String, _ path: String, isChanging: Bool = true, audit action: AuditEvent.Action? = nil,
+            _ answer: @escaping @Sendable (Call) async throws -> Reply
         ) -> Operation {
-            Operation("tidemark." + id, .post, database + path, isChanging: isChanging, answer: answer)
+            Operation("tidemark." + id, .post, database + path, isChanging: isChanging) { call in
+                guard let action else { return try await answer(call) }
+                return try await audited(action, call, answer)
+            }
         }
         return [
             Operation("tidemark.account", .get, database + "/account", body: .none, answer: account),
+            post("account.set", "/account/set", audit: .discoverable, setAccount),
             Operation("tidemark.limits", .get, database + "/limits", body: .none, answer: limits),
             post("shares.list", "/shares/list", isChanging: false, listShares),
-            post("shares.create", "/shares/create", createShare),
-            post("shares.change", "/shares/change", changeShare),
-            post("shares.delete", "/shares/delete", deleteShare),
+            post("shares.create", "/shares/create", audit: .shareCreate, createShare),
+            post("shares.change", "/shares/change", audit: .shareChange, changeShare),
+            post("shares.delete", "/shares/delete", audit: .shareDelete, deleteShare),
             post("shares.audit", "/shares/audit", isChanging: false, auditShares),
-            post("links.make", "/links/make", makeLink),
-            post("links.revoke", "/links/revoke", revokeLink),
+            post("links.make", "/links/make", audit: .linkMake, makeLink),
+            post("links.revoke", "/links/revoke", audit: .linkRevoke, revokeLink),
             post("links.resolve", "/links/resolve", isChanging: false, resolveLink),
-            post("links.accept", "/links/accept", acceptLink),
-            post("links.decline", "/links/decline", declineLink),
+            post("links.accept", "/links/accept", audit: .linkAccept, acceptLink),
+            post("links.decline", "/links/decline", audit: .linkDecline, declineLink),
             post("users.find", "/users/find", isChanging: false, findUsers),
             post("assets.missing", "/assets/missing", isChanging: false, missingAssets),
             Operation(

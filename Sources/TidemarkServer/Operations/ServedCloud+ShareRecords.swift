@@ -1,3 +1,4 @@
+import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
@@ -45,7 +46,16 @@ extension ServedCloud {
     }
 
     func accept(_ call: Call) async throws -> Reply {
-        try await follow(call) { database, token throws(CloudError) in _ = try await database.acceptLink(token) }
+        try await follow(call) { database, token throws(CloudError) in
+            let metadata: ShareMetadata
+            do throws(CloudError) {
+                metadata = try await database.acceptLink(token)
+            } catch {
+                try? await auditAcceptance(of: nil, error, call)
+                throw error
+            }
+            try await auditing { () throws(AccessError) in try await auditAcceptance(of: metadata, nil, call) }
+        }
     }
 
     private struct Link {

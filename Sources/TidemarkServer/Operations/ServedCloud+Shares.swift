@@ -109,6 +109,16 @@ extension ServedCloud {
         return .json(json.bytes)
     }
 
+    /// Changes settings of the caller's account: whether others can find it.
+    func setAccount(_ call: Call) async throws -> Reply {
+        let isDiscoverable = try call.read { node throws(CloudError) in
+            _ = try node.required("discoverable")
+            return try node.bool("discoverable") ?? false
+        }
+        try await database(call, .private).setDiscoverable(isDiscoverable)
+        return .object { _ in }
+    }
+
     func limits(_ call: Call) async throws -> Reply {
         let limits = try await database(call).limits()
         var json = JSONWriter()
@@ -126,9 +136,22 @@ extension ServedCloud {
         }
     }
 
+    /// Counts persons that an account looks for: a list of addresses can't be tried out.
+    func countLookUps(_ count: Int, _ call: Call) throws(CloudError) {
+        let now = ServerTime.seconds()
+        for _ in 0..<count {
+            guard let wait = lookUpRate.wait(for: call.caller.account ?? "", at: now) else { continue }
+            throw CloudError(
+                .requestRateLimited, "the account has looked for many people: wait, then look for the others",
+                retryAfter: .seconds(max(1, Int64(wait.rounded(.up)))))
+        }
+    }
+
     /// By our path and by the protocol's alike: who is not there is left out.
     func findUsers(_ call: Call) async throws -> Reply {
-        let users = try await database(call, call.scope == .shared ? .shared : .private).users(matching: try lookUps(call))
+        let lookUps = try lookUps(call)
+        try countLookUps(lookUps.count, call)
+        let users = try await database(call, call.scope == .shared ? .shared : .private).users(matching: lookUps)
         return .object { $0.list("users") { json in for user in users { user.write(&json) } } }
     }
 }

@@ -104,6 +104,13 @@ extension ServedCloud {
     private static let courierAge: Int64 = 30 * 86_400 * 1_000_000
     private static let courierPurpose = "courier"
 
+    /// What an address of the courier carries.
+    private struct CourierPass: Codable {
+        let device: SubscriptionBook.Device
+        /// By what it was asked for; the address ends with that.
+        let credential: String
+    }
+
     func createToken(_ call: Call) async throws -> Reply {
         let environment = try call.read { node throws(CloudError) in
             let environment = try node.required("apnsEnvironment")
@@ -116,7 +123,8 @@ extension ServedCloud {
         let device = SubscriptionBook.Device(
             token: token, account: owner.account, container: owner.container, environment: owner.environment)
         try await subscriptions.add(device)
-        let address = access.seal(try JSONEncoder().encode(device), for: Self.courierPurpose, until: Self.now + Self.courierAge)
+        let pass = CourierPass(device: device, credential: call.caller.credential.text)
+        let address = access.seal(try JSONEncoder().encode(pass), for: Self.courierPurpose, until: Self.now + Self.courierAge)
         return .object {
             $0.member("apnsEnvironment", environment)
             $0.member("apnsToken", token)
@@ -146,8 +154,10 @@ extension ServedCloud {
         // The same for all that can be wrong with it.
         let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
         guard let data = access.open(capability, for: Self.courierPurpose),
-            let device = try? JSONDecoder().decode(SubscriptionBook.Device.self, from: data)
+            let pass = try? JSONDecoder().decode(CourierPass.self, from: data),
+            let credential = Credential(text: pass.credential), try access.isGood(credential)
         else { throw dead }
+        let device = pass.device
         guard subscriptions.picture.has(device), try access.hasContainer(device.container),
             try await cloud.account(id: device.account)?.status == .available
         else { throw dead }

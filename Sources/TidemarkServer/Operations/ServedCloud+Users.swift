@@ -44,6 +44,7 @@ extension ServedCloud {
             }
             return wanted
         }
+        try countLookUps(wanted.count, call)
         let database = try database(call, .private)
         var found: [UserIdentity?] = []
         for lookUp in wanted { found.append(try await database.users(matching: [lookUp]).first) }

@@ -13,6 +13,8 @@ struct ServedCloud: Sendable {
     let courier: Courier
     let herald: Herald
     let waits: WaitingRoom
+    /// Persons that an account looks for: 200 at once, then one every ten seconds.
+    let lookUpRate = RequestRate(perSecond: 0.1, burst: 200)
     /// Where uploads lie that are not complete.
     let incoming: URL
 
@@ -67,7 +69,7 @@ struct ServedCloud: Sendable {
         dialect.downloadURL = { asset, record, _ in
             let pass = AssetPass(
                 container: call.container, environment: call.environment, scope: scope, zone: record.id.zone,
-                account: call.caller.account, asset: asset)
+                account: call.caller.account, asset: asset, credential: call.caller.credential)
             return call.baseURL + "/assets/download/" + access.seal(pass.data, for: AssetPass.download, until: expires) + "/${f}"
         }
         return dialect

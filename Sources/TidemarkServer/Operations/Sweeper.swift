@@ -12,10 +12,16 @@ final class Sweeper: Sendable {
     private let logger: Logger?
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    convenience init(_ cloud: EmbeddedCloud, _ access: AccessBook, _ metrics: ServerMetrics, _ logger: Logger?) {
+    convenience init(
+        _ cloud: EmbeddedCloud, _ access: AccessBook, _ subscriptions: SubscriptionBook? = nil, _ metrics: ServerMetrics,
+        _ logger: Logger?
+    ) {
         self.init(
             metrics, logger, rest: { try await Task.sleep(for: .seconds(3_600)) },
-            sweep: { try await cloud.sweepLeftovers(of: Set(access.containers())) })
+            sweep: {
+                try await subscriptions?.forgetAccounts(goneFrom: cloud)
+                return try await cloud.sweepLeftovers(of: Set(access.containers()))
+            })
     }
 
     /// - Parameters:

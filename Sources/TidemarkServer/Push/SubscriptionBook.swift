@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkCloud
+import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
 
@@ -64,6 +65,28 @@ actor SubscriptionBook {
         CREATE TABLE devices (token TEXT NOT NULL, account TEXT NOT NULL, container TEXT NOT NULL, environment TEXT NOT NULL,
             UNIQUE (token, account, container, environment)) STRICT;
         """
+
+    /// Removes the subscriptions and devices of accounts that are gone.
+    ///
+    /// - Throws: `CloudError` `internalError`.
+    func forgetAccounts(goneFrom cloud: EmbeddedCloud) async throws(CloudError) {
+        let accounts: [String]
+        do {
+            accounts = try await database.reader.read { db in
+                try String.fetchAll(db, sql: "SELECT account FROM subscriptions UNION SELECT account FROM devices")
+            }
+        } catch {
+            throw CloudError(.internalError, "the subscriptions can't be read: \(error)")
+        }
+        for account in accounts where try await cloud.account(id: account) == nil {
+            try write { db in
+                for table in ["subscriptions", "devices"] {
+                    try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
+                }
+            }
+            picture.forget(account)
+        }
+    }
 
     // Subscriptions
 

@@ -67,6 +67,16 @@ final class SubscriptionPicture: Sendable {
         }
     }
 
+    /// Removes the subscriptions and devices of an account.
+    func forget(_ account: String) {
+        state.withLock { state in
+            for owner in state.subscriptions.keys.filter({ $0.account == account }) {
+                for id in (state.subscriptions[owner] ?? [:]).keys { Self.remove(id, of: owner, from: &state) }
+            }
+            for owner in state.devices.keys.filter({ $0.account == account }) { state.devices[owner] = nil }
+        }
+    }
+
     func remove(_ id: String, of owner: Owner) { state.withLock { Self.remove(id, of: owner, from: &$0) } }
 
     private static func remove(_ id: String, of owner: Owner, from state: inout State) {

@@ -1,4 +1,5 @@
 import Hummingbird
+import TidemarkAccess
 import TidemarkModel
 
 /// Who asks.
@@ -9,6 +10,8 @@ struct Caller: Sendable {
     var isKey = false
     /// The session that it came with.
     var session: String?
+    /// What it has shown: what is given out for it ends with that. Empty for nothing.
+    var credential = Credential.none
     /// Where somebody can sign in, for the answer to who has to.
     var signInURL: String?
 }

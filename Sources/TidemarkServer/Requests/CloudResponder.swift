@@ -28,6 +28,8 @@ final class CloudResponder: Sendable {
     private let publicURL: String?
     private let trustsProxy: Bool
     private let hasTLS: Bool
+    /// Whether clients reach the server by TLS, by its public URL.
+    private let hasPublicTLS: Bool
     private let instance: String
 
     init(
@@ -46,6 +48,7 @@ final class CloudResponder: Sendable {
         publicURL = configuration.publicURL
         trustsProxy = configuration.trustsProxy
         hasTLS = configuration.tls != nil
+        hasPublicTLS = configuration.publicURL?.lowercased().hasPrefix("https:") ?? false
         var generator = SystemRandomNumberGenerator()
         instance = "tidemark-" + String(UInt32.random(in: .min ... .max, using: &generator), radix: 16)
         metrics.name(operations.map(\.id))
@@ -54,6 +57,7 @@ final class CloudResponder: Sendable {
     func respond(to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel) async throws {
         metrics.began()
         var exchange = Exchange(request.head, address: address(request.headers, channel))
+        exchange.isSecure = hasPublicTLS || isSecure(request.headers)
         var reply: Reply
         do {
             reply = try await answer(request, &exchange, writer)
@@ -108,6 +112,7 @@ final class CloudResponder: Sendable {
             metrics.throttled()
             throw Refusal.throttled(wait)
         }
+        try checkHost(request, isWatching: isWatching)
         let query = TextCoding.pairs(rest)
         // Before anything is refused: whether the page may read why.
         if exchange.origin != nil, let text = query["ckAPIToken"] { exchange.apiToken = try admission.access.apiToken(text) }
@@ -166,13 +171,17 @@ final class CloudResponder: Sendable {
         }
         exchange.caller.account = credentials.account
         switch credentials.kind {
-        case .program: exchange.name = "api:\(credentials.apiToken?.id ?? "")"
+        case .program:
+            exchange.name = "api:\(credentials.apiToken?.id ?? "")"
+            exchange.caller.credential = credentials.apiToken.map { .apiToken($0.id) } ?? .none
         case .user(let session):
             exchange.caller.session = session.id
+            exchange.caller.credential = .session(session.id)
             exchange.name = session.account
             admission.access.noteUse(of: session, from: Self.network(exchange.address))
         case .key(let key, _, _):
             exchange.caller.isKey = true
+            exchange.caller.credential = .key(key.id)
             exchange.name = "key:\(key.id)"
         }
         if let apiToken = credentials.apiToken {
@@ -201,42 +210,38 @@ final class CloudResponder: Sendable {
 
     // Where it comes from, and where to
 
+    /// The address that a request comes from: behind a proxy the last one of `X-Forwarded-For`, which the proxy has seen itself.
     private func address(_ headers: HTTPFields, _ channel: any Channel) -> String {
-        if trustsProxy, let forwarded = headers[Self.forwardedFor],
-            let last = forwarded.split(separator: ",").last?.trimmingCharacters(in: .whitespaces),
-            (1...64).contains(last.utf8.count)
-        {
-            return last
+        if trustsProxy, let last = headers[values: Self.forwardedFor].last?.split(separator: ",").last {
+            // What is no address, as `unknown`, counts as the proxy's own.
+            if let address = NetworkAddress(forwarded: last.trimmingCharacters(in: .whitespaces)) { return address.text }
         }
         return channel.remoteAddress?.ipAddress ?? "unknown"
     }
 
-    /// By which limits know an address: of IPv6, a network's first half, since whoever has one has all of the other. One network has one
-    /// name, however its addresses are written.
-    static func network(_ address: String) -> String {
-        var parsed = in6_addr()
-        guard inet_pton(AF_INET6, address, &parsed) == 1 else { return address }
-        let bytes = withUnsafeBytes(of: parsed) { Array($0.prefix(8)) }
-        // This machine, or one of IPv4 in other clothes: all of it counts.
-        guard bytes.contains(where: { $0 != 0 }) else { return address }
-        let words = stride(from: 0, to: 8, by: 2).map { String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16) }
-        return words.joined(separator: ":") + "::"
+    /// Returns the name by which limits know an address: of IPv6 the network's first half, since a client that has one has all of the other.
+    static func network(_ address: String) -> String { NetworkAddress(address)?.host ?? address }
+
+    /// Whether a request has come by TLS, to this server or to a proxy before it.
+    func isSecure(_ headers: HTTPFields) -> Bool {
+        if hasTLS { return true }
+        guard trustsProxy, let proto = headers[values: Self.forwardedProto].last?.split(separator: ",").last else { return false }
+        return proto.trimmingCharacters(in: .whitespaces).lowercased() == "https"
     }
 
     private func baseURL(_ request: Request) -> String {
         if let publicURL { return publicURL }
-        let isSecure = trustsProxy && request.headers[Self.forwardedProto] == "https" || hasTLS
-        var host = request.head.authority ?? ""
-        let isHost =
-            (1...255).contains(host.utf8.count)
-            && host.utf8.allSatisfy { byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-                    || (UInt8(ascii: "0")...UInt8(ascii: ":")).contains(byte)
-                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "[")
-                    || byte == UInt8(ascii: "]")
-            }
-        if !isHost { host = "localhost" }
-        return "\(isSecure ? "https" : "http")://\(host)"
+        return "\(isSecure(request.headers) ? "https" : "http")://\(request.head.authority ?? "localhost")"
+    }
+
+    /// Makes sure that a request names a server, and this one, where that has a public URL. Whoever watches over the server may ask by any name.
+    private func checkHost(_ request: Request, isWatching: Bool) throws(Refusal) {
+        guard !isWatching else { return }
+        guard let host = request.head.authority else {
+            throw .badRequest("the request has no valid Host, or several: send one, with the server's name")
+        }
+        guard let publicURL, !WebAddress.host(host, isOf: publicURL) else { return }
+        throw .otherHost
     }
 
     private static let watching: Set = ["health", "ready", "metrics"]
@@ -287,6 +292,8 @@ extension CloudResponder {
     /// Completes what an operation has put into the head.
     func complete(_ headers: inout HTTPFields, _ exchange: Exchange) {
         headers[.date] = ServerTime.header()
+        // A browser that has been here by TLS does not come without it for two years.
+        if exchange.isSecure { headers[.strictTransportSecurity] = "max-age=63072000" }
         headers[Self.requestID] = exchange.uuid
         headers[Self.version] = "1.0"
         headers[Self.respondingInstance] = instance

@@ -25,6 +25,8 @@ struct Exchange {
     let acceptsGzip: Bool
     let origin: String?
     var baseURL = ""
+    /// Whether it has come by TLS, to this server or to a proxy before it.
+    var isSecure = false
     /// The place of the operation among all.
     var operation: Int?
     var caller = Caller()

@@ -47,6 +47,11 @@ struct Refusal: Error {
         Refusal(.contentTooLarge, "BAD_REQUEST", CloudError(.limitExceeded, "a request's body has at most \(limit) bytes"))
     }
 
+    /// The request is for another server, by its `Host`.
+    static let otherHost = Refusal(
+        .misdirectedRequest, "BAD_REQUEST",
+        CloudError(.invalidArguments, "this server has another name: ask for it by its public URL"))
+
     static let noHandler = Refusal(.notFound, "NOT_FOUND", CloudError(.unknownItem, "could not find handler for endpoint"))
 
     static func otherMethods(_ methods: [HTTPRequest.Method]) -> Refusal {
@@ -75,6 +80,9 @@ struct Refusal: Error {
             error.answer(uuid: uuid, name: name, redirectURL: redirectURL, WireDialect(isExtended: isExtended)))
         reply.status = status
         reply.headers = headers
+        if headers[.retryAfter] == nil, let wait = error.retryAfter {
+            reply.headers[.retryAfter] = String(max(1, wait.components.seconds))
+        }
         return reply
     }
 }

@@ -22,6 +22,9 @@ public final class CloudServer: Service {
     private let builder: HTTPServerBuilder
     private let responder: CloudResponder
     private let addresses: AddressConnections
+    private let idle: IdleConnections
+    /// Tells the port of the figures; for tests.
+    let onMetrics: @Sendable (Int) -> Void
     private let sweeper: Sweeper?
     private let onListening: @Sendable (Int) -> Void
 
@@ -43,12 +46,13 @@ public final class CloudServer: Service {
                     + "'tidemark admin container add NAME --data \(configuration.directory.path)'")
         }
         do {
-            let access = try AccessBook(at: configuration.directory)
+            let access = try AccessBook(at: configuration.directory, hashesAtOnce: configuration.limits.hashesAtOnce)
             let metrics = ServerMetrics()
             let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics)
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
-                sweeper: Sweeper(served.cloud, access, metrics, logger), logger: logger, onListening: onListening)
+                sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), logger: logger,
+                onListening: onListening)
         } catch let error as ServerError {
             throw error
         } catch {
@@ -62,13 +66,13 @@ public final class CloudServer: Service {
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation],
         metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, logger: Logger,
-        onListening: @escaping @Sendable (Int) -> Void = { _ in }
+        onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
         let limits = configuration.limits
         let bodies = BodyBudget(limit: limits.bodiesSize, share: limits.bodiesSizeOfAddress)
         let signIn = SignIn(
             cloud: cloud, access: access, metrics: metrics, limits: SignInLimits(perMinute: limits.signInAttempts))
-        let pages = ServerPages(metrics: metrics, bodies: bodies) {
+        let pages = ServerPages(metrics: metrics, bodies: bodies, metricsToken: configuration.metricsToken) {
             _ = try access.containers()
             _ = try await cloud.account("nobody@localhost")
         }
@@ -77,19 +81,22 @@ public final class CloudServer: Service {
             bodies: bodies, configuration: configuration, logger: logger)
         // A proxy has all of them.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
-        builder = try Self.builder(configuration, metrics, addresses)
-        (self.addresses, self.sweeper) = (addresses, sweeper)
+        idle = IdleConnections(limit: limits.connections)
+        builder = try Self.builder(configuration, metrics, addresses, idle)
+        (self.addresses, self.sweeper, self.onMetrics) = (addresses, sweeper, onMetrics)
         self.configuration = configuration
         self.logger = logger
         self.onListening = onListening
     }
 
     private static func builder(
-        _ configuration: ServerConfiguration, _ metrics: ServerMetrics, _ addresses: AddressConnections
+        _ configuration: ServerConfiguration, _ metrics: ServerMetrics, _ addresses: AddressConnections,
+        _ idle: IdleConnections
     ) throws(ServerError) -> HTTPServerBuilder {
         let (limits, hasTLS) = (configuration.limits, configuration.tls != nil)
         let plain = HTTPServerBuilder { responder in
-            ServedChannel(responder: responder, limits: limits, hasTLS: hasTLS, metrics: metrics, addresses: addresses)
+            ServedChannel(
+                responder: responder, limits: limits, hasTLS: hasTLS, metrics: metrics, addresses: addresses, idle: idle)
         }
         guard let tls = configuration.tls else { return plain }
         do {
@@ -109,6 +116,7 @@ public final class CloudServer: Service {
         let connections = OpenFiles.raise(for: limits.connections)
         if connections < limits.connections {
             addresses.lower(to: connections / 2)
+            idle.lower(to: connections)
             logger.notice(
                 "fewer connections than wished for: the system allows fewer open files (see 'ulimit -n')",
                 metadata: [
@@ -134,7 +142,7 @@ public final class CloudServer: Service {
                 eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
                 responder: { request, writer, channel in try await requests.respond(to: request, writer, channel) },
                 onServerRunning: { [self] channel in listening(channel.localAddress?.port ?? configuration.port) })
-            try await server.run()
+            try await run(server, quiet)
         } catch let error as NIOSSLError {
             throw ServerError(.certificate, "the certificate and the key don't go together, or can't be used: \(error)")
         } catch let error as SocketAddressError.UnknownHost {
@@ -143,6 +151,32 @@ public final class CloudServer: Service {
             throw ServerError(.address, Self.reason(error, configuration))
         } catch let error as SocketAddressError {
             throw ServerError(.address, "there is no address '\(configuration.host)' to listen on: \(error)")
+        }
+    }
+
+    /// Runs the server, and beside it that of the figures where they have a port of their own.
+    private func run(_ server: any Service, _ logger: Logger) async throws {
+        guard let port = configuration.metricsPort else { return try await server.run() }
+        let figures = MetricsServer(
+            host: configuration.metricsHost, port: port, metrics: metrics, bodies: bodies, logger: logger)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await server.run() }
+            group.addTask { [onMetrics, log = self.logger] in
+                do {
+                    try await figures.run { port in
+                        log.notice("figures are served", metadata: ["port": .stringConvertible(port)])
+                        onMetrics(port)
+                    }
+                } catch let error as IOError {
+                    throw ServerError(
+                        .address,
+                        "cannot listen on \(figures.host):\(figures.port) for the figures: \(error). Take another --metrics-port")
+                }
+            }
+            defer { group.cancelAll() }
+            // Both end when the server is told to, and neither goes on without the other.
+            try await group.next()
+            if Task.isShuttingDownGracefully { try await group.waitForAll() }
         }
     }
 
@@ -207,7 +241,7 @@ public final class CloudServer: Service {
 
 extension ServerConfiguration.TLS {
     /// The files' contents, if they can be used.
-    fileprivate func checked() throws(ServerError) -> TLSConfiguration {
+    func checked() throws(ServerError) -> TLSConfiguration {
         for file in [certificateChain, privateKey] where !FileManager.default.isReadableFile(atPath: file) {
             throw ServerError(.certificate, "\(file) can't be read")
         }
@@ -223,6 +257,15 @@ extension ServerConfiguration.TLS {
         } catch {
             throw ServerError(.certificate, "\(privateKey) has no private key in PEM, or one with a password")
         }
-        return .makeServerConfiguration(certificateChain: certificates.map { .certificate($0) }, privateKey: .privateKey(key))
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: certificates.map { .certificate($0) }, privateKey: .privateKey(key))
+        configuration.minimumTLSVersion = .tlsv12
+        // Of TLS 1.2 only with forward secrecy and authenticated encryption; all of TLS 1.3 have both.
+        configuration.cipherSuiteValues = [
+            .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+            .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        ]
+        return configuration
     }
 }

@@ -27,6 +27,11 @@ public struct ServerConfiguration: Sendable {
     public var publicURL: String?
     /// Whether a proxy in front says who asks: the last entry of `X-Forwarded-For`, and `X-Forwarded-Proto`.
     public var trustsProxy: Bool
+    /// What a client has to show for `/metrics`, as `Authorization: Bearer`; with `nil` nobody is shown them there.
+    public var metricsToken: String?
+    /// A port of 127.0.0.1, or of ``metricsHost``, where `/metrics` needs no token; 0 takes any that is free.
+    public var metricsPort: Int?
+    public var metricsHost = "127.0.0.1"
     public var limits: ServerLimits
     public var logLevel: Logger.Level
 
@@ -52,7 +57,7 @@ public struct ServerLimits: Sendable {
     public var bodiesSize = 64 << 20
     /// Bytes of bodies that are held at once, of all requests from one address.
     public var bodiesSizeOfAddress = 32 << 20
-    /// Connections at once; others wait.
+    /// Connections at once. The last of them make room: those that rest longest are closed for others that come.
     public var connections = 10_000
     /// Connections at once from one address; those that come besides are closed. 0 is no limit, and there is none behind a proxy.
     public var connectionsOfAddress = 5_000
@@ -62,6 +67,8 @@ public struct ServerLimits: Sendable {
     public var burst = 5_000
     /// Attempts to sign in a minute to an account from one address, and five times as many from an address in all; 0 is no limit.
     public var signInAttempts = 10
+    /// Passwords that are hashed at once, each in 128 MB; others wait.
+    public var hashesAtOnce = 1
     /// How long a connection may stay without a request.
     public var idleTime = Duration.seconds(600)
     /// How long a request's head may take from its first byte on, and TLS until it is agreed on.

@@ -20,6 +20,7 @@ final class ServerMetrics: Sendable {
     private let connections = Atomic<Int>(0)
     private let accepted = Atomic<Int>(0)
     private let givenUp = Atomic<Int>(0)
+    private let connectionsGaveWay = Atomic<Int>(0)
     private let connectionsTurnedAway = Atomic<Int>(0)
     private let throttledRequests = Atomic<Int>(0)
     private let refusedSignIns = Atomic<Int>(0)
@@ -78,6 +79,8 @@ final class ServerMetrics: Sendable {
     func closed() { connections.subtract(1, ordering: .relaxed) }
     /// A connection kept the server waiting for too long.
     func gaveUp() { givenUp.add(1, ordering: .relaxed) }
+    /// A connection that rested was closed to make room for others.
+    func gaveWay() { connectionsGaveWay.add(1, ordering: .relaxed) }
     /// A connection was closed since its address has as many as it may.
     func turnedAway() { connectionsTurnedAway.add(1, ordering: .relaxed) }
     func throttled() { throttledRequests.add(1, ordering: .relaxed) }
@@ -135,6 +138,9 @@ final class ServerMetrics: Sendable {
         figure(
             "connections_turned_away_total", "counter", "Connections that were closed because their address had too many.",
             connectionsTurnedAway.load(ordering: .relaxed))
+        figure(
+            "connections_gave_way_total", "counter", "Connections that rested and were closed to make room for others.",
+            connectionsGaveWay.load(ordering: .relaxed))
         figure("received_bytes_total", "counter", "Bytes that came, without TLS.", bytesReceived.load(ordering: .relaxed))
         figure("sent_bytes_total", "counter", "Bytes that were sent, without TLS.", bytesSent.load(ordering: .relaxed))
         figure("bodies_bytes", "gauge", "Bytes of requests' bodies that are held.", bodies)

@@ -1,15 +1,21 @@
 import HTTPTypes
 import Synchronization
+import TidemarkAccess
+import TidemarkCloud
 
 /// What is told of the server itself.
 struct ServerPages: Sendable {
     let metrics: ServerMetrics
     let bodies: BodyBudget
     let readiness: Readiness
+    /// What who asks for the figures has to show; `nil` shows them to nobody.
+    let metricsToken: String?
 
     /// - Parameter check: Reads a little of the databases.
-    init(metrics: ServerMetrics, bodies: BodyBudget, check: @escaping @Sendable () async throws -> Void) {
-        (self.metrics, self.bodies) = (metrics, bodies)
+    init(
+        metrics: ServerMetrics, bodies: BodyBudget, metricsToken: String?, check: @escaping @Sendable () async throws -> Void
+    ) {
+        (self.metrics, self.bodies, self.metricsToken) = (metrics, bodies, metricsToken)
         readiness = Readiness(check: check)
     }
 
@@ -22,14 +28,27 @@ struct ServerPages: Sendable {
                 }
                 return Reply(status: .serviceUnavailable, body: .text("the databases can't be read\n", type: Self.text))
             },
-            Operation("metrics", .get, "/metrics", body: .none) { _ in
-                Reply(body: .text(metrics.text(bodies: bodies.bytes), type: "text/plain; version=0.0.4; charset=utf-8"))
+            Operation("metrics", .get, "/metrics", body: .none) { call in
+                try checkToken(call.headers)
+                return Reply(body: .text(metrics.text(bodies: bodies.bytes), type: Self.prometheus))
             },
             Operation("openapi", .get, "/openapi.json", body: .none) { _ in .json(PackageResources.openapi_json) },
         ]
     }
 
+    /// Makes sure that a request for the figures shows the token.
+    private func checkToken(_ headers: HTTPFields) throws(Refusal) {
+        guard let metricsToken else {
+            throw Refusal(
+                CloudError(.permissionFailure, "the figures are not public: see --metrics-port and --metrics-token-file"))
+        }
+        guard AccessBook.areEqual(headers[.authorization] ?? "", "Bearer \(metricsToken)") else {
+            throw .authenticationFailed("the figures need their token, as 'Authorization: Bearer'")
+        }
+    }
+
     private static let text = "text/plain; charset=utf-8"
+    static let prometheus = "text/plain; version=0.0.4; charset=utf-8"
 }
 
 /// Whether the databases can be read. It is looked at once a second, and by one at a time, however many ask.

@@ -52,23 +52,27 @@ struct SignIn: Sendable {
     /// - Parameters:
     ///   - device: What they sign in on, as that says itself.
     ///   - address: From where, as limits know it.
+    ///   - deviceToken: What the device, or the browser, was given when somebody signed in on it before.
     /// - Returns: `nil` when they don't go together, or there is no such account: which of them nobody learns.
     /// - Throws: ``Refusal``, for too many attempts, and for a container that is not served: only who has the password is told that.
     func token(
         email: String, password: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
-        address: String
+        address: String, deviceToken: String? = nil
     ) async throws -> SessionToken? {
         let now = self.now()
+        let network = NetworkAddress(address)?.network ?? address
         // Counted whoever the account may be, or may not be.
         let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
-        if let wait = limits.wait(for: name, from: address, at: now) { throw tooMany(wait) }
+        if let wait = limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
         let account = try await cloud.account(email)
-        if limits.isCrowded(name, at: now) { try await slowDown(name, account?.id, address) }
+        let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
+        // From where the account is in use nobody waits.
+        if limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
         let token: SessionToken?
         do throws(AccessError) {
             token = try await access.signIn(
                 password, account: account?.id, container: container, environment: environment, kind: kind, device: device,
-                address: address)
+                address: address, isKnown: isKnown, as: name)
         } catch {
             guard error.code == .notFound else { throw error }
             throw Refusal.notServed(container)
@@ -77,10 +81,19 @@ struct SignIn: Sendable {
         return token
     }
 
-    /// Has an attempt wait to an account that many attempts come to. From where the account is in use it need not.
-    private func slowDown(_ name: String, _ account: String?, _ address: String) async throws {
-        if let account, try await access.addresses(of: account).contains(address) { return }
-        let place = limits.hold(name, from: address, at: now())
+    /// Whether somebody signed in to the account from the address, or on the device, before.
+    private func isKnown(_ account: String?, _ address: String, _ deviceToken: String?, at now: Double) async throws -> Bool {
+        guard let account else { return false }
+        // Somebody may have copied the token to many machines.
+        if let deviceToken, let device = access.device(deviceToken, of: account), limits.admits(device: device, at: now) {
+            return true
+        }
+        return try await access.isKnown(address, to: account)
+    }
+
+    /// Makes an attempt wait to an account that many attempts come to.
+    private func slowDown(_ name: String, _ network: String) async throws {
+        let place = limits.hold(name, from: network, at: now())
         defer { limits.release(place, of: name) }
         guard try await waitForTurn(of: place) else { throw tooMany(SignInLimits.pause) }
     }
@@ -132,6 +145,10 @@ struct SignIn: Sendable {
                 if let session = call.caller.session {
                     do throws(AccessError) {
                         try await access.endSession(id: session)
+                        try await access.audit(
+                            AuditEvent(
+                                .signOut, actor: call.caller.account ?? "", account: call.caller.account ?? "",
+                                address: call.address, container: call.container, subject: "session \(session)"))
                     } catch {
                         // Somebody may have ended it meanwhile.
                         guard error.code == .notFound else { throw error }
@@ -143,19 +160,23 @@ struct SignIn: Sendable {
     }
 
     private func begin(_ call: Call) async throws -> Reply {
-        let (email, password, device) = try call.read { node throws(CloudError) in
-            (try node.required("email").asString(), try node.required("password").asString(), try node.string("device"))
+        let (email, password, device, deviceToken) = try call.read { node throws(CloudError) in
+            (
+                try node.required("email").asString(), try node.required("password").asString(), try node.string("device"),
+                try node.string("deviceToken")
+            )
         }
         guard
             let token = try await token(
                 email: email, password: password, container: call.container, environment: call.environment,
-                kind: .device, device: device ?? call.headers[.userAgent] ?? "", address: call.address)
+                kind: .device, device: device ?? call.headers[.userAgent] ?? "", address: call.address, deviceToken: deviceToken)
         else { throw Refusal.authenticationFailed("the e-mail address or the password is wrong") }
         let name = EmbeddedCloud.userRecordName(token.session.account, in: call.container)
         return .object {
             $0.member("token", token.text)
             $0.member("expires", token.expires / 1_000)
             $0.member("userRecordName", name)
+            $0.member("deviceToken", access.deviceToken(of: token.session.account))
         }
     }
 }

@@ -27,13 +27,15 @@ final class SignInLimits: Sendable {
         fileprivate func take() { end.finish() }
     }
 
-    private let pairs, addresses, accounts: RequestRate
+    private let pairs, addresses, networks, accounts, devices: RequestRate
     private let choice: @Sendable (Int) -> Int
     /// Those that are given out, by account.
     private let places = Mutex<[String: [Place]]>([:])
 
     /// How much more than to one account from one address may come from an address, or to an account, in all.
     private static let breadth = 5
+    /// How many addresses' worth may come from a network: a /24 of IPv4, a /48 of IPv6.
+    private static let networkBreadth = 4
     /// Seconds that an attempt waits that is slowed down, and how many may wait at once: two a second are let through to an account.
     static let pause: Double = 5
     private static let placesMax = 10
@@ -45,18 +47,28 @@ final class SignInLimits: Sendable {
         func rate(_ count: Int) -> RequestRate { RequestRate(perSecond: Double(count) / 60, burst: Double(count)) }
         pairs = rate(perMinute)
         addresses = rate(perMinute * Self.breadth)
+        networks = rate(perMinute * Self.breadth * Self.networkBreadth)
+        devices = rate(perMinute)
         accounts = rate(perMinute * Self.breadth)
         self.choice = choice
     }
 
     /// Counts an attempt.
     ///
-    /// - Parameter now: Seconds since whenever.
+    /// - Parameters:
+    ///   - network: What the address is a part of; `nil` counts none.
+    ///   - now: Seconds since whenever.
     /// - Returns: Seconds to wait before the next try, or `nil` where it may go on.
-    func wait(for name: String, from address: String, at now: Double) -> Double? {
+    func wait(for name: String, from address: String, network: String? = nil, at now: Double) -> Double? {
         // No address has a zero byte.
         pairs.wait(for: "\(address)\0\(name)", at: now) ?? addresses.wait(for: address, at: now)
+            ?? network.flatMap { networks.wait(for: $0, at: now) }
     }
+
+    /// Counts an attempt on a device that somebody has signed in on.
+    ///
+    /// - Returns: Whether it is so few that it may go before those of strangers.
+    func admits(device: String, at now: Double) -> Bool { devices.wait(for: device, at: now) == nil }
 
     /// Counts an attempt that goes on.
     ///
@@ -65,7 +77,7 @@ final class SignInLimits: Sendable {
 
     /// Has an attempt wait. Whoever waits gives the place back by ``release(_:of:)``.
     ///
-    /// An address has one place: its next attempt takes that of the one before. When none is left an attempt takes that of another by lot,
+    /// A network has one place: its next attempt takes that of the one before. When none is left an attempt takes that of another by lot,
     /// with what is left of its time. So as many are let through as without lots, and nobody can hold all the places by coming first.
     func hold(_ name: String, from address: String, at now: Double) -> Place {
         places.withLock { places in

@@ -22,6 +22,14 @@ struct SignInPage: Sendable {
     private static let patience: Int64 = 15 * 60_000_000
     private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
 
+    /// Whether a form was sent by a page of this server, as browsers tell: by `Origin`, and those that don't send that by `Sec-Fetch-Site`. A
+    /// client that sends neither is no browser, and no page of others can use it.
+    private static func isOwn(_ call: Call) -> Bool {
+        guard ["same-origin", nil].contains(call.headers[fetchSite]) else { return false }
+        guard let origin = call.headers[.origin] else { return true }
+        return origin.lowercased() == WebAddress.origin(of: call.baseURL)
+    }
+
     private func purpose(_ sealed: String?, _ kind: String) throws -> (SignIn.Purpose, APIToken)? {
         guard let sealed, let purpose = SignIn.Purpose(signIn.access.open(sealed, for: kind)),
             try signIn.access.hasContainer(purpose.container),
@@ -33,7 +41,7 @@ struct SignInPage: Sendable {
 
     private func send(_ call: Call) async throws -> Reply {
         // A form of another page can't sign anybody in.
-        guard ["same-origin", nil].contains(call.headers[Self.fetchSite]) else { return Self.gone }
+        guard Self.isOwn(call) else { return Self.foreign }
         let fields = TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)))
         guard let (purpose, apiToken) = try purpose(fields["form"], "signin-form") else { return Self.gone }
         let email = (fields["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
@@ -42,12 +50,14 @@ struct SignInPage: Sendable {
                 let token = try await signIn.token(
                     email: email, password: fields["password"] ?? "", container: purpose.container,
                     environment: purpose.environment, kind: .web(staysSignedIn: fields["stay"] == "1"),
-                    device: call.headers[.userAgent] ?? "", address: call.address)
+                    device: call.headers[.userAgent] ?? "", address: call.address, deviceToken: Self.deviceToken(call))
             else {
                 return form(
                     purpose, apiToken, email: email, error: "The e-mail address or the password is wrong.", status: .forbidden)
             }
-            return finish(apiToken, token)
+            var reply = finish(apiToken, token)
+            reply.headers[.setCookie] = Self.cookie(signIn.access.deviceToken(of: token.session.account), call)
+            return reply
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
             let reason = refusal.error.reason
             var reply = form(
@@ -56,6 +66,26 @@ struct SignInPage: Sendable {
             reply.headers[.retryAfter] = refusal.headers[.retryAfter]
             return reply
         }
+    }
+
+    // A browser on which somebody signed in shows that the next time.
+
+    private static func cookieName(_ call: Call) -> String {
+        call.baseURL.hasPrefix("https:") ? "__Host-tidemark-device" : "tidemark-device"
+    }
+
+    private static func deviceToken(_ call: Call) -> String? {
+        let name = cookieName(call) + "="
+        for cookie in (call.headers[.cookie] ?? "").split(separator: ";", maxSplits: 100) {
+            let cookie = cookie.trimmingPrefix { $0 == " " }
+            if cookie.hasPrefix(name) { return String(cookie.dropFirst(name.count)) }
+        }
+        return nil
+    }
+
+    private static func cookie(_ token: String, _ call: Call) -> String {
+        let secure = call.baseURL.hasPrefix("https:") ? "; Secure" : ""
+        return "\(cookieName(call))=\(token); Path=/; Max-Age=34560000; HttpOnly; SameSite=Strict\(secure)"
     }
 
     private func finish(_ apiToken: APIToken, _ token: SessionToken) -> Reply {
@@ -118,6 +148,14 @@ struct SignInPage: Sendable {
         return reply
     }
 
+    private static var foreign: Reply {
+        var reply = page(
+            "Sign in", "<p role=\"alert\">This form was sent by another page. Go back to the program, and sign in from there.</p>"
+        )
+        reply.status = .forbidden
+        return reply
+    }
+
     private static func page(
         _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
@@ -158,7 +196,8 @@ struct SignInPage: Sendable {
             "default-src 'none'; style-src 'nonce-\(nonce)';\(scripts) form-action 'self'\(source(callback)); "
             + "frame-ancestors 'none'; base-uri 'none'"
         reply.headers[HTTPField.Name("X-Frame-Options")!] = "DENY"
-        reply.headers[HTTPField.Name("Referrer-Policy")!] = "no-referrer"
+        // With no-referrer, browsers send the form itself with the origin null.
+        reply.headers[HTTPField.Name("Referrer-Policy")!] = "same-origin"
         reply.headers[HTTPField.Name("X-Content-Type-Options")!] = "nosniff"
         reply.headers[.cacheControl] = "no-store"
         return reply

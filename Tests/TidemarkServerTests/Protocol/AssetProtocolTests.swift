@@ -62,6 +62,25 @@ import TidemarkModel
         #expect(try await client.send(.GET, url: url.replacing("/download/", with: "/download/A")).status == 404)
     }
 
+    @Test func `addresses that were given out end with the session`() async throws {
+        let client = try await started()
+        let up = try await client.send(.POST, url: address(client), Array("small".utf8))
+        let saved = try await client.modify(
+            "create", record: #"{"recordName":"a","recordType":"Note","fields":{"photo":{"value":\#(asset(up))}}}"#)
+        let download = try #require(saved.text("fields", "photo", "value", "downloadURL")).replacing("${f}", with: "a.bin")
+        let (upload, token) = (
+            try await address(client, record: "b"),
+            try await client.post(
+                "/device/1/\(TendedCloud.container)/development/tokens/create", #"{"apnsEnvironment":"development"}"#)
+        )
+        let courier = try #require(token.object.text("webcourierURL"))
+        #expect(try await client.send(.GET, url: download).bytes == Array("small".utf8))
+        try await client.subject.access.endAllSessions()
+        #expect(try await client.send(.GET, url: download).status == 403)
+        #expect(try await client.send(.POST, url: upload, Array("small".utf8)).status == 403)
+        #expect(try await client.send(.GET, url: courier).status == 404)
+    }
+
     @Test func `an asset that is written back stays, and one that the record does not have is refused`() async throws {
         let client = try await started()
         let up = try await client.send(.POST, url: address(client), Array("small".utf8))

@@ -159,6 +159,14 @@ import TidemarkModel
         let me = try await client.of("public").get("users/caller")
         #expect(me.object.text("userRecordName")?.hasPrefix("_") == true)
         #expect(try await client.get("users/current").object.text("userRecordName") == me.object.text("userRecordName"))
+        let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
+        let asked = #"{"users":[{"emailAddress":"ben@example.org"}]}"#
+        #expect(
+            try await client.of("public").post("users/lookup/email", asked).list("users")[0].text("serverErrorCode")
+                == "NOT_FOUND")
+        let setting = "/tidemark/1/\(TendedCloud.container)/development/private/account/set"
+        #expect(try await ben.post(setting, #"{"discoverable":true}"#).status == 200)
+        #expect(try await ben.post(setting, #"{"discoverable":"yes"}"#).status == 400)
         let others = try await client.of("public").post(
             "users/lookup/email", #"{"users":[{"emailAddress":"ben@example.org"},{"emailAddress":"nobody@example.org"}]}"#)
         #expect(others.list("users").map { $0.text("firstName") } == ["Ben", nil])
@@ -166,5 +174,17 @@ import TidemarkModel
         let found = try await client.of("public").post(
             "users/discover", #"{"lookupInfos":[{"phoneNumber":"+46 123 456 78"},{"emailAddress":"nobody@example.org"}]}"#)
         #expect(found.list("users").map { $0.text("nameComponents", "familyName") } == ["Ek"])
+    }
+
+    @Test func `an account that looks for hundreds of people has to wait`() async throws {
+        let client = try await client()
+        let list = (0..<100).map { #"{"emailAddress":"p\#($0)@example.org"}"# }.joined(separator: ",")
+        for _ in 0..<2 {
+            #expect(try await client.of("public").post("users/lookup/email", "{\"users\":[\(list)]}").status == 200)
+        }
+        let refused = try await client.of("public").post(
+            "users/discover", #"{"lookupInfos":[{"emailAddress":"ben@example.org"},{"emailAddress":"cleo@example.org"}]}"#)
+        #expect(refused.status == 429 && refused.object.text("serverErrorCode") == "THROTTLED")
+        #expect(refused.headers.first(name: "Retry-After") != nil)
     }
 }

@@ -100,12 +100,13 @@ import TidemarkCloud
     }
 
     @Test func `figures count what was asked for`() async throws {
-        try await ShellServer.with { server in
+        let token = "figures-for-prometheus"
+        try await ShellServer.with(metricsToken: token) { server in
             for _ in 0..<3 { _ = try await server.send(.POST, server.path("records/query", query: server.api)) }
             _ = try await server.send(.POST, server.path("records/query"))
             _ = try await server.send(.POST, "/nowhere")
             #expect(try await eventually { server.server.metrics.requestsInFlight == 0 })
-            let answer = try await server.send(.GET, "/metrics")
+            let answer = try await server.send(.GET, "/metrics", headers: ["Authorization": "Bearer \(token)"])
             #expect(answer.headers.first(name: "Content-Type")?.hasPrefix("text/plain; version=0.0.4") == true)
             for line in [
                 "tidemark_requests_total{operation=\"records.query\",status=\"200\"} 3",

@@ -55,7 +55,9 @@ final class ShellServer: Sendable {
 
     /// Runs a server for as long as a test needs it.
     static func with<Result: Sendable>(
-        limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, callback: SignInCallback? = nil, origins: [String] = [],
+        limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil, metricsToken: String? = nil,
+        metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, callback: SignInCallback? = nil,
+        origins: [String] = [],
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (ShellServer) async throws -> Result
     ) async throws -> Result {
         let scratch = try Scratch()
@@ -81,9 +83,12 @@ final class ShellServer: Sendable {
             LogfmtHandler(level: .debug) { line in log.lines.withLock { $0.append(line) } }
         }
         let (ports, told) = AsyncStream<Int>.makeStream()
+        var configuration = ServerConfiguration(
+            directory: scratch.url, port: 0, publicURL: publicURL, trustsProxy: trustsProxy, limits: limits)
+        (configuration.metricsToken, configuration.metricsPort) = (metricsToken, metricsPort)
         let server = try CloudServer(
-            ServerConfiguration(directory: scratch.url, port: 0, trustsProxy: trustsProxy, limits: limits), cloud: cloud,
-            access: access, operations: operations.isEmpty ? StubOperations.all : operations, logger: logger
+            configuration, cloud: cloud, access: access, operations: operations.isEmpty ? StubOperations.all : operations,
+            logger: logger, onMetrics: onMetrics
         ) { told.yield($0) }
         let group = ServiceGroup(
             configuration: .init(services: [server], logger: Logger(label: "group") { _ in SwiftLogNoOpLogHandler() }))

@@ -36,7 +36,7 @@ import TidemarkAccess
             #expect(form.headers.first(name: "Content-Type") == "text/html; charset=UTF-8")
             #expect(form.headers.first(name: "Cache-Control") == "no-store")
             #expect(form.headers.first(name: "X-Frame-Options") == "DENY")
-            #expect(form.headers.first(name: "Referrer-Policy") == "no-referrer")
+            #expect(form.headers.first(name: "Referrer-Policy") == "same-origin")
             let policy = try #require(form.headers.first(name: "Content-Security-Policy"))
             #expect(policy.contains("default-src 'none'") && policy.contains("form-action 'self' https://journal.example.org;"))
             #expect(!policy.contains("script-src"))
@@ -47,6 +47,8 @@ import TidemarkAccess
                 fields["stay"] = stay
                 let done = try await send(server, fields)
                 #expect(done.status == 303)
+                let cookie = try #require(done.headers.first(name: "Set-Cookie"))
+                #expect(cookie.hasPrefix("tidemark-device=") && cookie.contains("; HttpOnly; SameSite=Strict"))
                 let location = try #require(done.headers.first(name: "Location"))
                 let start = "https://journal.example.org/in?x=1&ckWebAuthToken="
                 #expect(location.hasPrefix(start))
@@ -85,7 +87,7 @@ import TidemarkAccess
             let address = try await page(server)
             let sealed = try await field("form", server.send(.GET, address).text)
             let fields = ["form": sealed, "email": "anna@example.org", "password": "correct horse"]
-            #expect(try await send(server, fields, headers: ["Sec-Fetch-Site": "cross-site"]).status == 400)
+            #expect(try await send(server, fields, headers: ["Sec-Fetch-Site": "cross-site"]).status == 403)
             #expect(try await send(server, fields, headers: ["Sec-Fetch-Site": "same-origin"]).status == 303)
             // What the page's address carries is no form, and the other way round.
             let carried = String(address.dropFirst("/signin?for=".count))

@@ -1,0 +1,54 @@
+import TidemarkModel
+
+/// An action that the audit log of a served cloud has: who did it, to what, when, from where, and how it ended.
+public struct AuditEntry: Hashable, Identifiable, Sendable {
+    /// Grows with each entry.
+    public let id: Int64
+    /// When: microseconds since 1970 UTC.
+    public let at: Int64
+    public let event: AuditEvent
+}
+
+/// What an ``AuditEntry`` tells, beside its time.
+public struct AuditEvent: Hashable, Sendable {
+    /// A kind of action; more may come.
+    public struct Action: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let signIn = Action(rawValue: "sign-in")
+        public static let signOut = Action(rawValue: "sign-out")
+        public static let shareCreate = Action(rawValue: "share.create")
+        public static let shareChange = Action(rawValue: "share.change")
+        public static let shareDelete = Action(rawValue: "share.delete")
+        public static let linkMake = Action(rawValue: "share.link.make")
+        public static let linkRevoke = Action(rawValue: "share.link.revoke")
+        public static let linkAccept = Action(rawValue: "share.accept")
+        public static let linkDecline = Action(rawValue: "share.decline")
+        public static let discoverable = Action(rawValue: "account.discoverable")
+
+        /// An action of `tidemark admin`, such as `admin.account.add`.
+        public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
+    }
+
+    public var action: Action
+    /// Who did it: an account by its identifier, `user:` and the name of a user of the system for administration; empty when it is not known.
+    public var actor: String
+    /// The account that it concerns, by its identifier; empty when there is none.
+    public var account: String
+    /// From where, as limits know it; empty for administration.
+    public var address: String
+    public var container: String
+    /// To what it was done, such as a share's record or a token's identifier.
+    public var subject: String
+    /// `done`, or the code of the error.
+    public var outcome: String
+
+    public init(
+        _ action: Action, actor: String = "", account: String = "", address: String = "", container: String = "",
+        subject: String = "", outcome: String = "done"
+    ) {
+        (self.action, self.actor, self.account, self.address) = (action, actor, account, address)
+        (self.container, self.subject, self.outcome) = (container, subject, outcome)
+    }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import Foundation
+import TidemarkAccess
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// A moment, or how long ago it was.
+struct Since: ExpressibleByArgument {
+    /// Microseconds since 1970 UTC.
+    let time: Int64
+
+    init?(argument: String) {
+        let units: [(Character, Int64)] = [("m", 60), ("h", 3_600), ("d", 86_400)]
+        if let last = argument.last, let unit = units.first(where: { $0.0 == last }) {
+            guard let count = Int64(argument.dropLast()), (0...100_000).contains(count) else { return nil }
+            time = Int64(Date().timeIntervalSince1970) * 1_000_000 - count * unit.1 * 1_000_000
+            return
+        }
+        let style = Date.ISO8601FormatStyle()
+        let date = (try? style.parse(argument)) ?? (try? style.year().month().day().parse(argument))
+        guard let date else { return nil }
+        time = Int64(date.timeIntervalSince1970 * 1_000_000)
+    }
+}
+
+struct AdminAudit: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "Shows who has signed in, changed shares or administered the cloud.",
+        discussion: """
+            Each line has the time, the action, who did it, the account that it concerns, from where, to what, and how it ended. Entries are \
+            kept for 180 days, and nothing changes them. An attempt to sign in to an account that there is not has a digest of what was \
+            typed: the same for the same text.
+
+            Examples:
+              tidemark admin audit --data ~/cloud
+              tidemark admin audit --since 24h --account anna@example.org --data ~/cloud
+              tidemark admin audit --since 2026-11-01 --json --data ~/cloud
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "Only what was done since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
+    var since: Since?
+
+    @Option(help: ArgumentHelp("Only what this account did, or what concerns it.", valueName: "address"))
+    var account: String?
+
+    @Option(help: ArgumentHelp("At most so many lines, the newest ones.", valueName: "n"))
+    var limit = 1_000
+
+    @OptionGroup var listing: AdminListing
+
+    private struct Line: Encodable {
+        let at, action: String
+        let actor, account, address, container, subject: String?
+        let outcome: String
+
+        /// - Parameter addresses: The accounts' addresses, by their identifiers.
+        init(_ entry: AuditEntry, _ addresses: [String: String]) {
+            func text(_ text: String) -> String? { text.isEmpty ? nil : addresses[text] ?? text }
+            at = Timestamp.text(microseconds: entry.at)
+            (action, outcome) = (entry.event.action.rawValue, entry.event.outcome)
+            (actor, account) = (text(entry.event.actor), text(entry.event.account))
+            (address, container, subject) = (text(entry.event.address), text(entry.event.container), text(entry.event.subject))
+        }
+    }
+
+    func validate() throws {
+        guard (1...1_000_000).contains(limit) else { throw ValidationError("--limit takes a number from 1 to 1000000") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let (cloud, book) = try listing.place.open()
+            var only: String?
+            if let account { only = try await cloud.demandAccount(account).id }
+            let addresses = try await cloud.addresses()
+            let entries = try await book.auditLog(since: since?.time ?? 0, account: only, limit: limit)
+            // The oldest first, as a log has it.
+            try listing.show(
+                entries.reversed().map { Line($0, addresses) },
+                columns: ["at", "action", "by", "account", "from", "container", "to", "outcome"], cutsLast: false,
+                none: "nothing is in the audit log for that"
+            ) { line in
+                [
+                    line.at, line.action, line.actor ?? "", line.account ?? "", line.address ?? "", line.container ?? "",
+                    line.subject ?? "", line.outcome,
+                ]
+            }
+        }
+    }
+}
+
+extension AccessBook {
+    /// Adds to the audit log what a command of `tidemark admin` has done, and who ran it.
+    func auditAdministration(_ command: String, account: String = "", container: String = "", subject: String = "") async throws {
+        let name = getpwuid(geteuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? String(geteuid())
+        // Who has become another user by sudo is told as well.
+        let before = ProcessInfo.processInfo.environment["SUDO_USER"].map { " (sudo by \($0))" } ?? ""
+        try await audit(
+            AuditEvent(
+                .administration(command), actor: "user:\(name)\(before)", account: account, container: container, subject: subject
+            ))
+    }
+}

@@ -1,0 +1,11 @@
+import TidemarkCloud
+import TidemarkWire
+
+extension HTTPDatabase {
+    public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
+        try await own(.change, "account/set") {
+            $0.member("discoverable", isDiscoverable)
+        } reading: { _ throws(CloudError) in
+        }
+    }
+}
