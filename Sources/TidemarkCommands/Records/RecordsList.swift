@@ -79,7 +79,7 @@ struct RecordsList: AsyncParsableCommand {
         let text = RecordText(schema: schema)
         var table = TextTable(columns: [schema.nameField ?? "_name"] + schema.fields.map(\.name))
         try reader.forEachRecord(query) { record in
-            try table.add([record.name] + (try record.values.map { try text.plain($0) }))
+            try table.add([schema.shortName(of: record.name)] + (try record.values.map { try text.plain($0) }))
         }
         try table.finish()
     }
