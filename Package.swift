@@ -58,6 +58,9 @@ let package = Package(
         .systemLibrary(
             name: "CExif", path: "CSupport/CExif", pkgConfig: "libexif",
             providers: [.apt(["libexif-dev"]), .brew(["libexif"])]),
+        .systemLibrary(
+            name: "CArchive", path: "CSupport/CArchive", pkgConfig: "libarchive",
+            providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
         .systemLibrary(name: "CMalloc", path: "CSupport/CMalloc"),
         .systemLibrary(
             name: "COpenSSL", path: "CSupport/COpenSSL", pkgConfig: "libcrypto",
@@ -73,10 +76,11 @@ let package = Package(
                 .linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux])),
             ]),
         .target(
-            name: "CTideManifest", dependencies: ["CTideCore", "CSimdJSON", "CExif", "COpenSSL", "CXXHash"],
+            name: "CTideManifest", dependencies: ["CTideCore", "CSimdJSON", "CExif", "CArchive", "COpenSSL", "CXXHash"],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
                 .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto"), .linkedLibrary("xxhash"),
+                .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
         // Values and rules, no I/O.
@@ -296,7 +300,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",
-            dependencies: ["CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CArchive", "CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkCommandsTests",

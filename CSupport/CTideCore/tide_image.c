@@ -18,6 +18,10 @@ enum {
     heic_meta_limit = 16 * 1024 * 1024,
     heic_extent_limit = 64,
     tiff_header_size = 8,
+    tiff_directory_limit = 32,
+    tiff_entry_limit = 4096,
+    // Strips and tiles that are looked at, of all directories.
+    tiff_strip_limit = 16 * 1024,
 };
 
 // Reading
@@ -508,6 +512,118 @@ static bool brand_is_heic(const uint8_t *brand) {
     return false;
 }
 
+// TIFF
+
+typedef struct tiff {
+    source *from;
+    bool is_big_endian;
+    /// Directories that are still to be read, and how many were noted in all: a chain that runs in a circle ends there.
+    uint64_t directories[tiff_directory_limit];
+    uint32_t directory_count;
+    uint32_t strips_left;
+} tiff;
+
+/// A tag's values: where they lie, and how many there are.
+typedef struct tiff_values {
+    uint64_t at;
+    uint32_t count, width;
+} tiff_values;
+
+static uint32_t tiff16(const tiff *it, const uint8_t *bytes) { return it->is_big_endian ? be16(bytes) : le16(bytes); }
+static uint32_t tiff32(const tiff *it, const uint8_t *bytes) { return it->is_big_endian ? be32(bytes) : le32(bytes); }
+
+static bool tiff_value(const tiff *it, const tiff_values *values, uint32_t index, uint32_t *value) {
+    const uint8_t *bytes =
+        index < values->count ? source_at(it->from, values->at + (uint64_t)index * values->width, values->width) : NULL;
+    if (!bytes) return false;
+    *value = values->width == 2 ? tiff16(it, bytes) : tiff32(it, bytes);
+    return true;
+}
+
+static void tiff_directory_note(tiff *it, uint64_t at) {
+    if (at && it->directory_count < tiff_directory_limit) it->directories[it->directory_count++] = at;
+}
+
+/// Checks that the strips or tiles lie within the file.
+static tide_status tiff_strips_check(tiff *it, const tiff_values *offsets, const tiff_values *lengths) {
+    uint64_t size = it->from->bytes.size;
+    uint32_t count = offsets->count < lengths->count ? offsets->count : lengths->count;
+    if (count > it->strips_left) count = it->strips_left;
+    it->strips_left -= count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t offset, length;
+        if (!tiff_value(it, offsets, i, &offset)) return image_broken(it->from, "the place of a strip", offsets->at);
+        if (!tiff_value(it, lengths, i, &length)) return image_broken(it->from, "the length of a strip", lengths->at);
+        if ((uint64_t)offset + length > size) return image_broken(it->from, "the end of a strip", (uint64_t)offset + length);
+    }
+    return TIDE_OK;
+}
+
+static tide_status tiff_directory_read(tiff *it, uint64_t at, tide_image *image, bool *is_whole_picture) {
+    const uint8_t *bytes = source_at(it->from, at, 2);
+    if (!bytes) return image_broken(it->from, "a directory", at);
+    uint32_t entries = tiff16(it, bytes), width = 0, height = 0, kind = 0;
+    if (entries > tiff_entry_limit) return image_broken(it->from, "a directory of a sensible length", at);
+    // Strips, then tiles: places and lengths.
+    tiff_values parts[4] = {0};
+    for (uint32_t i = 0; i < entries; i++) {
+        uint64_t entry = at + 2 + (uint64_t)i * 12;
+        if (!(bytes = source_at(it->from, entry, 12))) return image_broken(it->from, "an entry of a directory", entry);
+        uint32_t tag = tiff16(it, bytes), type = tiff16(it, bytes + 2), count = tiff32(it, bytes + 4);
+        // SHORT, LONG, and IFD, which is a LONG.
+        if (type != 3 && type != 4 && type != 13) continue;
+        tiff_values values = {entry + 8, count, type == 3 ? 2 : 4};
+        if ((uint64_t)count * values.width > 4) values.at = tiff32(it, bytes + 8);
+        uint32_t value = 0;
+        switch (tag) {
+        case 254: kind = tiff_value(it, &values, 0, &value) ? value : kind; break;
+        case 256: width = tiff_value(it, &values, 0, &value) ? value : width; break;
+        case 257: height = tiff_value(it, &values, 0, &value) ? value : height; break;
+        case 273: parts[0] = values; break;
+        case 279: parts[1] = values; break;
+        case 324: parts[2] = values; break;
+        case 325: parts[3] = values; break;
+        case 330:
+            for (uint32_t j = 0; j < count && tiff_value(it, &values, j, &value) && j < tiff_directory_limit; j++) {
+                tiff_directory_note(it, value);
+            }
+            break;
+        default: break;
+        }
+    }
+    for (int i = 0; i < 4; i += 2) {
+        tide_status status = tiff_strips_check(it, &parts[i], &parts[i + 1]);
+        if (status) return status;
+    }
+    // The picture itself counts, not a smaller one of it; of several pages, the largest.
+    bool is_whole = !(kind & 1), is_larger = (uint64_t)width * height > (uint64_t)image->width * image->height;
+    if (width && height && (is_whole == *is_whole_picture ? is_larger : is_whole)) {
+        image->width = width;
+        image->height = height;
+        *is_whole_picture = is_whole;
+    }
+    uint64_t next = at + 2 + (uint64_t)entries * 12;
+    // Some writers leave out the last link.
+    if ((bytes = source_at(it->from, next, 4))) tiff_directory_note(it, tiff32(it, bytes));
+    return TIDE_OK;
+}
+
+static tide_status tiff_read(source *from, tide_image *image) {
+    const uint8_t *head = source_at(from, 0, tiff_header_size);
+    if (!head) return image_broken(from, "the header", 0);
+    tiff it = {.from = from, .is_big_endian = head[0] == 'M', .strips_left = tiff_strip_limit};
+    bool is_whole_picture = false;
+    uint32_t first = tiff32(&it, head + 4);
+    if (!first) return image_broken(from, "a directory", 4);
+    tiff_directory_note(&it, first);
+    for (uint32_t i = 0; i < it.directory_count; i++) {
+        tide_status status = tiff_directory_read(&it, it.directories[i], image, &is_whole_picture);
+        if (status) return status;
+    }
+    exif_note(from, image, 0, from->bytes.size);
+    return TIDE_OK;
+}
+
 // All
 
 static tide_media media_tell(const uint8_t *head, size_t length) {
@@ -516,6 +632,7 @@ static tide_media media_tell(const uint8_t *head, size_t length) {
     if (length >= 6 && (memcmp(head, "GIF87a", 6) == 0 || memcmp(head, "GIF89a", 6) == 0)) return TIDE_MEDIA_GIF;
     if (length >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0) return TIDE_MEDIA_WEBP;
     if (length >= 12 && memcmp(head + 4, "ftyp", 4) == 0 && brand_is_heic(head + 8)) return TIDE_MEDIA_HEIC;
+    if (length >= 4 && (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0)) return TIDE_MEDIA_TIFF;
     return TIDE_MEDIA_UNKNOWN;
 }
 
@@ -527,6 +644,7 @@ static tide_status image_read(source *from, tide_image *image) {
     case TIDE_MEDIA_GIF: from->name = "GIF"; return gif_read(from, image);
     case TIDE_MEDIA_WEBP: from->name = "WebP"; return webp_read(from, image);
     case TIDE_MEDIA_HEIC: from->name = "HEIC"; return heic_read(from, image);
+    case TIDE_MEDIA_TIFF: from->name = "TIFF"; return tiff_read(from, image);
     }
     return TIDE_OK;
 }
@@ -560,12 +678,13 @@ const char *tide_media_extension(tide_media media) {
     case TIDE_MEDIA_GIF: return "gif";
     case TIDE_MEDIA_WEBP: return "webp";
     case TIDE_MEDIA_HEIC: return "heic";
+    case TIDE_MEDIA_TIFF: return "tif";
     }
     return "bin";
 }
 
 bool tide_media_claimed(const char *name, size_t length) {
-    static const char extensions[][5] = {"jpg", "jpeg", "png", "gif", "webp", "heic", "heif", "avif"};
+    static const char extensions[][5] = {"jpg", "jpeg", "png", "gif", "webp", "heic", "heif", "avif", "tif", "tiff"};
     size_t dot = length;
     while (dot > 0 && name[dot - 1] != '.') dot--;
     for (size_t i = 0; dot > 0 && i < sizeof extensions / sizeof *extensions; i++) {

@@ -1,5 +1,5 @@
-// CSV as RFC 4180 has it, and a byte order mark before it: rows of cells, separated by commas and line ends; cells that begin with a
-// quote end with one, and hold commas, line ends and doubled quotes.
+// CSV as RFC 4180 has it, with any delimiter, and a byte order mark before it: rows of cells, separated by delimiters and line ends;
+// cells that begin with a quote end with one, and hold delimiters, line ends and doubled quotes.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct csv_cell {
 
 /// One step: the next cell from `at`. TIDE_END when the text ends before it is certain where the cell does.
 static tide_status cell_scan(
-    const char *text, size_t length, bool is_last, size_t *at, csv_cell *cell, bool *ends_row, tide_error *error
+    char delimiter, const char *text, size_t length, bool is_last, size_t *at, csv_cell *cell, bool *ends_row, tide_error *error
 ) {
     *cell = (csv_cell){.start = *at};
     *ends_row = false;
@@ -40,19 +40,19 @@ static tide_status cell_scan(
         }
         cell->end = i - 1;
         if (i < length && text[i] == '\r' && i + 1 == length && !is_last) return TIDE_END;
-        if (i < length && text[i] != ',' && text[i] != '\n' && !(text[i] == '\r' && (i + 1 == length || text[i + 1] == '\n'))) {
+        if (i < length && text[i] != delimiter && text[i] != '\n' && !(text[i] == '\r' && (i + 1 == length || text[i + 1] == '\n'))) {
             return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the closing quote of a cell");
         }
     } else {
-        while (i < length && text[i] != ',' && text[i] != '\n' && text[i] != '"') i++;
+        while (i < length && text[i] != delimiter && text[i] != '\n' && text[i] != '"') i++;
         if (i < length && text[i] == '"') {
             return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is a quote inside a cell that is not quoted");
         }
         if (i == length && !is_last) return TIDE_END;
         cell->end = i > cell->start && (i == length || text[i] == '\n') && text[i - 1] == '\r' ? i - 1 : i;
-        if (i < length && text[i] == ',') cell->end = i;
+        if (i < length && text[i] == delimiter) cell->end = i;
     }
-    while (i < length && text[i] != ',' && text[i] != '\n') i++;
+    while (i < length && text[i] != delimiter && text[i] != '\n') i++;
     *ends_row = i >= length || text[i] == '\n';
     *at = i < length ? i + 1 : i;
     return TIDE_OK;
@@ -80,7 +80,7 @@ static tide_status row_find(
         tide_status status = TIDE_OK;
         while (!ends_row && !status) {
             csv_cell cell;
-            status = cell_scan(text, available, source->is_at_end, &at, &cell, &ends_row, reason);
+            status = cell_scan(manifest->delimiter, text, available, source->is_at_end, &at, &cell, &ends_row, reason);
             if (!status) count++;
         }
         if (status == TIDE_OK) {
@@ -112,12 +112,13 @@ static tide_status column_check(const tide_manifest *manifest, uint32_t index, s
             return tide_error_reject(
                 error, TIDE_REJECT_BAD_IDENTIFIER, "line 1: column %u has no name; give it one in the file", index + 1);
         }
-        const char *separator = strpbrk(column->name, ";\t");
+        const char *separator = strpbrk(column->name, manifest->delimiter == ',' ? ";\t" : manifest->delimiter == ';' ? ",\t" : ",;");
         if (cells == 1 && separator) {
             return tide_error_reject(
                 error, TIDE_REJECT_BAD_IDENTIFIER,
-                "line 1: the only column is '%.100s'; are its parts columns? Only commas separate columns, no %s",
-                column->name, *separator == ';' ? "semicolons" : "tabs");
+                "line 1: the only column is '%.100s'; if %s separate columns, add --delimiter %s",
+                column->name, *separator == ';' ? "semicolons" : *separator == '\t' ? "tabs" : "commas",
+                *separator == ';' ? "';'" : *separator == '\t' ? "tab" : "','");
         }
         return tide_error_reject(
             error, TIDE_REJECT_BAD_IDENTIFIER,
@@ -147,7 +148,7 @@ static tide_status header_parse(tide_manifest *manifest, const char *text, size_
     for (size_t i = 0; i < cells; i++) {
         csv_cell cell;
         bool ends_row;
-        tide_status status = cell_scan(text, length, true, &at, &cell, &ends_row, error);
+        tide_status status = cell_scan(manifest->delimiter, text, length, true, &at, &cell, &ends_row, error);
         if (status) return status;
         const char *name = text + cell.start;
         size_t name_length = cell.end - cell.start;
@@ -186,7 +187,7 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     if (status) return status;
     const char *text = tide_source_bytes(&manifest->source);
     if (!tide_utf8_is_valid(text, length)) {
-        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "line 1: the column names are not valid UTF-8");
+        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "line 1: the column names are not valid UTF-8; --encoding names another encoding (windows-1252, latin-1, …)");
     }
     if ((status = header_parse(manifest, text, length, cells, error))) return status;
     manifest->line += tide_count_lines(text, length);
@@ -247,7 +248,7 @@ static tide_status cell_take(
         char name[256];
         size_t length = value.kind == TIDE_KIND_NULL ? 0 : value.length;
         if (length < sizeof name) memcpy(name, tide_batch_text(batch, value.offset), length);
-        return tide_batch_row_name(batch, row, name, length, error);
+        return tide_row_name(manifest, batch, row, name, length, error);
     }
     uint32_t place;
     tide_status status = tide_batch_column(batch, column->name, column->length, &place, NULL);
@@ -259,7 +260,7 @@ static tide_status row_parse(
     tide_manifest *manifest, tide_batch *batch, uint32_t row, tide_span source, size_t cells, uint32_t *column, tide_error *error
 ) {
     if (!tide_utf8_is_valid(tide_batch_text(batch, source.offset), source.length)) {
-        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8");
+        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8; --encoding names another");
     }
     if (cells != manifest->csv_column_count) {
         return tide_error_reject(
@@ -271,7 +272,8 @@ static tide_status row_parse(
         bool ends_row;
         tide_cell value;
         tide_status status =
-            cell_scan(tide_batch_text(batch, source.offset), source.length, true, &at, &cell, &ends_row, error);
+            cell_scan(
+                manifest->delimiter, tide_batch_text(batch, source.offset), source.length, true, &at, &cell, &ends_row, error);
         if (status) return status;
         if (cell_value(batch, source, &cell, &value)) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         if ((status = cell_take(manifest, batch, row, *column, value, error))) return status;

@@ -43,7 +43,9 @@ std::string_view trimmed(std::string_view text) {
 tide_status refuse(error_code code, tide_error *error) {
     switch (code) {
     case MEMALLOC: return out_of_memory(error);
-    case UTF8_ERROR: return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8");
+    case UTF8_ERROR:
+        return tide_error_reject(
+            error, TIDE_REJECT_INVALID_UTF8, "the row is not valid UTF-8; --encoding names another encoding");
     case DEPTH_ERROR: return tide_error_reject(error, TIDE_REJECT_TOO_DEEP, "the row is nested too deeply");
     case CAPACITY: return tide_error_reject(error, TIDE_REJECT_TOO_LONG, "the row is too long");
     case EMPTY: return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the row is empty");
@@ -177,9 +179,11 @@ struct row_reader {
     tide_batch *batch;
     uint32_t row;
     bool has_name;
-    // Where a refusal is: points into the arena or at static text.
+    // Where a refusal is: points into the arena, at `stored` or at static text.
     const char *field;
     size_t field_length;
+    // A field's name within nested objects: `a.b` in the source, `a_b` in the store.
+    char path[256], stored[256];
 };
 
 tide_status name_take(row_reader *reader, ondemand::value &value, tide_error *error) {
@@ -204,7 +208,7 @@ tide_status name_take(row_reader *reader, ondemand::value &value, tide_error *er
     }
     if (reader->has_name) return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
     reader->has_name = true;
-    return tide_batch_row_name(reader->batch, reader->row, name, length, error);
+    return tide_row_name(reader->manifest, reader->batch, reader->row, name, length, error);
 }
 
 /// Says why a field can have no column, and what helps.
@@ -219,20 +223,100 @@ tide_status refuse_column(const char *name, size_t length, tide_error *error) {
         static_cast<int>(length < 100 ? length : 100), name, tide_identifier_fault(name, length));
 }
 
-tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *error) {
-    uint32_t key_offset, key_length;
-    tide_status status = string_span(reader->json, reader->batch, field.key(), &key_offset, &key_length, error);
-    if (status) return status;
-    const char *name = tide_batch_text(reader->batch, key_offset);
-    size_t length = key_length;
-    tide_manifest_rename(reader->manifest, &name, &length);
-    reader->field = name;
-    reader->field_length = length;
-    if (length == reader->manifest->name_field_length && std::memcmp(name, reader->manifest->name_field, length) == 0) {
-        return name_take(reader, field.value(), error);
+/// The type of the column of that name as far as it is known; -1 where it is not.
+int known_type(const row_reader *reader, const char *name, size_t length) {
+    for (uint32_t i = 0; i < reader->manifest->shape_count; i++) {
+        const tide_shape_field *field = &reader->manifest->shape[i];
+        if (field->length == length && std::memcmp(field->name, name, length) == 0) return static_cast<int>(field->type);
     }
+    return -1;
+}
+
+/// Whether an object has latitude and longitude, and only numbers: then it is a location. It is at its beginning again afterwards.
+error_code tell_location(ondemand::object &object, bool *is_location) {
+    bool has_latitude = false, has_longitude = false, has_others = false;
+    for (auto item : object) {
+        ondemand::field field;
+        ondemand::json_type type;
+        if (error_code code = std::move(item).get(field)) return code;
+        has_latitude = has_latitude || field.key().unsafe_is_equal("latitude");
+        has_longitude = has_longitude || field.key().unsafe_is_equal("longitude");
+        if (error_code code = field.value().type().get(type)) return code;
+        has_others = has_others || type != ondemand::json_type::number;
+    }
+    *is_location = has_latitude && has_longitude && !has_others;
+    bool has_members;
+    return object.reset().get(has_members);
+}
+
+/// Whether a list's text has a list or an object in it.
+bool list_is_nested(std::string_view raw) {
+    bool in_string = false;
+    for (size_t i = 1; i < raw.size(); i++) {
+        char c = raw[i];
+        if (in_string && c == '\\') {
+            i++;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (!in_string && (c == '{' || c == '[')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The JSON text of a value as a string, without white space.
+tide_status text_cell(tide_batch *batch, std::string_view raw, tide_cell *cell, tide_error *error) {
+    // The row has room for that: it is no longer than its text.
+    char *room = tide_batch_text_reserve(batch, 0);
+    size_t length = 0;
+    if (error_code code = simdjson::minify(raw.data(), raw.size(), room, length)) return refuse(code, error);
+    tide_span span = tide_batch_text_commit(batch, length);
+    *cell = tide_cell{};
+    cell->kind = TIDE_KIND_TEXT;
+    cell->offset = span.offset;
+    cell->length = span.length;
+    return TIDE_OK;
+}
+
+tide_status nested_take(row_reader *reader, ondemand::object &object, size_t path_length, int depth, tide_error *error);
+
+/// Gives the value of the source's field `source` to the column `name`.
+tide_status value_take(
+    row_reader *reader, std::string_view source, const char *name, size_t length, ondemand::value value, int depth,
+    tide_error *error
+) {
+    tide_manifest *manifest = reader->manifest;
     tide_cell cell;
-    if ((status = value_cell(reader->json, reader->batch, field.value(), &cell, error))) return status;
+    tide_status status;
+    ondemand::json_type type = ondemand::json_type::null;
+    if (manifest->nesting != TIDE_NESTING_REFUSE) {
+        if (error_code code = value.type().get(type)) return refuse(code, error);
+    }
+    if (type == ondemand::json_type::object && known_type(reader, name, length) != TIDE_TYPE_LOCATION) {
+        ondemand::object object;
+        bool is_location = false;
+        if (error_code code = value.get_object().get(object)) return refuse(code, error);
+        if (error_code code = tell_location(object, &is_location)) return refuse(code, error);
+        if (!is_location && manifest->nesting == TIDE_NESTING_FLATTEN) {
+            if (source.data() != reader->path) {
+                if (source.size() >= sizeof reader->path) return refuse_column(source.data(), source.size(), error);
+                std::memcpy(reader->path, source.data(), source.size());
+            }
+            return nested_take(reader, object, source.size(), depth + 1, error);
+        }
+        std::string_view raw;
+        if (error_code code = object.raw_json().get(raw)) return refuse(code, error);
+        status = is_location ? raw_cell(reader->batch, raw, TIDE_KIND_RAW_OBJECT, &cell)
+                             : text_cell(reader->batch, raw, &cell, error);
+    } else {
+        status = value_cell(reader->json, reader->batch, value, &cell, error);
+        if (!status && type == ondemand::json_type::array) {
+            std::string_view raw(tide_batch_text(reader->batch, cell.offset), cell.length);
+            if (list_is_nested(raw)) status = text_cell(reader->batch, raw, &cell, error);
+        }
+    }
+    if (status) return status;
     uint32_t column;
     if ((status = tide_batch_column(reader->batch, name, length, &column, error))) {
         return status == TIDE_REJECTED ? refuse_column(name, length, error) : status;
@@ -243,6 +327,51 @@ tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *e
         return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field occurs twice in the row");
     }
     return status ? out_of_memory(error) : TIDE_OK;
+}
+
+/// Takes a field whose name in the source is `source`.
+tide_status named_take(row_reader *reader, std::string_view source, ondemand::value value, int depth, tide_error *error) {
+    const char *name = source.data();
+    size_t length = source.size();
+    tide_manifest_rename(reader->manifest, &name, &length);
+    if (depth > 0 && name == source.data()) {
+        for (size_t i = 0; i < length; i++) reader->stored[i] = name[i] == '.' ? '_' : name[i];
+        name = reader->stored;
+    }
+    reader->field = name;
+    reader->field_length = length;
+    if (length == reader->manifest->name_field_length && std::memcmp(name, reader->manifest->name_field, length) == 0) {
+        return name_take(reader, value, error);
+    }
+    return value_take(reader, source, name, length, value, depth, error);
+}
+
+tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *error) {
+    uint32_t offset, length;
+    tide_status status = string_span(reader->json, reader->batch, field.key(), &offset, &length, error);
+    if (status) return status;
+    return named_take(reader, {tide_batch_text(reader->batch, offset), length}, field.value(), 0, error);
+}
+
+/// Takes the members of an object as fields of the row. The object's name is the first `path_length` bytes of the path.
+tide_status nested_take(row_reader *reader, ondemand::object &object, size_t path_length, int depth, tide_error *error) {
+    enum { depth_limit = 32 };
+    if (depth > depth_limit) return tide_error_reject(error, TIDE_REJECT_TOO_DEEP, "the row is nested too deeply");
+    for (auto item : object) {
+        ondemand::field field;
+        uint32_t offset, length;
+        if (error_code code = std::move(item).get(field)) return refuse(code, error);
+        if (tide_status status = string_span(reader->json, reader->batch, field.key(), &offset, &length, error)) return status;
+        size_t whole = path_length + 1 + length;
+        if (whole >= sizeof reader->path) {
+            return tide_error_reject(
+                error, TIDE_REJECT_BAD_IDENTIFIER, "the name of a field with that of its object is longer than 255 bytes");
+        }
+        reader->path[path_length] = '.';
+        std::memcpy(reader->path + path_length + 1, tide_batch_text(reader->batch, offset), length);
+        if (tide_status status = named_take(reader, {reader->path, whole}, field.value(), depth, error)) return status;
+    }
+    return TIDE_OK;
 }
 
 tide_status object_take(row_reader *reader, tide_span source, tide_error *error) {
@@ -315,13 +444,17 @@ void append_real(tide_text *out, double value) {
     tide_text_append(out, text, length);
 }
 
-tide_status append_string(std::string_view string, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
+tide_status append_string(
+    std::string_view string, tide_type element, tide_value_rules *rules, tide_text *out, tide_kind *kind, tide_error *error
+) {
     if (std::memchr(string.data(), 0, string.size())) {
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a string holds the character NUL, which cannot be stored");
     }
     if (element == TIDE_TYPE_TIMESTAMP) {
         int64_t time;
-        if (!tide_time_parse(string.data(), string.size(), &time)) return refuse_element("RFC 3339 time", error);
+        bool is_local;
+        if (!tide_time_read(string.data(), string.size(), rules->times, &time, &is_local)) return refuse_element("time", error);
+        rules->has_local_times = rules->has_local_times || is_local;
         tide_text_format(out, "%lld", static_cast<long long>(time));
     } else if (element == TIDE_TYPE_ASSET && string.substr(0, 6) == "asset:") {
         if (!tide_blob_id_is_valid(string.data() + 6, string.size() - 6)) return refuse_element("asset identifier", error);
@@ -332,13 +465,27 @@ tide_status append_string(std::string_view string, tide_type element, tide_text 
         *kind = TIDE_KIND_PATHS;
         tide_text_append(out, string.data(), string.size());
         tide_text_append(out, "", 1);
+    } else if (element == TIDE_TYPE_REFERENCE && rules->target) {
+        tide_text whole = {};
+        if (tide_name_qualify(rules->target, string.data(), string.size(), &whole)) string = {whole.bytes, whole.length};
+        tide_status status = TIDE_OK;
+        if (string.empty() || string.size() > 255) {
+            status = tide_error_reject(error, TIDE_REJECT_BAD_NAME, "a reference is a record name of 1 to 255 bytes");
+        } else {
+            tide_text_json_string(out, string.data(), string.size());
+        }
+        if (whole.failed) status = out_of_memory(error);
+        tide_text_free(&whole);
+        return status;
     } else {
         tide_text_json_string(out, string.data(), string.size());
     }
     return TIDE_OK;
 }
 
-tide_status append_element(ondemand::value &value, tide_type element, tide_text *out, tide_kind *kind, tide_error *error) {
+tide_status append_element(
+    ondemand::value &value, tide_type element, tide_value_rules *rules, tide_text *out, tide_kind *kind, tide_error *error
+) {
     ondemand::json_type type;
     if (error_code code = value.type().get(type)) return refuse(code, error);
     if (type == ondemand::json_type::array || type == ondemand::json_type::object) {
@@ -385,7 +532,7 @@ tide_status append_element(ondemand::value &value, tide_type element, tide_text 
     }
     std::string_view string;
     if (error_code code = value.get_string().get(string)) return refuse(code, error);
-    return append_string(string, element, out, kind, error);
+    return append_string(string, element, rules, out, kind, error);
 }
 
 } // namespace
@@ -393,7 +540,14 @@ tide_status append_element(ondemand::value &value, tide_type element, tide_text 
 tide_status tide_json_read_row(
     tide_json *json, tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source, tide_error *error
 ) {
-    row_reader reader = {json, manifest, batch, 0, false, "", 0};
+    // Not `= {}`: the path would be cleared for each row.
+    row_reader reader;
+    reader.json = json;
+    reader.manifest = manifest;
+    reader.batch = batch;
+    reader.has_name = false;
+    reader.field = "";
+    reader.field_length = 0;
     if (tide_batch_row_add(batch, line, source, &reader.row)) return out_of_memory(error);
     tide_error reason;
     tide_status status = object_take(&reader, source, &reason);
@@ -402,7 +556,8 @@ tide_status tide_json_read_row(
 }
 
 tide_status tide_json_summarize_list(
-    tide_json *json, const char *text, size_t length, tide_list_summary *summary, tide_error *error
+    tide_json *json, const char *text, size_t length, const tide_time_rules *times, tide_list_summary *summary,
+    tide_error *error
 ) {
     ondemand::document document;
     ondemand::array array;
@@ -419,7 +574,9 @@ tide_status tide_json_summarize_list(
             int64_t time;
             if (error_code code = value.get_string().get(string)) return refuse(code, error);
             summary->has_strings = true;
-            summary->strings_are_times = summary->strings_are_times && tide_time_parse(string.data(), string.size(), &time);
+            bool is_local;
+            summary->strings_are_times =
+                summary->strings_are_times && tide_time_read(string.data(), string.size(), times, &time, &is_local);
         } else if (type == ondemand::json_type::number) {
             tide_cell cell = {};
             if (tide_status status = number_cell(value, &cell, error)) return status;
@@ -437,7 +594,8 @@ tide_status tide_json_summarize_list(
 }
 
 tide_status tide_json_convert_list(
-    tide_json *json, const char *text, size_t length, tide_type element, tide_text *out, tide_kind *kind, tide_error *error
+    tide_json *json, const char *text, size_t length, tide_type element, tide_value_rules *rules, tide_text *out,
+    tide_kind *kind, tide_error *error
 ) {
     ondemand::document document;
     ondemand::array array;
@@ -454,7 +612,7 @@ tide_status tide_json_convert_list(
         }
         tide_kind before = *kind;
         if (!is_first && before != TIDE_KIND_PATHS) tide_text_append(&items, ",", 1);
-        if ((status = append_element(value, element, &items, kind, error))) break;
+        if ((status = append_element(value, element, rules, &items, kind, error))) break;
         if (!is_first && before != *kind) {
             status = tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the list mixes paths and asset identifiers");
             break;
@@ -494,7 +652,8 @@ tide_status tide_json_convert_location(tide_json *json, const char *text, size_t
         }
         if (found == member_count) {
             return tide_error_reject(
-                error, TIDE_REJECT_WRONG_TYPE, "a nested object can only be a location {\"latitude\": …, \"longitude\": …}");
+                error, TIDE_REJECT_WRONG_TYPE, "a nested object can only be a location {\"latitude\": …, \"longitude\": …}; --nested flatten or --nested json "
+                "imports others");
         }
         if (present[found]) return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the location gives %s twice", members[found]);
         if (field.value().get_double().get(values[found])) {

@@ -29,14 +29,25 @@ typedef struct tide_list_summary {
     bool strings_are_times;
 } tide_list_summary;
 
+/// What decides values beside the type of their field.
+typedef struct tide_value_rules {
+    const struct tide_time_rules *times;
+    /// What names of records that a reference refers to begin with; NULL where names are whole.
+    const char *target;
+    bool has_local_times;
+    /// Numbers in text have a decimal comma.
+    bool decimal_comma;
+} tide_value_rules;
+
 /// `text` must have 64 readable bytes behind it; so for the next two. TIDE_REJECTED when it is no list of scalars.
 tide_status tide_json_summarize_list(
-    tide_json *json, const char *text, size_t length, tide_list_summary *summary, tide_error *error);
+    tide_json *json, const char *text, size_t length, const struct tide_time_rules *times, tide_list_summary *summary,
+    tide_error *error);
 
 /// Converts a list to its stored form: a JSON array, or, of assets, paths each ended by NUL (`kind` tells which).
 tide_status tide_json_convert_list(
-    tide_json *json, const char *text, size_t length, tide_type element, tide_text *out, tide_kind *kind,
-    tide_error *error);
+    tide_json *json, const char *text, size_t length, tide_type element, tide_value_rules *rules, tide_text *out,
+    tide_kind *kind, tide_error *error);
 
 /// Converts an object with `latitude` and `longitude` (degrees) to its stored form: these two, then `altitude`,
 /// `horizontalAccuracy`, `verticalAccuracy`, `course`, `speed` as far as given.

@@ -69,10 +69,26 @@ tide_status tide_row_refuse(
 
 // Beginning and end
 
+/// A type's name and a colon; the caller frees it. NULL when memory runs out.
+static char *prefix_create(const char *type) {
+    size_t length = strlen(type);
+    char *prefix = malloc(length + 2);
+    if (prefix) {
+        memcpy(prefix, type, length);
+        memcpy(prefix + length, ":", 2);
+    }
+    return prefix;
+}
+
 static tide_status options_copy(tide_manifest *manifest, const tide_manifest_options *options) {
     const char *name_field = options->name_field ? options->name_field : TIDE_NAME_FIELD;
     manifest->row_limit = options->row_limit ? options->row_limit : default_row_limit;
     manifest->name_is_required = options->name_is_required;
+    manifest->decimal_comma = options->decimal_comma;
+    manifest->delimiter = options->delimiter ? options->delimiter : ',';
+    manifest->nesting = options->nesting;
+    // The offsets are copied below.
+    manifest->times = (tide_time_rules){.offset_count = options->times.offset_count, .order = options->times.order};
     manifest->type_name = strdup(options->type_name);
     manifest->name_field = strdup(name_field);
     manifest->name_field_length = strlen(name_field);
@@ -80,6 +96,14 @@ static tide_status options_copy(tide_manifest *manifest, const tide_manifest_opt
     manifest->shape = calloc(options->field_count + 1, sizeof *manifest->shape);
     manifest->shape_capacity = options->field_count + 1;
     manifest->json = tide_json_create();
+    if (options->times.offset_count > 0) {
+        size_t size = options->times.offset_count * sizeof *options->times.offsets;
+        tide_zone_offset *offsets = malloc(size);
+        manifest->times.offsets = offsets;
+        if (!offsets) return TIDE_NO_MEMORY;
+        memcpy(offsets, options->times.offsets, size);
+    }
+    if (options->names_have_type && !(manifest->name_prefix = prefix_create(options->type_name))) return TIDE_NO_MEMORY;
     if (!manifest->type_name || !manifest->name_field || !manifest->renamings || !manifest->shape || !manifest->json) {
         return TIDE_NO_MEMORY;
     }
@@ -98,6 +122,7 @@ static tide_status options_copy(tide_manifest *manifest, const tide_manifest_opt
             .name = strdup(field->name), .length = strlen(field->name), .type = field->type,
             .may_be_list = options->field_count - i <= options->open_field_count};
         if (!it->name) return TIDE_NO_MEMORY;
+        if (field->target && !(it->target = prefix_create(field->target))) return TIDE_NO_MEMORY;
     }
     return TIDE_OK;
 }
@@ -109,19 +134,21 @@ static tide_status format_detect(tide_manifest *manifest, tide_error *error) {
     if (tide_source_length(source) >= 3 && memcmp(tide_source_bytes(source), "\xef\xbb\xbf", 3) == 0) {
         tide_source_consume(source, 3);
     }
-    if (manifest->format != TIDE_FORMAT_AUTO) return TIDE_OK;
+    if (manifest->format == TIDE_FORMAT_CSV) return TIDE_OK;
+    tide_format given = manifest->format;
     size_t at = 0;
     for (;;) {
         for (; at < tide_source_length(source); at++) {
             char c = tide_source_bytes(source)[at];
             if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
-            manifest->format = c == '[' ? TIDE_FORMAT_JSON_ARRAY : c == '{' ? TIDE_FORMAT_JSON_LINES : TIDE_FORMAT_CSV;
+            if (c == '{') return tide_json_layout_detect(manifest, given == TIDE_FORMAT_JSON_LINES, error);
+            if (given == TIDE_FORMAT_AUTO) manifest->format = c == '[' ? TIDE_FORMAT_JSON_ARRAY : TIDE_FORMAT_CSV;
             return TIDE_OK;
         }
         if (source->is_at_end || at > manifest->row_limit) break;
         if ((status = tide_source_more(source, error))) return status;
     }
-    manifest->format = TIDE_FORMAT_JSON_LINES;
+    if (given == TIDE_FORMAT_AUTO) manifest->format = TIDE_FORMAT_JSON_LINES;
     return TIDE_OK;
 }
 
@@ -173,11 +200,13 @@ tide_status tide_manifest_create(
     tide_manifest *created = calloc(1, sizeof *created);
     if (!created) return out_of_memory(error);
     created->format = options->format;
-    tide_status status = tide_source_open(&created->source, descriptor, error);
+    tide_status status = tide_source_open(&created->source, descriptor, options->encoding, error);
     if (!status && options_copy(created, options)) status = out_of_memory(error);
     if (!status) status = format_detect(created, error);
     if (!status && created->format == TIDE_FORMAT_CSV) status = tide_csv_read_header(created, error);
-    if (!status && created->format == TIDE_FORMAT_JSON_ARRAY) status = array_begin(created, error);
+    if (!status && created->format == TIDE_FORMAT_JSON_ARRAY && created->array_state == array_before) {
+        status = array_begin(created, error);
+    }
     if (status) {
         tide_manifest_destroy(created);
         return status;
@@ -193,18 +222,32 @@ void tide_manifest_destroy(tide_manifest *manifest) {
         free(manifest->renamings[i].from);
         free(manifest->renamings[i].to);
     }
-    for (uint32_t i = 0; i < manifest->shape_count; i++) free(manifest->shape[i].name);
+    for (uint32_t i = 0; i < manifest->shape_count; i++) {
+        free(manifest->shape[i].name);
+        free(manifest->shape[i].target);
+    }
     for (uint32_t i = 0; i < manifest->csv_column_count; i++) free(manifest->csv_columns[i].name);
     free(manifest->renamings);
     free(manifest->shape);
     free(manifest->csv_columns);
     free(manifest->type_name);
     free(manifest->name_field);
+    free(manifest->name_prefix);
+    free((tide_zone_offset *)manifest->times.offsets);
     tide_json_destroy(manifest->json);
     free(manifest);
 }
 
 tide_format tide_manifest_format(const tide_manifest *manifest) { return manifest->format; }
+
+bool tide_manifest_is_converted(const tide_manifest *manifest) { return manifest->source.input != NULL; }
+
+const char *tide_manifest_local_time_field(const tide_manifest *manifest, uint32_t index) {
+    for (uint32_t i = 0; i < manifest->shape_count; i++) {
+        if (manifest->shape[i].has_local_times && index-- == 0) return manifest->shape[i].name;
+    }
+    return NULL;
+}
 
 tide_position tide_manifest_position(const tide_manifest *manifest) {
     tide_position position = {.offset = manifest->source.consumed, .line = manifest->line};
@@ -235,7 +278,7 @@ tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *p
             (unsigned long long)position->offset);
     }
     manifest->line = position->line;
-    if (position->state <= array_after) manifest->array_state = position->state;
+    if (position->state <= array_sequence) manifest->array_state = position->state;
     return TIDE_OK;
 }
 
@@ -371,7 +414,7 @@ static void array_consume(tide_manifest *manifest, size_t length) {
 static tide_status element_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
     tide_source *source = &manifest->source;
     element_scan scan = {0};
-    bool is_refused = false;
+    bool is_refused = false, is_sequence = manifest->array_state == array_sequence;
     tide_status status;
     while (!element_scan_on(&scan, tide_source_bytes(source), tide_source_length(source))) {
         if (source->is_at_end) {
@@ -408,8 +451,27 @@ static tide_status element_read(tide_manifest *manifest, tide_batch *batch, tide
         }
     }
     array_consume(manifest, scan.at);
-    manifest->array_state = array_next;
+    manifest->array_state = is_sequence ? array_sequence : array_next;
     return status;
+}
+
+/// Refuses what stands up to the end of a line where an object should begin.
+static tide_status line_refuse(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+    const char *text = tide_source_bytes(&manifest->source);
+    const char *end = memchr(text, '\n', tide_source_length(&manifest->source));
+    size_t length = end ? (size_t)(end - text) : tide_source_length(&manifest->source);
+    tide_status status = array_refuse(manifest, batch, length, TIDE_REJECT_MALFORMED, "an object is expected here", error);
+    if (!status) status = tide_line_skip(manifest, error);
+    manifest->line++;
+    return status;
+}
+
+static tide_status wrapper_end(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+    const char *fault;
+    tide_status status = tide_json_wrapper_end(manifest, &fault, error);
+    manifest->is_wrapped = false;
+    if (!status && fault) status = array_refuse(manifest, batch, 0, TIDE_REJECT_MALFORMED, fault, error);
+    return status ? status : TIDE_END;
 }
 
 static tide_status array_read(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
@@ -418,6 +480,9 @@ static tide_status array_read(tide_manifest *manifest, tide_batch *batch, tide_e
     if (status) return status;
     switch (manifest->array_state) {
     case array_before: return array_begin(manifest, error);
+    case array_sequence:
+        if (byte == 0) return TIDE_END;
+        return byte == '{' ? element_read(manifest, batch, error) : line_refuse(manifest, batch, error);
     case array_first:
         if (byte == ']') break;
         if (byte == 0) goto unclosed;
@@ -435,6 +500,7 @@ static tide_status array_read(tide_manifest *manifest, tide_batch *batch, tide_e
         if (byte == 0) goto unclosed;
         return element_read(manifest, batch, error);
     case array_after:
+        if (manifest->is_wrapped) return wrapper_end(manifest, batch, error);
         if (byte == 0) return TIDE_END;
         status = array_refuse(
             manifest, batch, tide_source_length(&manifest->source), TIDE_REJECT_MALFORMED, "there is text after the array", error);
@@ -453,6 +519,38 @@ unclosed:
 }
 
 // Names
+
+static bool name_is_whole(const char *prefix, const char *name, size_t length) {
+    uint8_t key[17];
+    size_t prefix_length = strlen(prefix);
+    if (length > prefix_length && memcmp(name, prefix, prefix_length) == 0) return true;
+    return length == 36 && tide_name_encode(name, length, key) > 0;
+}
+
+tide_status tide_row_name(
+    const tide_manifest *manifest, tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *error
+) {
+    const char *prefix = manifest->name_prefix;
+    if (!prefix || length == 0 || length > 255 || name_is_whole(prefix, name, length)) {
+        return tide_batch_row_name(batch, row, name, length, error);
+    }
+    char whole[512];
+    size_t prefix_length = strlen(prefix);
+    if (prefix_length + length > 255) {
+        return tide_error_reject(
+            error, TIDE_REJECT_BAD_NAME, "the record name is longer than 255 bytes with '%.100s' before it", prefix);
+    }
+    memcpy(whole, prefix, prefix_length);
+    memcpy(whole + prefix_length, name, length);
+    return tide_batch_row_name(batch, row, whole, prefix_length + length, error);
+}
+
+bool tide_name_qualify(const char *prefix, const char *name, size_t length, tide_text *qualified) {
+    if (name_is_whole(prefix, name, length)) return false;
+    tide_text_append(qualified, prefix, strlen(prefix));
+    tide_text_append(qualified, name, length);
+    return true;
+}
 
 const char *tide_identifier_fault(const char *name, size_t length) {
     if (length == 0) return "it is empty";

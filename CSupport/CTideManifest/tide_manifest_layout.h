@@ -5,6 +5,7 @@
 
 #include "tide_manifest.h"
 #include "tide_source.h"
+#include "tide_text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,6 +21,9 @@ typedef struct tide_shape_field {
     /// Whether it is a list is still to be seen.
     bool may_be_list;
     bool has_occurred;
+    bool has_local_times;
+    /// What names of records that it refers to begin with: the type and a colon; or NULL.
+    char *target;
 } tide_shape_field;
 
 typedef struct tide_renaming {
@@ -44,14 +48,22 @@ struct tide_manifest {
     char *name_field;
     size_t name_field_length;
     bool name_is_required;
+    bool decimal_comma;
+    char delimiter;
+    tide_nesting nesting;
+    tide_time_rules times;
+    /// What short names begin with: the type and a colon; NULL where names are taken as they are.
+    char *name_prefix;
     tide_renaming *renamings;
     uint32_t renaming_count;
     /// Fields whose types are settled, in the order in which batches get their columns.
     tide_shape_field *shape;
     uint32_t shape_count, shape_capacity;
     struct tide_json *json;
-    /// JSON array: what the next element needs.
-    enum { array_before, array_first, array_next, array_after } array_state;
+    /// JSON array: what the next element needs. `array_sequence`: objects follow one another without an array.
+    enum { array_before, array_first, array_next, array_after, array_sequence } array_state;
+    /// The array is a member of an object.
+    bool is_wrapped;
     tide_csv_column *csv_columns;
     uint32_t csv_column_count;
 };
@@ -63,6 +75,13 @@ uint64_t tide_count_lines(const char *text, size_t length);
 
 /// Consumes up to and including the next line end, in bounded memory.
 tide_status tide_line_skip(tide_manifest *manifest, tide_error *error);
+
+/// Names a row by the text of its name field, with the type before it where names are to have it.
+tide_status tide_row_name(
+    const tide_manifest *manifest, tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *error);
+
+/// Writes a short name with `prefix` before it, which the name lacks; false where it is whole: a UUID, or with that prefix already.
+bool tide_name_qualify(const char *prefix, const char *name, size_t length, tide_text *qualified);
 
 /// The name that a source's field has in the store.
 void tide_manifest_rename(tide_manifest *manifest, const char **name, size_t *length);
@@ -80,6 +99,12 @@ tide_status tide_row_refuse(
 /// Reads one CSV row or the header; see tide_csv.c.
 tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error);
 tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_error *error);
+
+/// Tells how a source that begins with '{' is laid out, and sets format and state by it. `lines_are_meant`: an object on one line is a
+/// row even where it has an array of objects and is alone.
+tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_meant, tide_error *error);
+/// Reads what follows the array of a wrapper, to the end of the source; `*fault` says what is wrong with it, or is NULL.
+tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
 
 /// Settles the types of a batch's columns and the values of its cells; see tide_settle.c.
 tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error);

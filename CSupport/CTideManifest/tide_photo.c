@@ -130,13 +130,14 @@ static bool is_beside_the_point(const photo *photo, const char *name) {
 
 static tide_status rows_add(
     const photo *photos, const char *const *paths, uint32_t count, uint64_t first_line, const char *type_name, tide_batch *batch,
-    tide_blob_visitor visitor, void *context
+    bool *passed_over, tide_blob_visitor visitor, void *context
 ) {
     uint32_t columns[column_count];
     tide_status status = columns_declare(batch, columns);
     for (uint32_t i = 0; i < count && !status; i++) {
         const photo *photo = &photos[i];
-        if (is_beside_the_point(photo, file_name(paths[i]))) continue;
+        passed_over[i] = is_beside_the_point(photo, file_name(paths[i]));
+        if (passed_over[i]) continue;
         tide_span source;
         uint32_t row;
         status = tide_batch_text_add(batch, paths[i], strlen(paths[i]), &source);
@@ -159,7 +160,7 @@ static tide_status rows_add(
 
 tide_status tide_photos_take_in(
     tide_intake *const *workers, uint32_t worker_count, const char *const *paths, uint32_t count, uint64_t first_line,
-    const char *type_name, tide_batch *batch, tide_blob_visitor visitor, void *context,
+    const char *type_name, tide_batch *batch, bool *passed_over, tide_blob_visitor visitor, void *context,
     tide_error *error
 ) {
     photo_round round = {
@@ -172,7 +173,7 @@ tide_status tide_photos_take_in(
     if (status) tide_error_set(error, status, 0, "out of memory");
     if (!status) status = tide_intake_run(worker_count, count, photo_take_in, &round, error);
     if (!status) {
-        status = rows_add(round.photos, paths, count, first_line, type_name, batch, visitor, context);
+        status = rows_add(round.photos, paths, count, first_line, type_name, batch, passed_over, visitor, context);
         if (status) tide_error_set(error, status, 0, "out of memory");
     }
     for (uint32_t i = 0; i < worker_count && round.exif_buffers; i++) free(round.exif_buffers[i]);

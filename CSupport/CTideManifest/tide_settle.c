@@ -13,6 +13,52 @@
 
 // Numbers in text
 
+enum { local_number_limit = 64 };
+
+/// The length of a mark that separates groups of three digits, or 0: a point, a space that may be unbreakable or narrow, an
+/// apostrophe.
+static size_t group_mark(const char *text, size_t length) {
+    static const char *const marks[] = {".", " ", "'", "\u00a0", "\u202f", "\u2019"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t size = strlen(marks[i]);
+        if (length >= size && memcmp(text, marks[i], size) == 0) return size;
+    }
+    return 0;
+}
+
+static size_t digits_count(const char *text, size_t length) {
+    size_t count = 0;
+    while (count < length && text[count] >= '0' && text[count] <= '9') count++;
+    return count;
+}
+
+/// Writes a number with a decimal comma, such as 1.234,5, as JSON has it. Returns its length, or 0 when it is none.
+static size_t number_localize(const char *text, size_t length, char out[local_number_limit]) {
+    size_t at = 0, used = 0;
+    if (length == 0 || length >= local_number_limit) return 0;
+    if (text[0] == '-') out[used++] = text[at++];
+    size_t digits = digits_count(text + at, length - at);
+    if (digits == 0) return 0;
+    memcpy(out + used, text + at, digits);
+    at += digits;
+    used += digits;
+    if (digits <= 3) {
+        for (size_t mark; (mark = group_mark(text + at, length - at)); at += mark + 3, used += 3) {
+            if (digits_count(text + at + mark, length - at - mark) != 3) return 0;
+            memcpy(out + used, text + at + mark, 3);
+        }
+    }
+    if (at < length && text[at] == ',') {
+        digits = digits_count(text + at + 1, length - at - 1);
+        if (digits == 0) return 0;
+        out[used] = '.';
+        memcpy(out + used + 1, text + at + 1, digits);
+        at += digits + 1;
+        used += digits + 1;
+    }
+    return at == length ? used : 0;
+}
+
 static bool text_is_integer(const char *text, size_t length) {
     size_t i = length > 0 && text[0] == '-';
     size_t first = i;
@@ -22,7 +68,16 @@ static bool text_is_integer(const char *text, size_t length) {
     return i == length && i > first && !(text[0] == '-' && text[first] == '0');
 }
 
-static tide_status text_to_number(const char *text, size_t length, tide_cell *cell, const char *wanted, tide_error *error) {
+static tide_status text_to_number(
+    const char *text, size_t length, bool decimal_comma, tide_cell *cell, const char *wanted, tide_error *error
+) {
+    char local[local_number_limit];
+    if (decimal_comma) {
+        if (!(length = number_localize(text, length, local))) {
+            return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s with a decimal comma", wanted);
+        }
+        text = local;
+    }
     int shown = length < 60 ? (int)length : 60;
     if (text_is_integer(text, length)) {
         // Without leading zeros, what is cut off is beyond 64 bits by its length.
@@ -41,7 +96,11 @@ static tide_status text_to_number(const char *text, size_t length, tide_cell *ce
     }
     double real;
     if (!tide_number_parse(text, length, &real)) {
-        return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s", wanted);
+        char ignored[local_number_limit];
+        bool has_comma = memchr(text, ',', length) && number_localize(text, length, ignored);
+        return tide_error_reject(
+            error, TIDE_REJECT_WRONG_TYPE, "the value is no %s%s", wanted,
+            has_comma ? "; --decimal-comma reads such as 1,5" : "");
     }
     if (isinf(real)) {
         return tide_error_reject(error, TIDE_REJECT_OUT_OF_RANGE, "the number %.*s is beyond what 64 bits hold", shown, text);
@@ -64,9 +123,15 @@ typedef struct evidence {
         list_strings_are_times;
 } evidence;
 
-static void weigh_text(evidence *it, const char *text, size_t length) {
+static void weigh_text(evidence *it, const char *text, size_t length, const tide_value_rules *rules) {
     int64_t time;
-    it->texts_are_times = it->texts_are_times && tide_time_parse(text, length, &time);
+    bool is_local;
+    char local[local_number_limit];
+    it->texts_are_times = it->texts_are_times && tide_time_read(text, length, rules->times, &time, &is_local);
+    if (rules->decimal_comma) {
+        length = number_localize(text, length, local);
+        text = local;
+    }
     if (text_is_integer(text, length)) {
         it->has_integers = true;
     } else if (tide_number_is_valid(text, length)) {
@@ -90,7 +155,9 @@ static tide_type list_type(const evidence *it) {
     return element | TIDE_TYPE_LIST;
 }
 
-static tide_type inferred_type(tide_json *json, const tide_batch *batch, uint32_t column) {
+static tide_type inferred_type(
+    tide_json *json, const tide_batch *batch, uint32_t column, const tide_value_rules *rules
+) {
     evidence it = {.texts_are_times = true, .list_strings_are_times = true};
     uint32_t rows = tide_batch_row_count(batch);
     for (uint32_t row = 0; row < rows; row++) {
@@ -103,10 +170,11 @@ static tide_type inferred_type(tide_json *json, const tide_batch *batch, uint32_
         case TIDE_KIND_BOOLEAN: it.has_integers = true; break;
         case TIDE_KIND_REAL: it.has_reals = true; break;
         case TIDE_KIND_TEXT:
-        case TIDE_KIND_RAW_TEXT: weigh_text(&it, tide_batch_text(batch, cell.offset), cell.length); break;
+        case TIDE_KIND_RAW_TEXT: weigh_text(&it, tide_batch_text(batch, cell.offset), cell.length, rules); break;
         case TIDE_KIND_RAW_LIST: {
             tide_list_summary summary;
-            if (tide_json_summarize_list(json, tide_batch_text(batch, cell.offset), cell.length, &summary, NULL)) break;
+            const char *text = tide_batch_text(batch, cell.offset);
+            if (tide_json_summarize_list(json, text, cell.length, rules->times, &summary, NULL)) break;
             it.lists_have_integers |= summary.has_integers;
             it.lists_have_reals |= summary.has_reals;
             it.lists_have_strings |= summary.has_strings;
@@ -161,10 +229,13 @@ static tide_status refuse_kind(const char *wanted, tide_cell cell, tide_error *e
 
 static bool cell_is_text(tide_cell cell) { return cell.kind == TIDE_KIND_TEXT || cell.kind == TIDE_KIND_RAW_TEXT; }
 
-static tide_status to_integer(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+static tide_status to_integer(
+    const tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error
+) {
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         tide_cell number;
-        tide_status status = text_to_number(tide_batch_text(batch, cell->offset), cell->length, &number, "integer", error);
+        tide_status status = text_to_number(
+            tide_batch_text(batch, cell->offset), cell->length, rules->decimal_comma, &number, "integer", error);
         if (status) return status;
         *cell = number;
     }
@@ -175,10 +246,11 @@ static tide_status to_integer(const tide_batch *batch, tide_cell *cell, tide_err
     return cell->kind == TIDE_KIND_INTEGER ? TIDE_OK : refuse_kind("an integer", *cell, error);
 }
 
-static tide_status to_real(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+static tide_status to_real(const tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error) {
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         tide_cell number;
-        tide_status status = text_to_number(tide_batch_text(batch, cell->offset), cell->length, &number, "number", error);
+        tide_status status = text_to_number(
+            tide_batch_text(batch, cell->offset), cell->length, rules->decimal_comma, &number, "number", error);
         if (status) return status;
         *cell = number;
     }
@@ -193,13 +265,18 @@ static tide_status to_real(const tide_batch *batch, tide_cell *cell, tide_error 
     return cell->kind == TIDE_KIND_REAL ? TIDE_OK : refuse_kind("a number", *cell, error);
 }
 
-static tide_status to_time(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+static tide_status to_time(const tide_batch *batch, tide_value_rules *rules, tide_cell *cell, tide_error *error) {
     int64_t time;
+    bool is_local;
     if (!cell_is_text(*cell)) return refuse_kind("a time", *cell, error);
-    if (!tide_time_parse(tide_batch_text(batch, cell->offset), cell->length, &time)) {
+    const char *text = tide_batch_text(batch, cell->offset);
+    if (!tide_time_read(text, cell->length, rules->times, &time, &is_local)) {
+        bool has_slash = cell->length > 0 && text[0] >= '0' && text[0] <= '9' && memchr(text, '/', cell->length);
         return tide_error_reject(
-            error, TIDE_REJECT_WRONG_TYPE, "the value is no RFC 3339 time such as 2024-05-01T12:30:00Z");
+            error, TIDE_REJECT_WRONG_TYPE, "the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024%s",
+            has_slash && rules->times->order == TIDE_DATE_ORDER_NONE ? "; --date-order dmy or mdy reads 5/1/2024" : "");
     }
+    rules->has_local_times = rules->has_local_times || is_local;
     *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = time};
     return TIDE_OK;
 }
@@ -269,12 +346,41 @@ static tide_status add_converted(tide_batch *batch, const tide_text *text, tide_
     return TIDE_OK;
 }
 
-static tide_status to_list(tide_json *json, tide_batch *batch, tide_type element, tide_cell *cell, tide_error *error) {
+/// A reference, whose short name gets the type of what it refers to.
+static tide_status to_reference(tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error) {
+    if (cell->kind == TIDE_KIND_INTEGER) {
+        // As an id that is an integer: by its digits.
+        tide_text digits = {0};
+        tide_text_format(&digits, "%lld", (long long)cell->integer);
+        tide_status status = digits.failed ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory")
+                                           : add_converted(batch, &digits, TIDE_KIND_TEXT, cell, error);
+        tide_text_free(&digits);
+        if (status) return status;
+    }
+    if (!cell_is_text(*cell)) return refuse_kind("a record name", *cell, error);
+    cell->kind = TIDE_KIND_TEXT;
+    tide_text whole = {0};
+    tide_status status = TIDE_OK;
+    if (cell->length > 0 && rules->target
+        && tide_name_qualify(rules->target, tide_batch_text(batch, cell->offset), cell->length, &whole)) {
+        status = whole.failed ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory")
+                              : add_converted(batch, &whole, TIDE_KIND_TEXT, cell, error);
+    }
+    tide_text_free(&whole);
+    if (!status && (cell->length == 0 || cell->length > 255)) {
+        status = tide_error_reject(error, TIDE_REJECT_BAD_NAME, "a reference is a record name of 1 to 255 bytes");
+    }
+    return status;
+}
+
+static tide_status to_list(
+    tide_json *json, tide_batch *batch, tide_type element, tide_value_rules *rules, tide_cell *cell, tide_error *error
+) {
     if (cell->kind != TIDE_KIND_RAW_LIST && cell->kind != TIDE_KIND_RAW_TEXT) return refuse_kind("a list", *cell, error);
     tide_text text = {0};
     tide_kind kind;
     tide_status status =
-        tide_json_convert_list(json, tide_batch_text(batch, cell->offset), cell->length, element, &text, &kind, error);
+        tide_json_convert_list(json, tide_batch_text(batch, cell->offset), cell->length, element, rules, &text, &kind, error);
     if (!status) status = add_converted(batch, &text, kind, cell, error);
     tide_text_free(&text);
     return status;
@@ -290,29 +396,29 @@ static tide_status to_location(tide_json *json, tide_batch *batch, tide_cell *ce
     return status;
 }
 
-static tide_status convert(tide_json *json, tide_batch *batch, tide_type type, tide_cell *cell, tide_error *error) {
-    if (type & TIDE_TYPE_LIST) return to_list(json, batch, type & ~TIDE_TYPE_LIST, cell, error);
+static tide_status convert(
+    tide_json *json, tide_batch *batch, tide_type type, tide_value_rules *rules, tide_cell *cell, tide_error *error
+) {
+    if (type & TIDE_TYPE_LIST) return to_list(json, batch, type & ~TIDE_TYPE_LIST, rules, cell, error);
     switch (type) {
-    case TIDE_TYPE_INT64: return to_integer(batch, cell, error);
-    case TIDE_TYPE_DOUBLE: return to_real(batch, cell, error);
-    case TIDE_TYPE_TIMESTAMP: return to_time(batch, cell, error);
+    case TIDE_TYPE_INT64: return to_integer(batch, rules, cell, error);
+    case TIDE_TYPE_DOUBLE: return to_real(batch, rules, cell, error);
+    case TIDE_TYPE_TIMESTAMP: return to_time(batch, rules, cell, error);
     case TIDE_TYPE_BYTES: return to_bytes(batch, cell, error);
     case TIDE_TYPE_LOCATION: return to_location(json, batch, cell, error);
     case TIDE_TYPE_ASSET: return to_asset(batch, cell, error);
-    case TIDE_TYPE_REFERENCE:
-        if (cell_is_text(*cell) && (cell->length == 0 || cell->length > 255)) {
-            return tide_error_reject(error, TIDE_REJECT_BAD_NAME, "a reference is a record name of 1 to 255 bytes");
-        }
-        // fall through
+    case TIDE_TYPE_REFERENCE: return to_reference(batch, rules, cell, error);
     case TIDE_TYPE_STRING:
     default:
-        if (!cell_is_text(*cell)) return refuse_kind(type == TIDE_TYPE_REFERENCE ? "a record name" : "a string", *cell, error);
+        if (!cell_is_text(*cell)) return refuse_kind("a string", *cell, error);
         cell->kind = TIDE_KIND_TEXT;
         return TIDE_OK;
     }
 }
 
-static tide_status column_settle(tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_error *error) {
+static tide_status column_settle(
+    tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_value_rules *rules, tide_error *error
+) {
     tide_type type = tide_batch_column_type(batch, column);
     uint32_t rows = tide_batch_row_count(batch);
     size_t name_length;
@@ -322,7 +428,7 @@ static tide_status column_settle(tide_manifest *manifest, tide_batch *batch, uin
         if (cell.kind <= TIDE_KIND_NULL || (type == TIDE_TYPE_STRING && cell.kind == TIDE_KIND_TEXT)) continue;
         if (!tide_batch_row_is_live(batch, row)) continue;
         tide_error reason;
-        tide_status status = convert(manifest->json, batch, type, &cell, &reason);
+        tide_status status = convert(manifest->json, batch, type, rules, &cell, &reason);
         if (status) {
             if ((status = tide_row_refuse(batch, row, name, name_length, &reason, error))) return status;
         } else {
@@ -347,13 +453,19 @@ static tide_status shape_add(tide_manifest *manifest, const char *name, size_t l
 }
 
 tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    uint32_t columns = tide_batch_column_count(batch);
+    // The batch began with the columns of the shape; what is added now stands elsewhere in the two.
+    uint32_t columns = tide_batch_column_count(batch), shared = manifest->shape_count;
     for (uint32_t column = 0; column < columns; column++) {
         size_t length;
         const char *name = tide_batch_column_name(batch, column, &length);
+        uint32_t place = column;
+        tide_value_rules rules = {
+            .times = &manifest->times, .decimal_comma = manifest->decimal_comma,
+            .target = column < shared ? manifest->shape[column].target : NULL};
         if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
-            tide_shape_field *known = column < manifest->shape_count ? &manifest->shape[column] : NULL;
-            tide_type type = known ? first_type(batch, column, known->type) : inferred_type(manifest->json, batch, column);
+            tide_shape_field *known = column < shared ? &manifest->shape[column] : NULL;
+            tide_type type =
+                known ? first_type(batch, column, known->type) : inferred_type(manifest->json, batch, column, &rules);
             if (type == TIDE_TYPE_UNKNOWN) continue;
             tide_batch_column_set_type(batch, column, type);
             if (known) {
@@ -361,10 +473,13 @@ tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_e
                 known->may_be_list = false;
             } else if (shape_add(manifest, name, length, type)) {
                 return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+            } else {
+                place = manifest->shape_count - 1;
             }
         }
-        tide_status status = column_settle(manifest, batch, column, error);
+        tide_status status = column_settle(manifest, batch, column, &rules, error);
         if (status) return status;
+        manifest->shape[place].has_local_times |= rules.has_local_times;
     }
     return TIDE_OK;
 }

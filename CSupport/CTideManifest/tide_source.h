@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <xxhash.h>
 
+#include "tide_input.h"
 #include "tide_status.h"
 
 #ifdef __cplusplus
@@ -16,6 +17,8 @@ extern "C" {
 
 typedef struct tide_source {
     int descriptor;
+    /// What decompresses and converts; NULL where the bytes of the descriptor are the text. Owned.
+    tide_input *input;
     char *buffer;
     size_t capacity;
     /// Unconsumed bytes: buffer[start, end).
@@ -25,7 +28,8 @@ typedef struct tide_source {
     XXH3_state_t *digest;
 } tide_source;
 
-tide_status tide_source_open(tide_source *source, int descriptor, tide_error *error);
+/// Reads the beginning, to tell what has to be decompressed or converted from `encoding` (NULL: none is given).
+tide_status tide_source_open(tide_source *source, int descriptor, const char *encoding, tide_error *error);
 void tide_source_close(tide_source *source);
 
 /// Reads on until at least `wanted` bytes are unconsumed, or the end is reached. Moves the buffer.

@@ -39,10 +39,10 @@ struct History: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(
-                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let reader = try StoreReader(container: directory, scope: scope)
             if let record {
-                let changes = try reader.changes(ofRecord: record)
+                let changes = try reader.changes(ofRecord: directory.recordName(record, in: scope))
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
                 try show(HistoryReport(changes: changes.prefix(limit ?? .max).map(HistoryReport.Change.init)))
             } else if let transaction {

@@ -6,6 +6,8 @@ import TidemarkSync
 import TidemarkTransfer
 
 extension ImportFormat: ExpressibleByArgument {}
+extension NestedJSON: ExpressibleByArgument {}
+extension DateOrder: ExpressibleByArgument {}
 extension StoreEnvironment: ExpressibleByArgument {}
 
 /// `--map from=to`.
@@ -25,11 +27,13 @@ struct Import: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Imports records and their pictures from a manifest or a folder of photos.",
         discussion: """
-            SOURCE is JSON Lines, a JSON array or CSV, a folder of photos, or '-' for standard input. Importing the same source again \
-            changes nothing; rows that differ are updated, field by field. Rows that can't be taken are refused with line, field and \
-            reason, and the rest goes in.
+            SOURCE is JSON (an object a line, an array, objects one after the other, or an object with an array of them) or CSV, a photo or \
+            a folder of photos, a zip archive of either, or '-' for standard input; JSON and CSV may be compressed (gzip, zstd). Importing \
+            the same source again changes nothing; rows that differ are updated, field by field. Rows that can't be taken are refused with \
+            line, field and reason, and the rest goes in.
 
-            Without --id a record's name is derived from its content, so that identical rows are one record.
+            Without --id a record's name is derived from its content, so that identical rows are one record, and an edited row is a second \
+            one. With --id, names that are no UUIDs get the type before them, so that the same ids of several types do not collide.
 
             Examples:
               tidemark import journal.jsonl --into MyJournal.tidemark \\
@@ -37,8 +41,8 @@ struct Import: AsyncParsableCommand {
               tidemark import places.csv --into MyJournal.tidemark --type Place \\
                   --map "Date Taken=createdAt" --rejects rejects.jsonl
               tidemark import ~/Pictures --into MyJournal.tidemark
-              zcat journal.jsonl.gz | tidemark import - --into MyJournal.tidemark \\
-                  --type Destination --id id --json
+              tidemark import orders.csv.gz --into Shop.tidemark --type Order --id id \\
+                  --reference user=User --delimiter ';' --decimal-comma --time-zone Europe/Berlin
               tidemark import journal.jsonl --into MyJournal.tidemark \\
                   --type Destination --id id --dry-run
               tidemark import journal.jsonl --into MyJournal.tidemark \\
@@ -68,6 +72,42 @@ struct Import: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("A field whose values are paths of files to take in. Can be repeated.", valueName: "field"))
     var asset: [String] = []
+
+    @Flag(
+        help: "Takes ids as record names as they are, also those that are no UUIDs; they have to differ from those of all types.")
+    var plainIds = false
+
+    @Option(
+        help: ArgumentHelp(
+            "A field that refers to records of a type by their ids. Can be repeated.", valueName: "field=type"))
+    var reference: [FieldMapping] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00.", valueName: "name"))
+    var timeZone: String = "UTC"
+
+    @Option(help: "Reads dates such as 5/1/2024: dmy (5 January) or mdy (May 1). Without it they are text.")
+    var dateOrder: DateOrder?
+
+    @Flag(help: "Reads the numbers of a CSV as 1.234,5 instead of 1234.5.")
+    var decimalComma = false
+
+    @Option(
+        help: ArgumentHelp("What separates the cells of a CSV: a character, or tab. (default: a comma)", valueName: "character"))
+    var delimiter: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The encoding of the source, such as latin-1, windows-1252 or utf-16. (default: what its byte order mark says, else UTF-8)",
+            valueName: "name"))
+    var encoding: String?
+
+    @Option(
+        help: """
+            Objects and lists within JSON rows: refuse, flatten (the city in address becomes address_city) or json (the text is kept).
+            """)
+    var nested: NestedJSON = .refuse
 
     @Option(help: ArgumentHelp("A schema file: types and fields known beforehand.", valueName: "file"))
     var schema: String?
@@ -100,6 +140,10 @@ struct Import: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
+        if let delimiter, delimiter != "tab", delimiter != "\\t", delimiter.count != 1 {
+            throw ValidationError("--delimiter takes one character, or the word tab")
+        }
+        _ = try zone()
         guard (1...1_000_000).contains(batch ?? 1) else { throw ValidationError("--batch takes a number from 1 to 1,000,000") }
         if sync, dryRun { throw ValidationError("--sync and --dry-run exclude each other; see 'tidemark sync --dry-run'") }
         if rejects == "-" { throw ValidationError("--rejects takes a file; to see the refused rows, name /dev/stderr") }
@@ -165,13 +209,19 @@ struct Import: AsyncParsableCommand {
                 .options, "the rejects cannot go to \(rejects.path): that is the schema file, which they would overwrite")
         }
         let source = try importSource()
-        let isFolder = if case .folder = source { true } else { false }
-        let options = ImportOptions(
-            type: type ?? (isFolder ? "Photo" : "Record"), format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
+        var options = ImportOptions(
+            type: type ?? "Record", format: format, nameField: id, mappings: map.map { ($0.from, $0.to) },
             assetsRoot: try assetsRoot.map { try fileURL($0, "the folder of assets") }, assetFields: asset,
             schema: try schema.map(SchemaFile.read) ?? [],
             environment: environment, batchSize: batch ?? (sync ? Uploading.batchSize : ImportOptions.defaultBatchSize),
             isDryRun: dryRun, rejects: rejects, resumes: resume)
+        if type == nil { options.photoType = "Photo" }
+        options.namesHaveType = !plainIds
+        options.references = reference.map { ($0.from, $0.to) }
+        options.timeZone = try zone()
+        (options.dateOrder, options.hasDecimalComma) = (dateOrder, decimalComma)
+        options.delimiter = delimiter.map { ["tab", "\\t"].contains($0) ? "\t" : Character($0) }
+        (options.encoding, options.nestedJSON) = (encoding, nested)
         let bulkImport = BulkImport(source: source, into: into, options: options)
         var cloud: ContainerSync?
         if sync {
@@ -227,6 +277,19 @@ struct Import: AsyncParsableCommand {
         bar.finish()
     }
 
+    /// The time zone of the options.
+    private func zone() throws -> TimeZone {
+        if let zone = TimeZone(identifier: timeZone) { return zone }
+        let digits = timeZone.dropFirst().split(separator: ":", maxSplits: 1)
+        if timeZone.hasPrefix("+") || timeZone.hasPrefix("-"), digits.count == 2, digits.allSatisfy({ $0.utf8.count == 2 }),
+            let hours = UInt(digits[0]), let minutes = UInt(digits[1]), hours <= 18, minutes < 60,
+            let zone = TimeZone(secondsFromGMT: Int(hours * 3600 + minutes * 60) * (timeZone.hasPrefix("-") ? -1 : 1))
+        {
+            return zone
+        }
+        throw ValidationError("there is no time zone '\(timeZone)'; others are UTC, Europe/Berlin, America/New_York or +02:00")
+    }
+
     private func importSource() throws -> ImportSource {
         if source == "-" { return .standardInput }
         var isDirectory: ObjCBool = false
@@ -253,6 +316,8 @@ struct Import: AsyncParsableCommand {
         for type in summary.newTypes { try Output.line("New type \(type.name): \(fields(of: type)).") }
         for type in summary.newFields { try Output.line("New fields of \(type.name): \(fields(of: type)).") }
         if let resumption = resumption(summary) { try Output.line(resumption) }
+        if !summary.passedOver.isEmpty { try Output.line(passedOver(summary)) }
+        tellNotes(summary)
         for field in summary.absentAssetFields {
             let renamed = map.first { $0.from == field }.map { "; --map calls it '\($0.to)'" } ?? ""
             Output.error("note: no row has a field '\(field)' (--asset)\(renamed)")
@@ -267,6 +332,41 @@ struct Import: AsyncParsableCommand {
             Output.error("  and \(Wording.count(summary.rejected - summary.firstRejections.count)) more")
         }
         Output.error(whereabouts(summary))
+    }
+
+    private func passedOver(_ summary: ImportSummary) -> String {
+        let total = summary.passedOver.values.reduce(0, +)
+        let kinds = summary.passedOver.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { "\(Wording.count($0.value)) \($0.key.isEmpty ? "without a known extension" : $0.key)" }
+        return "Passed over \(Wording.count(total, "file")) that are no photos: \(kinds.joined(separator: ", "))."
+    }
+
+    /// What could be meant otherwise.
+    private func tellNotes(_ summary: ImportSummary) {
+        func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
+        if !summary.localTimeFields.isEmpty {
+            Output.error(
+                "note: times of \(list(summary.localTimeFields)) have no offset and were read as \(timeZone); --time-zone NAME says otherwise"
+            )
+        }
+        for field in summary.fileFields where !asset.contains(field) {
+            Output.error(
+                "note: the values of '\(field)' name files that are there; to take the files in, import into a new container with "
+                    + "--asset \(map.first { $0.to == field }?.to ?? field) (the field is a string now, and stays one)")
+        }
+        guard let columns = summary.namingColumns, summary.changes.inserted > 0 else { return }
+        let likely = columns.filter { name in
+            let name = name.lowercased()
+            return ["id", "uuid", "guid", "key", "number", "nr", "no", "code", "isbn", "sku"].contains {
+                name == $0 || name.hasSuffix("_\($0)")
+            }
+                || name.hasSuffix("id")
+        }
+        let others = columns.filter { !likely.contains($0) }
+        let served = (likely + others).prefix(3).map { "--id \($0)" }.joined(separator: " or ")
+        Output.error(
+            "note: without --id, an edited row becomes a second record"
+                + (served.isEmpty ? "; no column has a value of its own in each row" : "; \(served) would tell the rows apart"))
     }
 
     private func fields(of type: RecordTypeSchema) -> String {

@@ -16,6 +16,8 @@ public struct RecordTypeSchema: Hashable, Sendable {
     public var fields: [Field]
     /// Sets of fields of which no two records may agree: those that do become one.
     public var uniqueKeys: [[String]]
+    /// Of reference fields, the type of the records that they refer to; only what a schema file says, no store keeps it.
+    public var references: [String: String] = [:]
 
     public init(name: String, nameField: String? = nil, fields: [Field] = [], uniqueKeys: [[String]] = []) {
         self.name = name

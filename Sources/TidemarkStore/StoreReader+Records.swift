@@ -116,7 +116,7 @@ extension RecordQuery {
 
     private func sql(_ type: StoredType, columns: [String]) throws -> String {
         // What the type's view shows; the view itself may say anything in a store that others have made.
-        var sql = "SELECT \(columns.joined(separator: ", ")) FROM (\(type.viewSQL))"
+        var sql = "SELECT \(columns.joined(separator: ", ")) FROM (\(type.querySQL))"
         // On a line of its own, so that a comment in it ends there.
         if let condition { sql += " WHERE (\(condition)\n)" }
         if let sortField {

@@ -226,6 +226,17 @@ struct StoredType: Equatable {
         return "SELECT \(RecordKey.nameSQL) AS _name\(alias), * FROM \"\(table)\""
     }
 
+    /// What a user's condition is about: the view, where the name field has the names as their source has them.
+    var querySQL: String {
+        guard let nameField else { return viewSQL }
+        let prefix = "\(name):"
+        let short = """
+            CASE WHEN typeof(_key) = 'text' AND substr(_key, 1, \(prefix.utf8.count)) = '\(prefix)' \
+            THEN substr(_key, \(prefix.utf8.count + 1)) ELSE \(RecordKey.nameSQL) END
+            """
+        return "SELECT \(RecordKey.nameSQL) AS _name, \(short) AS \"\(nameField)\", * FROM \"\(table)\""
+    }
+
     private static func freeName(_ name: String, isTaken: (String) -> Bool) -> String {
         guard isTaken(name) else { return name }
         var number = 2

@@ -21,10 +21,20 @@ struct FilledBatch: Sendable {
     var blobs: [BlobStore.Blob] = []
 }
 
-/// Names that the options give and that no row has: asset fields, and fields that a mapping renames.
-struct AbsentNames: Sendable {
-    var assetFields: [String] = []
-    var mappings: [String] = []
+/// What a reader has noticed about a source.
+struct SourceNotes: Sendable {
+    /// Asset fields of the options that no row has.
+    var absentAssetFields: [String] = []
+    /// What mappings of the options rename and no row has.
+    var absentMappings: [String] = []
+    /// Fields with times that have no offset.
+    var localTimeFields: [String] = []
+    /// Where names are derived from content: columns that have a value of their own in each row of the first batch.
+    var namingColumns: [String]?
+    /// Text fields whose values name files that are there.
+    var fileFields: [String] = []
+    /// Files of a folder that are no photos, by their extension.
+    var passedOver: [String: Int] = [:]
 }
 
 /// Fills batches from a source, in order.
@@ -33,8 +43,8 @@ protocol BatchReader: Actor {
     func fill(_ batch: RecordBatch) throws -> FilledBatch
     /// Goes to where an earlier run stood, before anything was read.
     func resume(at position: SourcePosition) throws
-    /// What the options name and the source has not had so far.
-    func absent() -> AbsentNames
+    /// What was noticed so far.
+    func notes() -> SourceNotes
     /// The length of the source as positions measure it, if it is known.
     var total: Int? { get }
 }

@@ -17,6 +17,21 @@ public enum ImportSource: Hashable, Sendable {
     case standardInput
 }
 
+/// What becomes of nested JSON: objects that are no locations, and lists that hold lists or objects.
+public enum NestedJSON: String, CaseIterable, Sendable {
+    /// The row is refused.
+    case refuse
+    /// The members of an object become fields: `city` in `address` becomes `address_city`; lists become JSON texts.
+    case flatten
+    /// They become JSON texts.
+    case json
+}
+
+/// The order of day, month and year in dates such as 5/1/2024.
+public enum DateOrder: String, CaseIterable, Sendable {
+    case dmy, mdy
+}
+
 /// How a source becomes records. The rules are in Documentation/Formats/manifest.md.
 public struct ImportOptions: Sendable {
     /// The record type; a letter, then letters, digits or `_`.
@@ -47,6 +62,25 @@ public struct ImportOptions: Sendable {
     public var author: String
     /// What history says it was.
     public var origin = HistoryOrigin.import
+    /// The record type of photos; `nil`: `type`.
+    public var photoType: String?
+    /// Whether names from the name field that are no UUIDs get the type before them, unless the type has records under plain names:
+    /// `7` of the type `Order` is then the record `Order:7`. The command-line tool does so; a program whose records have identifiers of
+    /// their own leaves it.
+    public var namesHaveType = false
+    /// Fields that refer to records of a type by their values in that type's name field.
+    public var references: [(field: String, type: String)] = []
+    /// The zone of times without an offset.
+    public var timeZone = TimeZone.gmt
+    /// How dates such as 5/1/2024 are read; `nil`: they are no times.
+    public var dateOrder: DateOrder?
+    /// Whether the numbers of a CSV have a decimal comma.
+    public var hasDecimalComma = false
+    /// What separates the cells of a CSV; `nil`: a comma, and a tab in files named `*.tsv`.
+    public var delimiter: Character?
+    /// The encoding of the source, by a name that `iconv` knows; `nil`: what its byte order mark says, else UTF-8.
+    public var encoding: String?
+    public var nestedJSON = NestedJSON.refuse
 
     public static let defaultBatchSize = 10_000
 

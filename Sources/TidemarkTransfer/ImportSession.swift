@@ -14,6 +14,7 @@ actor ImportSession {
     private let rejects: RejectsLog
     private let sourceKey: String
     private let isFolder: Bool
+    private let prepared: PreparedSource
     /// The types that the store had.
     private let typesBefore: [RecordTypeSchema]
     /// The directory of a dry run's scratch store.
@@ -25,57 +26,70 @@ actor ImportSession {
     /// Threads that take files in: more than a small machine has cores, as each waits for the disk most of its time.
     private static let workerCount = 4
 
-    init(source: ImportSource, container url: URL, options given: ImportOptions) async throws {
-        var options = given
-        options.format = try Self.format(of: source, options: given)
-        try Self.check(options)
-        isFolder = options.format == .photos
+    init(source given: ImportSource, container url: URL, options givenOptions: ImportOptions) async throws {
         // Before anything is made: a mistyped path, or a source that can't be used, must not leave an empty container.
-        try Self.checkReadable(source)
-        if let rejects = options.rejects { try RejectsFile.check(rejects, source: source, container: url) }
-        let early =
-            !isFolder && ImportTarget.isNew(url) ? try Self.manifest(source, options: options, existing: nil) : nil
-        let rejectsFile = try options.rejects.map { url throws(ImportError) in try RejectsFile(at: url) }
-
-        let setting = try await ImportTarget.open(url, options: options)
+        let prepared = try PreparedSource(given, format: givenOptions.format)
+        self.prepared = prepared
         do {
-            typesBefore = try await setting.store.types()
-            let existing = typesBefore.first { $0.name == options.type }
-            if early != nil, existing != nil {
-                let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
-                throw ImportError(.store, cause.message, cause: cause)
-            }
-            nameField = Self.nameField(options: options, existing: existing)
-            environment = setting.environment
-            store = setting.store
-            blobs = setting.blobs
-            scratch = setting.scratch
-            self.options = options
+            var options = givenOptions
+            options.format = prepared.format
+            isFolder = options.format == .photos
+            if isFolder, let type = options.photoType { options.type = type }
+            if PreparedSource.hasTabs(prepared.source), options.delimiter == nil { options.delimiter = "\t" }
+            let source = prepared.source
+            try Self.check(options)
+            if let rejects = options.rejects { try RejectsFile.check(rejects, source: given, container: url) }
+            options.namesHaveType = try options.namesHaveType && Self.namesHaveType(of: options.type, in: url)
+            if !isFolder { options.references += try Self.knownReferences(of: options, in: url) }
+            let early =
+                !isFolder && ImportTarget.isNew(url) ? try Self.manifest(source, options: options, existing: nil) : nil
+            let rejectsFile = try options.rejects.map { url throws(ImportError) in try RejectsFile(at: url) }
 
-            try await store.declare(options.schema, environment: environment)
-            if isFolder, let existing { try Self.checkPhotos(against: existing) }
+            let setting = try await ImportTarget.open(url, options: options)
+            do {
+                typesBefore = try await setting.store.types()
+                try Self.checkSpelling(of: options.type, among: typesBefore)
+                let existing = typesBefore.first { $0.name == options.type }
+                if early != nil, existing != nil {
+                    let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
+                    throw ImportError(.store, cause.message, cause: cause)
+                }
+                nameField = Self.nameField(options: options, existing: existing)
+                environment = setting.environment
+                store = setting.store
+                blobs = setting.blobs
+                scratch = setting.scratch
+                self.options = options
 
-            sourceKey = Self.key(source: source, options: options)
-            let root = Self.assetsRoot(source: source, options: options)
-            if isFolder, case .folder(let folder) = source {
-                let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
-                reader = try PhotoFolder(root: folder, type: options.type, workers: workers)
-                intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
-            } else {
-                reader = try early ?? Self.manifest(source, options: options, existing: existing)
-                let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
-                let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
-                intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
+                try await store.declare(options.schema, environment: environment)
+                if isFolder, let existing { try Self.checkPhotos(against: existing) }
+
+                sourceKey = Self.key(source: given, options: options)
+                if isFolder, case .folder(let folder) = source {
+                    let workers = try IntakeWorkers(store: blobs, root: folder, count: Self.workerCount)
+                    reader = try PhotoFolder(root: folder, file: prepared.photo, type: options.type, workers: workers)
+                    intake = AssetIntake(blobs: blobs, workers: nil, digestSeed: store.identity.digestSeed)
+                } else {
+                    reader = try early ?? Self.manifest(source, options: options, existing: existing)
+                    let root = Self.assetsRoot(source: source, options: options)
+                    let takesAssets = Self.knownFields(options: options, existing: existing).contains { $0.type.scalar == .asset }
+                    let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
+                    intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
+                }
+                let checkpoint =
+                    options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
+                if let checkpoint {
+                    try await reader.resume(
+                        at: SourcePosition(
+                            offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
+                }
+                rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: checkpoint)
+            } catch {
+                setting.abandon()
+                throw error
             }
-            let checkpoint = options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
-            if let checkpoint {
-                try await reader.resume(
-                    at: SourcePosition(
-                        offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
-            }
-            rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: checkpoint)
         } catch {
-            setting.abandon()
+            prepared.remove()
             throw error
         }
     }
@@ -85,9 +99,11 @@ actor ImportSession {
         try await runStages(report: report)
         try await store.endImport(type: options.type, source: options.isDryRun ? nil : sourceKey)
         var summary = summary()
+        let notes = await reader.notes()
+        (summary.localTimeFields, summary.passedOver) = (notes.localTimeFields, notes.passedOver)
+        (summary.namingColumns, summary.fileFields) = (notes.namingColumns, notes.fileFields)
         if summary.resumedAfter == nil, summary.read > 0 {
-            let absent = await reader.absent()
-            (summary.absentAssetFields, summary.absentMappings) = (absent.assetFields, absent.mappings)
+            (summary.absentAssetFields, summary.absentMappings) = (notes.absentAssetFields, notes.absentMappings)
         }
         let concerned = Set([options.type] + options.schema.map(\.name))
         for type in try await store.types() where concerned.contains(type.name) {
@@ -131,6 +147,7 @@ actor ImportSession {
     /// Lets go of everything; with `isWhole`, nothing is left to clean up.
     func end(isWhole: Bool) {
         if isWhole { blobs.close() }
+        prepared.remove()
         // What can't be removed lies in the folder for temporary files, and is nothing that the import is about.
         if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
@@ -177,41 +194,21 @@ actor ImportSession {
 // Settling the options
 
 extension ImportSession {
-    private static func format(of source: ImportSource, options: ImportOptions) throws(ImportError) -> ImportFormat {
-        switch (source, options.format) {
-        case (.folder, .auto), (.folder, .photos): return .photos
-        case (.folder(let url), _):
-            throw ImportError(.source, "\(url.path) is a folder, which can only be imported as photos")
-        case (.file(let url), .photos):
-            throw ImportError(.source, "\(url.path) is not a folder; photos are imported from a folder")
-        case (.standardInput, .photos):
-            throw ImportError(.options, "photos are imported from a folder, not from standard input")
-        case (.file(let url), .auto):
-            switch url.pathExtension.lowercased() {
-            case "csv": return .csv
-            case "jsonl", "ndjson": return .jsonl
-            default: return .auto
-            }
-        default: return options.format
-        }
-    }
-
-    private static func checkReadable(_ source: ImportSource) throws(ImportError) {
-        let url: URL
-        switch source {
-        case .standardInput: return
-        case .file(let file): url = file
-        case .folder(let folder): url = folder
-        }
-        guard access(url.path, R_OK) == 0 else {
-            throw ImportError(.source, "cannot read \(url.path): \(String(cString: strerror(errno)))")
-        }
-    }
-
     private static func check(_ options: ImportOptions) throws(ImportError) {
         guard options.batchSize > 0 else { throw ImportError(.options, "a batch has at least one row") }
         try Identifier.check(options.type, names: "a record type")
         for field in options.assetFields { try Identifier.check(field, names: "a field") }
+        if let delimiter = options.delimiter {
+            guard let code = delimiter.asciiValue, code == 9 || code >= 32, !delimiter.isLetter, !delimiter.isNumber,
+                delimiter != "\""
+            else {
+                throw ImportError(.options, "'\(delimiter)' cannot separate cells; a delimiter is one ASCII character, or a tab")
+            }
+        }
+        for reference in options.references {
+            try Identifier.check(reference.field, names: "a field")
+            try Identifier.check(reference.type, names: "a record type")
+        }
         for mapping in options.mappings where mapping.to != options.nameField && mapping.to != "_name" {
             try Identifier.check(mapping.to, names: "a field")
         }
@@ -229,10 +226,15 @@ extension ImportSession {
         if let nameField, options.assetFields.contains(nameField) {
             throw ImportError(.options, "the field '\(nameField)' holds the record names; it can't be an asset")
         }
-        for schema in [existing, declared(options)] { try checkAssets(options.assetFields, against: schema) }
+        for schema in [existing, declared(options)] {
+            try checkAssets(options.assetFields, against: schema)
+            try checkReferences(options.references.map(\.field), against: schema)
+        }
         let known = knownFields(options: options, existing: existing)
         if let root = options.assetsRoot, known.contains(where: { $0.type.scalar == .asset }) { try checkFolder(root) }
-        return try ManifestReader(source: source, options: options, nameField: nameField, knownFields: known)
+        return try ManifestReader(
+            source: source, options: options, nameField: nameField, assetsRoot: assetsRoot(source: source, options: options),
+            knownFields: known)
     }
 
     private static func declared(_ options: ImportOptions) -> RecordTypeSchema? {
@@ -248,6 +250,16 @@ extension ImportSession {
         var known = (existing?.fields ?? []).map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
         for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
             known.append(.init(name: field.name, type: field.type))
+        }
+        for field in options.references where !known.contains(where: { $0.name == field.field }) {
+            known.append(.init(name: field.field, type: .reference, mayBeList: true))
+        }
+        let targets =
+            (declared(options)?.references ?? [:]).map { ($0.key, $0.value) } + options.references.map { ($0.field, $0.type) }
+        for (name, target) in targets {
+            for index in known.indices where known[index].name == name && known[index].type.scalar == .reference {
+                known[index].target = target
+            }
         }
         for name in options.assetFields where !known.contains(where: { $0.name == name }) {
             known.append(.init(name: name, type: .asset, mayBeList: true))
@@ -267,6 +279,40 @@ extension ImportSession {
                 throw ImportError(.options, "field '\(name)' of \(schema!.name) is \(field.type), no asset")
             }
         }
+    }
+
+    private static func checkReferences(_ fields: [String], against schema: RecordTypeSchema?) throws(ImportError) {
+        for name in fields {
+            if let field = schema?.field(named: name), field.type.scalar != .reference {
+                throw ImportError(.options, "field '\(name)' of \(schema!.name) is \(field.type), no reference")
+            }
+        }
+    }
+
+    /// - Throws: ``ImportError`` `options` where a type has the name in other letters' cases: it would become a second one.
+    private static func checkSpelling(of type: String, among types: [RecordTypeSchema]) throws(ImportError) {
+        guard !types.contains(where: { $0.name == type }) else { return }
+        if let other = types.first(where: { $0.name.lowercased() == type.lowercased() }) {
+            throw ImportError(
+                .options,
+                "there is a record type '\(other.name)'; '\(type)' differs from it by case only. Give --type \(other.name)")
+        }
+    }
+
+    /// References of an earlier import, which need not be named again.
+    private static func knownReferences(of options: ImportOptions, in url: URL) throws -> [(field: String, type: String)] {
+        guard options.namesHaveType, !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else {
+            return []
+        }
+        let known = try StoreReader(container: container).referenceTargets(of: options.type)
+        let given = Set(options.references.map(\.field)).union(declared(options)?.references.keys.map { $0 } ?? [])
+        return known.filter { !given.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// Whether short names of a type get the type before them: unless the store has plain ones of it, and no others.
+    private static func namesHaveType(of type: String, in url: URL) throws -> Bool {
+        guard !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else { return true }
+        return try StoreReader(container: container).namesHaveType(of: type)
     }
 
     private static func checkPhotos(against schema: RecordTypeSchema) throws(ImportError) {
@@ -304,6 +350,7 @@ extension ImportSession {
         let parts =
             [place, options.type, options.format.rawValue, options.nameField ?? ""]
             + options.mappings.map { "\($0.from)=\($0.to)" }.sorted() + ["assets"] + options.assetFields.sorted()
+            + [options.encoding ?? "", options.nestedJSON.rawValue, options.delimiter.map { String($0) } ?? ""]
         return parts.joined(separator: "\u{1f}")
     }
 }

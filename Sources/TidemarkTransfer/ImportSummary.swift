@@ -20,6 +20,15 @@ public struct ImportSummary: Hashable, Sendable {
     public var absentAssetFields: [String] = []
     /// What mappings of the options rename and no row has; likewise.
     public var absentMappings: [String] = []
+    /// Fields with times that have no offset, which were read in the time zone of the options.
+    public var localTimeFields: [String] = []
+    /// Where records were named by their content: the columns that could name them, as each row of the first batch has a value of
+    /// its own there. `nil` where names were given.
+    public var namingColumns: [String]?
+    /// New text fields whose values name files that are there.
+    public var fileFields: [String] = []
+    /// Files of a folder that are no photos, counted by their extension in lower case; without one, by the empty text.
+    public var passedOver: [String: Int] = [:]
     /// The first few refusals of this run.
     public var firstRejections: [Rejection] = []
 
@@ -36,7 +45,7 @@ public struct ImportSummary: Hashable, Sendable {
 extension ImportSummary: Encodable {
     private enum Key: String, CodingKey {
         case read, inserted, updated, unchanged, repaired, rejected, dryRun, seconds, assets
-        case referenced, stored, deduplicated, bytes
+        case referenced, stored, deduplicated, bytes, passedOver, localTimeFields
     }
 
     /// The object that `tidemark import --json` prints.
@@ -50,6 +59,8 @@ extension ImportSummary: Encodable {
         try object.encode(rejected, forKey: .rejected)
         try object.encode(isDryRun, forKey: .dryRun)
         try object.encode((duration / .milliseconds(1)).rounded() / 1000, forKey: .seconds)
+        if !passedOver.isEmpty { try object.encode(passedOver, forKey: .passedOver) }
+        if !localTimeFields.isEmpty { try object.encode(localTimeFields, forKey: .localTimeFields) }
         var files = object.nestedContainer(keyedBy: Key.self, forKey: .assets)
         try files.encode(assets.referenced, forKey: .referenced)
         try files.encode(assets.stored, forKey: .stored)

@@ -12,6 +12,10 @@ actor ManifestReader: BatchReader {
     private let manifest: Manifest
     private let options: ImportOptions
     private let knownFields: [KnownField]
+    private let nameField: String?
+    private let assetsRoot: URL
+    /// What the first batch has shown.
+    private var firstNotes: SourceNotes?
 
     /// A field whose type is not to be inferred. Those that may be lists come last.
     struct KnownField {
@@ -19,29 +23,79 @@ actor ManifestReader: BatchReader {
         let type: FieldType
         /// It is a list of that type where its first value is a list.
         var mayBeList = false
+        /// The type of the records that it refers to.
+        var target: String?
     }
 
-    init(source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [KnownField]) throws(ImportError) {
+    /// - Parameter assetsRoot: Where paths of files begin.
+    init(
+        source: ImportSource, options: ImportOptions, nameField: String?, assetsRoot: URL = URL(fileURLWithPath: "."),
+        knownFields: [KnownField]
+    ) throws(ImportError) {
         self.options = options
         self.knownFields = knownFields
+        self.nameField = nameField
+        self.assetsRoot = assetsRoot
         let file = try SourceFile(source)
-        total = file.size
+        let size = file.size
         manifest = try Manifest(file: file, options: options, nameField: nameField, knownFields: knownFields)
+        total = manifest.isConverted ? nil : size
     }
 
     func fill(_ batch: RecordBatch) throws -> FilledBatch {
         let isLast = try manifest.read(into: batch)
+        if firstNotes == nil { firstNotes = look(at: batch) }
         return FilledBatch(batch: batch, isLast: isLast, position: manifest.position)
     }
 
     func resume(at position: SourcePosition) throws { try manifest.resume(at: position) }
 
-    func absent() -> AbsentNames {
-        AbsentNames(
-            assetFields: options.assetFields.filter { name in
-                knownFields.firstIndex { $0.name == name }.map { !manifest.hasHadField(at: $0) } ?? false
-            },
-            mappings: options.mappings.indices.filter { !manifest.hasHadMapping(at: $0) }.map { options.mappings[$0].from })
+    func notes() -> SourceNotes {
+        var notes = firstNotes ?? SourceNotes()
+        notes.absentAssetFields = options.assetFields.filter { name in
+            knownFields.firstIndex { $0.name == name }.map { !manifest.hasHadField(at: $0) } ?? false
+        }
+        notes.absentMappings = options.mappings.indices.filter { !manifest.hasHadMapping(at: $0) }.map {
+            options.mappings[$0].from
+        }
+        notes.localTimeFields = manifest.localTimeFields
+        return notes
+    }
+
+    /// Notes which columns could name the rows, and which name files.
+    private func look(at batch: RecordBatch) -> SourceNotes {
+        var notes = SourceNotes()
+        if nameField == nil { notes.namingColumns = [] }
+        for column in 0..<tide_batch_column_count(batch.pointer) {
+            var length = 0
+            let text = tide_batch_column_name(batch.pointer, column, &length)
+            let name = String(decoding: UnsafeRawBufferPointer(start: text, count: length), as: UTF8.self)
+            let type = tide_batch_column_type(batch.pointer, column)
+            if nameField == nil, type == TIDE_TYPE_STRING || type == TIDE_TYPE_INT64,
+                tide_batch_column_names_rows(batch.pointer, column)
+            {
+                notes.namingColumns?.append(name)
+            }
+            let isNew = !knownFields.contains { $0.name == name }
+            if type == TIDE_TYPE_STRING, isNew, namesFiles(column, of: batch) { notes.fileFields.append(name) }
+        }
+        return notes
+    }
+
+    /// Whether the first values of a column all name files below the root of assets.
+    private func namesFiles(_ column: UInt32, of batch: RecordBatch) -> Bool {
+        var count = 0
+        for row in 0..<min(UInt32(batch.rowCount), 100) where count < 3 && tide_batch_row_is_live(batch.pointer, row) {
+            let cell = tide_batch_cell(batch.pointer, row, column)
+            guard cell.kind == UInt8(TIDE_KIND_TEXT.rawValue), cell.length > 0 else { continue }
+            let text = tide_batch_text(batch.pointer, Int(cell.offset))
+            let path = String(decoding: UnsafeRawBufferPointer(start: text, count: Int(cell.length)), as: UTF8.self)
+            guard !path.hasPrefix("/"), path.utf8.count < 4096, path.contains("."),
+                FileIdentity(assetsRoot.appendingPathComponent(path))?.isFile == true
+            else { return false }
+            count += 1
+        }
+        return count > 0
     }
 }
 
@@ -105,6 +159,15 @@ private final class Manifest {
     func hasHadField(at index: Int) -> Bool { tide_manifest_field_occurred(pointer, UInt32(index)) }
     func hasHadMapping(at index: Int) -> Bool { tide_manifest_mapping_occurred(pointer, UInt32(index)) }
 
+    var isConverted: Bool { tide_manifest_is_converted(pointer) }
+
+    /// The fields with times that have no offset.
+    var localTimeFields: [String] {
+        var names: [String] = []
+        while let name = tide_manifest_local_time_field(pointer, UInt32(names.count)) { names.append(String(cString: name)) }
+        return names
+    }
+
     var position: SourcePosition {
         let position = tide_manifest_position(pointer)
         return SourcePosition(
@@ -139,16 +202,42 @@ private final class Manifest {
             return UnsafePointer(strings[strings.count - 1])
         }
         let mappings = options.mappings.map { tide_mapping(from: lend($0.from), to: lend($0.to)) }
-        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code) }
+        let fields = knownFields.map {
+            tide_known_field(name: lend($0.name), type: $0.type.code, target: $0.target.map(lend))
+        }
+        let offsets = options.timeZone.offsets
         return mappings.withUnsafeBufferPointer { mappings in
             fields.withUnsafeBufferPointer { fields in
-                var lent = tide_manifest_options(
-                    format: format(of: options), type_name: lend(options.type), name_field: nameField.map(lend),
-                    name_is_required: options.nameField != nil, mappings: mappings.baseAddress,
-                    mapping_count: UInt32(mappings.count), fields: fields.baseAddress, field_count: UInt32(fields.count),
-                    open_field_count: UInt32(knownFields.count { $0.mayBeList }), row_limit: 0)
-                return body(&lent)
+                offsets.withUnsafeBufferPointer { offsets in
+                    let times = tide_time_rules(
+                        offsets: offsets.baseAddress, offset_count: UInt32(offsets.count), order: order(of: options))
+                    var lent = tide_manifest_options(
+                        format: format(of: options), type_name: lend(options.type), name_field: nameField.map(lend),
+                        name_is_required: options.nameField != nil, mappings: mappings.baseAddress,
+                        mapping_count: UInt32(mappings.count), fields: fields.baseAddress, field_count: UInt32(fields.count),
+                        open_field_count: UInt32(knownFields.count { $0.mayBeList }), row_limit: 0,
+                        names_have_type: options.namesHaveType && nameField != nil, decimal_comma: options.hasDecimalComma,
+                        delimiter: CChar(bitPattern: options.delimiter?.asciiValue ?? 0), nesting: nesting(of: options),
+                        times: times, encoding: options.encoding.map(lend))
+                    return body(&lent)
+                }
             }
+        }
+    }
+
+    private static func order(of options: ImportOptions) -> tide_date_order {
+        switch options.dateOrder {
+        case nil: TIDE_DATE_ORDER_NONE
+        case .dmy: TIDE_DATE_ORDER_DAY_FIRST
+        case .mdy: TIDE_DATE_ORDER_MONTH_FIRST
+        }
+    }
+
+    private static func nesting(of options: ImportOptions) -> tide_nesting {
+        switch options.nestedJSON {
+        case .refuse: TIDE_NESTING_REFUSE
+        case .flatten: TIDE_NESTING_FLATTEN
+        case .json: TIDE_NESTING_JSON
         }
     }
 

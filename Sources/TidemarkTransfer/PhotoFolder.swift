@@ -19,6 +19,7 @@ actor PhotoFolder: BatchReader {
     private var walk: FolderWalk
     private var position = SourcePosition()
     private var digest = PathDigest()
+    private var passedOver: [String: Int] = [:]
 
     /// The fields that photos have; see `tide_photo.h`.
     static let fields: [RecordTypeSchema.Field] = [
@@ -29,11 +30,12 @@ actor PhotoFolder: BatchReader {
     /// Files taken in for one batch: each costs far more than a row.
     private static let filesPerBatch = 256
 
-    init(root: URL, type: String, workers: IntakeWorkers) throws(ImportError) {
+    /// - Parameter file: The name of the only file of the folder to read; `nil` for all.
+    init(root: URL, file: String?, type: String, workers: IntakeWorkers) throws(ImportError) {
         self.root = root
         self.type = type
         self.workers = workers
-        start = try FolderWalk(root: root)
+        if let file { start = FolderWalk(root: root, file: file) } else { start = try FolderWalk(root: root) }
         walk = start
     }
 
@@ -60,7 +62,7 @@ actor PhotoFolder: BatchReader {
     }
 
     /// Nothing of a folder is named in the options.
-    func absent() -> AbsentNames { AbsentNames() }
+    func notes() -> SourceNotes { SourceNotes(passedOver: passedOver) }
 
     func resume(at position: SourcePosition) throws {
         while self.position.offset < position.offset, let entry = walk.next() {
@@ -105,15 +107,32 @@ actor PhotoFolder: BatchReader {
         let strings = paths.map { path in path.withUnsafeBufferPointer { UnsafePointer(strdup($0.baseAddress!)!) } }
         defer { for string in strings { free(UnsafeMutablePointer(mutating: string)) } }
         let (pointers, type) = (workers.pointers, type)
-        return try workers.collectBlobs { context, visitor, error in
+        var isPassedOver = [Bool](repeating: false, count: paths.count)
+        let blobs = try workers.collectBlobs { context, visitor, error in
             pointers.withUnsafeBufferPointer { workers in
                 strings.withUnsafeBufferPointer { paths in
                     tide_photos_take_in(
                         workers.baseAddress!, UInt32(workers.count), paths.baseAddress!, UInt32(paths.count), first, type,
-                        batch.pointer, visitor, context, &error)
+                        batch.pointer, &isPassedOver, visitor, context, &error)
                 }
             }
         }
+        for (path, isPassedOver) in zip(paths, isPassedOver) where isPassedOver {
+            passedOver[Self.kind(of: path), default: 0] += 1
+        }
+        return blobs
+    }
+
+    /// A file's extension in lower case, as far as it can be shown; empty when it has none.
+    private static func kind(of path: FolderWalk.Path) -> String {
+        let bytes = path.dropLast().map(UInt8.init(bitPattern:))
+        let name = bytes[(bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
+        guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex else { return "" }
+        let kind = name[(dot + 1)...]
+        let isPlain = kind.allSatisfy {
+            $0 < 0x80 && ($0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") || $0 >= 0x30 && $0 <= 0x39)
+        }
+        return isPlain && kind.count <= 10 ? String(decoding: kind, as: UTF8.self).lowercased() : ""
     }
 }
 
@@ -148,6 +167,12 @@ private struct FolderWalk {
     private let root: URL
     /// Names still to visit, last first, per level; the path of each level.
     private var levels: [(path: Path, names: [Path])] = []
+
+    /// One file below the root.
+    init(root: URL, file: String) {
+        self.root = root
+        levels = [([], [Array(file.utf8CString)])]
+    }
 
     init(root: URL) throws(ImportError) {
         self.root = root

@@ -32,7 +32,7 @@ public struct RecordText {
     public func appendJSON(_ record: StoredRecord, to out: inout [UInt8]) throws {
         out.append(UInt8(ascii: "{"))
         out += nameKey
-        Self.appendString(record.name, to: &out)
+        Self.appendString(schema.shortName(of: record.name), to: &out)
         for (key, value) in zip(keys, record.values) {
             guard let value else { continue }
             out.append(UInt8(ascii: ","))
@@ -65,7 +65,7 @@ public struct RecordText {
 
     /// Appends a CSV row and a line end; no value is an empty cell, an empty text a quoted one.
     public func appendCSV(_ record: StoredRecord, to out: inout [UInt8]) throws {
-        Self.appendCell(record.name, to: &out)
+        Self.appendCell(schema.shortName(of: record.name), to: &out)
         for value in record.values {
             out.append(UInt8(ascii: ","))
             switch value {

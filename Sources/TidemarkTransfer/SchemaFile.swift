@@ -13,6 +13,7 @@ public enum SchemaFile {
             struct Field: Decodable {
                 let name: String
                 let type: String
+                let target: String?
             }
             let name: String
             let nameField: String?
@@ -46,6 +47,7 @@ public enum SchemaFile {
         var types: [RecordTypeSchema] = []
         for (i, type) in file.types.enumerated() {
             var fields: [RecordTypeSchema.Field] = []
+            var references: [String: String] = [:]
             try check(type.name, names: "a record type", at: "\(url.path): types[\(i)].name")
             for (j, field) in type.fields.enumerated() {
                 try check(field.name, names: "a field", at: "\(url.path): types[\(i)].fields[\(j)].name")
@@ -60,8 +62,17 @@ public enum SchemaFile {
                     throw ImportError(.schemaFile, "\(url.path): types[\(i)].fields[\(j)].name: '\(field.name)' occurs twice")
                 }
                 fields.append(.init(name: field.name, type: fieldType))
+                guard let target = field.target else { continue }
+                let place = "\(url.path): types[\(i)].fields[\(j)].target"
+                try check(target, names: "a record type", at: place)
+                guard fieldType.scalar == .reference else {
+                    throw ImportError(.schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(fieldType)")
+                }
+                references[field.name] = target
             }
-            types.append(RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields))
+            var schema = RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields)
+            schema.references = references
+            types.append(schema)
         }
         return types
     }

@@ -455,6 +455,26 @@ static void heic_build(buffer *into) { heic_put(into, &(layout){"heic", .version
 static void heif_build(buffer *into) { heic_put(into, &(layout){"mif1", .version = 1, .width = 8, .data_size_width = 8}); }
 static void avif_build(buffer *into) { heic_put(into, &(layout){"avif", .version = 2, .width = 4, .data_size_width = 0}); }
 
+/// A picture of two strips, with its EXIF data in the same directories. The strips come last.
+static void tiff_put(buffer *into, bool big) {
+    uint32_t offset = 0;
+    for (int round = 0; round < 2; round++) {
+        photo it = photo_sample(big);
+        size_t count = field_count(it.main);
+        it.main[count++] = (field){.tag = 0x0100, .format = format_short, .count = 1, .numbers = {800}};
+        it.main[count++] = (field){.tag = 0x0101, .format = format_long, .count = 1, .numbers = {600}};
+        it.main[count++] = (field){.tag = 0x0111, .format = format_long, .count = 2, .numbers = {offset, offset + 10}};
+        it.main[count++] = (field){.tag = 0x0117, .format = format_short, .count = 2, .numbers = {10, 20}};
+        into->length = 0;
+        photo_put(into, &it);
+        offset = (uint32_t)into->length;
+    }
+    put_zeros(into, 30);
+}
+
+static void tiff_intel_build(buffer *into) { tiff_put(into, false); }
+static void tiff_motorola_build(buffer *into) { tiff_put(into, true); }
+
 /// Without a single byte after what is needed, so that every cut is one.
 static const sample samples[] = {
     {"plain.jpg", jpeg_build, TIDE_MEDIA_JPEG, 800, 600, false},
@@ -470,6 +490,8 @@ static const sample samples[] = {
     {"0.heic", heic_build, TIDE_MEDIA_HEIC, 800, 600, true},
     {"1.heif", heif_build, TIDE_MEDIA_HEIC, 800, 600, true},
     {"2.avif", avif_build, TIDE_MEDIA_HEIC, 800, 600, true},
+    {"intel.tif", tiff_intel_build, TIDE_MEDIA_TIFF, 800, 600, true},
+    {"motorola.tif", tiff_motorola_build, TIDE_MEDIA_TIFF, 800, 600, true},
 };
 
 static const size_t sample_count = sizeof samples / sizeof *samples;
@@ -482,6 +504,7 @@ static size_t signature_length(tide_media media) {
     case TIDE_MEDIA_GIF: return 6;
     case TIDE_MEDIA_WEBP: return 12;
     case TIDE_MEDIA_HEIC: return 12;
+    case TIDE_MEDIA_TIFF: return 4;
     }
     return 0;
 }
@@ -758,15 +781,49 @@ static void test_hostile_lengths(int descriptor) {
     buffer_destroy(&content);
 }
 
+/// A directory of a picture's size, with a tag of its own, and the next directory.
+static void tiff_directory_put(buffer *into, uint32_t kind, uint32_t width, uint32_t height, uint32_t children, uint32_t next) {
+    static const uint16_t tags[] = {254, 256, 257, 330};
+    const uint32_t values[] = {kind, width, height, children};
+    size_t count = children ? 4 : 3;
+    put_little(into, count, 2);
+    for (size_t i = 0; i < count; i++) {
+        put_little(into, tags[i], 2);
+        put_little(into, format_long, 2);
+        put_little(into, 1, 4);
+        put_little(into, values[i], 4);
+    }
+    put_little(into, next, 4);
+}
+
+static void test_tiff_directories(int descriptor) {
+    // As a camera's raw file: a small picture first, the whole one below it; the chain runs in a circle.
+    buffer content = {0};
+    put(&content, "II*\0\x08\0\0\0", 8);
+    uint32_t second = 8 + 2 + 4 * 12 + 4;
+    tiff_directory_put(&content, 1, 160, 120, second, 8);
+    tiff_directory_put(&content, 0, 800, 600, 0, 8);
+    expect_size(descriptor, &content, TIDE_MEDIA_TIFF, 800, 600, "a directory below another");
+    buffer_destroy(&content);
+
+    put(&content, "II*\0\x08\0\0\0\xff\xff", 10);
+    expect_refused(descriptor, &content, "TIFF", "a directory of a sensible length", 8);
+    buffer_destroy(&content);
+
+    put(&content, "MM\0*\0\0\1\0", 8);
+    expect_refused(descriptor, &content, "TIFF", "a directory", 256);
+    buffer_destroy(&content);
+}
+
 static void test_names(void) {
-    static const char *const claimed[] = {"a.jpg", "a.JPEG", "b.Png", "c.gif", "d.webp", "e.HEIC", "f.heif", "g.avif", "x/y.jpg"};
-    static const char *const unclaimed[] = {"", "jpg", "a.", "a.jpg.txt", "a.jpgx", "a.jp", "a.png/b", ".", "a.tiff"};
+    static const char *const claimed[] = {"a.jpg", "a.JPEG", "b.Png", "c.gif", "d.webp", "e.HEIC", "f.heif", "g.avif", "x/y.jpg", "h.TIFF", "i.tif"};
+    static const char *const unclaimed[] = {"", "jpg", "a.", "a.jpg.txt", "a.jpgx", "a.jp", "a.png/b", ".", "a.tifff", "a.bmp", "a.mov"};
     for (size_t i = 0; i < sizeof claimed / sizeof *claimed; i++) {
         check(tide_media_claimed(claimed[i], strlen(claimed[i])), "%s", claimed[i]);
         check(tide_media_claimed(unclaimed[i], strlen(unclaimed[i])) == false, "%s", unclaimed[i]);
     }
-    static const char *const extensions[] = {"bin", "jpg", "png", "gif", "webp", "heic"};
-    for (int i = 0; i < 6; i++) check(strcmp(tide_media_extension((tide_media)i), extensions[i]) == 0, "%s", extensions[i]);
+    static const char *const extensions[] = {"bin", "jpg", "png", "gif", "webp", "heic", "tif"};
+    for (int i = 0; i < 7; i++) check(strcmp(tide_media_extension((tide_media)i), extensions[i]) == 0, "%s", extensions[i]);
 }
 
 static void test_photo_sample(void) {
@@ -1019,6 +1076,7 @@ int main(int count, char **arguments) {
     test_other_content(descriptor);
     test_unreadable_files(descriptor);
     test_hostile_lengths(descriptor);
+    test_tiff_directories(descriptor);
     test_names();
     test_photo_sample();
     test_dates();

@@ -221,7 +221,7 @@ import Testing
         let source = try scratch.writeLines([#"{"id": "a"}"#], to: "journal.jsonl")
         let journal = scratch["Journal.tidemark"].path
         for arguments in [
-            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id"],
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id", "--plain-ids"],
             [
                 "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
                 "--create",
@@ -315,7 +315,7 @@ import Testing
         let source = try scratch.writeLines([#"{"id": "a", "title": "Senja"}"#], to: "journal.jsonl")
         let journal = scratch["Journal.tidemark"].path
         for arguments in [
-            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id"],
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id", "--plain-ids"],
             [
                 "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
                 "--create",

@@ -18,7 +18,8 @@ import Testing
         let file = try scratch.writeLines(lines, to: "journal.jsonl")
         func arguments(_ container: String) -> [String] {
             [
-                "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--asset", "image", "--batch",
+                "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids", "--asset",
+                "image", "--batch",
                 "50", "--json",
             ]
         }

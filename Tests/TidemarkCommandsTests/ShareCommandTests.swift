@@ -40,7 +40,8 @@ import TidemarkModel
                 #"{"id":"geysir","caption":"Geysir","details":"Three times.","createdAt":"2024-06-02T09:15:00Z","image":"2.png"}"#,
             ], to: "journal.jsonl")
         try await run(
-            "import", scratch["journal.jsonl"].path, "--into", path(name), "--type", "Destination", "--id", "id", "--asset",
+            "import", scratch["journal.jsonl"].path, "--into", path(name), "--type", "Destination", "--id", "id", "--plain-ids",
+            "--asset",
             "image")
         try await run("sync", path(name))
     }
@@ -370,7 +371,8 @@ import TidemarkModel
         let schema = try await run("records", "set", path("ben"), "own", "--type", "Destination", "caption=x", expecting: 64)
         #expect(schema.errors.contains("name the --share"))
         try scratch.writeLines([#"{"id":"senja","caption":"Bens own"}"#], to: "own.jsonl")
-        try await run("import", scratch["own.jsonl"].path, "--into", path("ben"), "--type", "Destination", "--id", "id")
+        try await run(
+            "import", scratch["own.jsonl"].path, "--into", path("ben"), "--type", "Destination", "--id", "id", "--plain-ids")
         try await run("records", "set", path("ben"), "senja", "caption=shared", "--share", "Senja")
         try await run("records", "set", path("ben"), "senja", "caption=mine", "--scope", "private")
         try await run("records", "set", path("ben"), "senja", "caption=shared twice", "--scope", "shared")

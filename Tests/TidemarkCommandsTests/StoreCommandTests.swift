@@ -19,7 +19,7 @@ import Testing
     private func importJournal(into path: String) async throws {
         let source = try scratch.writeLines([#"{"id": "a"}"#, #"{"id": "b"}"#], to: "journal.jsonl")
         let result = try await tool.run(
-            ["import", source.path, "--into", scratch[path].path, "--type", "Destination", "--id", "id"])
+            ["import", source.path, "--into", scratch[path].path, "--type", "Destination", "--id", "id", "--plain-ids"])
         #expect(result.status == 0, "\(result.errors)")
     }
 

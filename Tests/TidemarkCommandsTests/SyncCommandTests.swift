@@ -30,7 +30,7 @@ import Testing
     private func set(_ name: String, _ record: String, _ field: String, type: String = "Destination") async throws {
         let halves = field.split(separator: "=", maxSplits: 1).map(String.init)
         try scratch.writeLines([#"{"id":"\#(record)","\#(halves[0])":"\#(halves[1])"}"#], to: "one.jsonl")
-        try await run("import", scratch["one.jsonl"].path, "--into", path(name), "--type", type, "--id", "id")
+        try await run("import", scratch["one.jsonl"].path, "--into", path(name), "--type", type, "--id", "id", "--plain-ids")
     }
 
     private func captions(_ name: String) async throws -> [String] {
@@ -97,7 +97,7 @@ import Testing
         try await signIn("a")
         try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "x", count: 2_000_000))"}"#], to: "large.jsonl")
         try await run(
-            "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+            "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids")
         try await set("a", "senja", "caption=Senja")
         let refused = try await run("sync", path("a"), expecting: 75)
         #expect(refused.errors.contains("1 change could not be sent"))
@@ -137,7 +137,8 @@ import Testing
         try await signIn("a", "b")
         try scratch.writeLines((0..<2000).map { #"{"id":"r\#($0)","caption":"\#($0)"}"# }, to: "records.jsonl")
         let report = try await run(
-            "import", scratch["records.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--sync",
+            "import", scratch["records.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids",
+            "--sync",
             "--batch", "300", "--json"
         ).json()
         #expect((report["sync"] as? [String: Any])?["exported"] as? Int == 2000)
@@ -158,7 +159,10 @@ import Testing
             }
         }
         async let report = tool.run(
-            ["import", "-", "--into", path("a"), "--type", "Destination", "--id", "id", "--sync", "--batch", "100", "--json"],
+            [
+                "import", "-", "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids", "--sync", "--batch",
+                "100", "--json",
+            ],
             input: pipe)
         try write(0..<1000)
         var (fetched, tries) = (0, 0)
@@ -210,7 +214,8 @@ import Testing
         let watching = try tool.start(["sync", path("a"), "--watch", "--json"])
         #expect(await watching.line()?.contains(#""type":"setup""#) == true)
         try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "x", count: 2_000_000))"}"#], to: "large.jsonl")
-        try await run("import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+        try await run(
+            "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids")
         let refused = await watching.line()
         #expect(refused?.hasPrefix(#"{"refused":{"#) == true, "\(refused ?? "")")
         #expect(refused?.contains(#""code":"limitExceeded""#) == true)
@@ -223,7 +228,8 @@ import Testing
         }
         // The same record, changed: that it is refused again is new.
         try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "y", count: 2_000_000))"}"#], to: "large.jsonl")
-        try await run("import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id")
+        try await run(
+            "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids")
         #expect(await watching.line()?.hasPrefix(#"{"refused":{"#) == true)
         #expect(await watching.kill() == [])
     }

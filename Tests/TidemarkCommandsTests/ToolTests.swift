@@ -15,7 +15,10 @@ import Testing
     }
 
     private func importing(_ scratch: Scratch, _ source: URL, _ more: [String] = []) -> [String] {
-        ["import", source.path, "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--asset", "image"]
+        [
+            "import", source.path, "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--plain-ids",
+            "--asset", "image",
+        ]
             + more
     }
 
@@ -236,7 +239,8 @@ import Testing
         let scratch = try Scratch()
         let file = try scratch.writeLines([#"{"id": "a", "n": 1}"#], to: "journal.jsonl")
         let result = try await tool.run(
-            ["import", "-", "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--json"], input: file)
+            ["import", "-", "--into", scratch.container.path, "--type", "Destination", "--id", "id", "--plain-ids", "--json"],
+            input: file)
         #expect(try result.json()["inserted"] as? Int == 1)
     }
 
@@ -253,7 +257,8 @@ import Testing
         let file = try scratch.writeLines((0..<12_000).map { #"{"id": "r\#($0)", "caption": "\#(text)"}"# }, to: "journal.jsonl")
         let container = scratch["disk/Test.tidemark"].path
         let arguments = [
-            "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--batch", "500", "--json",
+            "import", file.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids", "--batch", "500",
+            "--json",
         ]
         let full = try await tool.run(arguments)
         #expect(full.status == 74, "\(full.errors)")

@@ -86,14 +86,15 @@ final class ServedMachines: Sendable {
         }
         let manifest = try scratch.writeLines(lines, to: "\(machine)/journal.jsonl")
         try await run(
-            "import", manifest.path, "--into", path(machine), "--type", "Destination", "--id", "id", "--asset", "image")
+            "import", manifest.path, "--into", path(machine), "--type", "Destination", "--id", "id", "--plain-ids", "--asset",
+            "image")
     }
 
     /// Imports a record with fields of text.
     func importRecord(_ machine: String, _ name: String, type: String = "Destination", _ fields: [String: String]) async throws {
         let line = try JSONSerialization.data(withJSONObject: fields.merging(["id": name]) { $1 })
         let manifest = try write(line + Data("\n".utf8), to: "\(machine)/record.jsonl")
-        try await run("import", manifest.path, "--into", path(machine), "--type", type, "--id", "id")
+        try await run("import", manifest.path, "--into", path(machine), "--type", type, "--id", "id", "--plain-ids")
     }
 
     func sync(_ machines: String...) async throws {

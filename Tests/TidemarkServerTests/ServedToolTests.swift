@@ -43,7 +43,7 @@ import TidemarkCloud
 
     @Test func `devices of one person have the same, and people share, through a server`() async throws {
         let records = try scratch.write(#"{"id":"senja","caption":"Senja","visits":3}"# + "\n", to: "records.jsonl")
-        try await run("import", records.path, "--into", path("laptop"), "--type", "Destination", "--id", "id")
+        try await run("import", records.path, "--into", path("laptop"), "--type", "Destination", "--id", "id", "--plain-ids")
         try await signIn("laptop")
         try await signIn("phone")
         try await signIn("ben", as: "ben@example.org")

@@ -100,7 +100,7 @@ import TidemarkModel
 
     @Test func `somebody signs in again beside who synchronises, and nobody else does`() async throws {
         let records = try scratch.write(#"{"id":"reine","caption":"Reine"}"# + "\n", to: "records.jsonl")
-        try await run("import", records.path, "--into", container, "--type", "Destination", "--id", "id")
+        try await run("import", records.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids")
         try await signIn()
         try await run("sync", container)
         let watching = try tool.start(["sync", container, "--watch", "--json"])

@@ -90,8 +90,8 @@ import TidemarkTransfer
         ("id,Tide_a\n1,2\n", "it begins with 'tide_', which the store keeps for itself"),
         ("id,\(String(repeating: "n", count: 256))\n1,2\n", "it is longer than 255 bytes"),
         ("id,,b\n1,2,3\n", "line 1: column 2 has no name; give it one in the file"),
-        ("id;a;b\n1;2;3\n", "Only commas separate columns, no semicolons"),
-        ("id\ta\n1\t2\n", "Only commas separate columns, no tabs"),
+        ("id;a;b\n1;2;3\n", "if semicolons separate columns, add --delimiter ';'"),
+        ("id\ta\n1\t2\n", "if tabs separate columns, add --delimiter tab"),
     ])
     func `a CSV whose header cannot be used is an error that names the column`(csv: String, message: String) async throws {
         let scratch = try Scratch()
@@ -186,7 +186,7 @@ import TidemarkTransfer
         let scratch = try Scratch()
         var options = ImportOptions.destination { $0.assetFields = ["image"] }
         switch what {
-        case "format": options.format = .json
+        case "format": options.format = .photos
         case "rejects": options.rejects = scratch["nowhere/rejects.jsonl"]
         case "assets": options.assetsRoot = scratch["nowhere"]
         case "name": options.assetFields = ["id"]

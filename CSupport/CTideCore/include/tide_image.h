@@ -29,6 +29,7 @@ typedef enum tide_media {
     TIDE_MEDIA_GIF = 3,
     TIDE_MEDIA_WEBP = 4,
     TIDE_MEDIA_HEIC = 5,
+    TIDE_MEDIA_TIFF = 6,
 } tide_media;
 
 /// Where the bytes come from: memory or an open file.
@@ -54,7 +55,8 @@ typedef struct tide_image {
 ///
 /// JPEG is whole when its segments are well-formed up to a start of scan, it has a frame header, and an end-of-image marker follows
 /// (trailing bytes after it are allowed); PNG when its chunks run from IHDR to IEND; GIF when its blocks run to the trailer; WebP
-/// when RIFF's size lies within the file; HEIC (also HEIF and AVIF brands) when its boxes lie within the file and it has `meta`.
+/// when RIFF's size lies within the file; HEIC (also HEIF and AVIF brands) when its boxes lie within the file and it has `meta`; TIFF
+/// (also raw formats of cameras that are TIFF) when its directories and the strips or tiles that they name lie within the file.
 ///
 /// Returns TIDE_OK with `media` UNKNOWN when the content is no image that it knows; TIDE_REJECTED with
 /// TIDE_REJECT_ASSET_TRUNCATED when it begins like one of them and is cut off or broken off; TIDE_IO_ERROR when reading fails.
@@ -64,7 +66,8 @@ tide_status tide_image_probe(tide_bytes bytes, tide_image *image, tide_error *TI
 /// The usual file name extension of a format, without the dot ("jpg"); "bin" for UNKNOWN. Static storage.
 const char *tide_media_extension(tide_media media);
 
-/// Whether a file name's extension claims one of the formats above (jpg, jpeg, png, gif, webp, heic, heif, avif; any case).
+/// Whether a file name's extension claims one of the formats above (jpg, jpeg, png, gif, webp, heic, heif, avif, tif,
+/// tiff; any case).
 bool tide_media_claimed(const char *name, size_t length);
 
 TIDE_ASSUME_NONNULL_END

@@ -21,12 +21,48 @@ extern "C" {
 TIDE_ASSUME_NONNULL_BEGIN
 
 typedef enum tide_format {
-    /// CSV cannot be told from text that is no manifest; so: '[' begins a JSON array, '{' JSON Lines, anything else CSV.
+    /// CSV cannot be told from text that is no manifest; so: '[' begins a JSON array, '{' JSON Lines or objects over several lines,
+    /// anything else CSV.
     TIDE_FORMAT_AUTO = 0,
     TIDE_FORMAT_JSON_LINES = 1,
+    /// JSON whose rows may be spread over several lines: an array, objects one after the other, or an object with an array of objects.
     TIDE_FORMAT_JSON_ARRAY = 2,
     TIDE_FORMAT_CSV = 3,
 } tide_format;
+
+/// What becomes of objects that are no locations, and of lists that hold objects or lists.
+typedef enum tide_nesting {
+    /// The row is refused.
+    TIDE_NESTING_REFUSE = 0,
+    /// The members of an object become fields: `b` in `a` is the source's field `a.b`, and in the store `a_b`. Lists become JSON texts.
+    TIDE_NESTING_FLATTEN = 1,
+    /// They become strings: their JSON text without white space.
+    TIDE_NESTING_JSON = 2,
+} tide_nesting;
+
+/// The order of day and month in dates such as 5/1/2024.
+typedef enum tide_date_order {
+    /// Such dates are no times.
+    TIDE_DATE_ORDER_NONE = 0,
+    TIDE_DATE_ORDER_DAY_FIRST = 1,
+    TIDE_DATE_ORDER_MONTH_FIRST = 2,
+} tide_date_order;
+
+/// From when on a time zone has an offset.
+typedef struct tide_zone_offset {
+    /// Seconds since 1970 UTC; of the first, ignored: it holds from the beginning.
+    int64_t since;
+    /// Seconds east of Greenwich.
+    int32_t offset;
+} tide_zone_offset;
+
+/// How times without an offset are read.
+typedef struct tide_time_rules {
+    /// In the order of time; without any, UTC.
+    const tide_zone_offset *TIDE_NULLABLE offsets;
+    uint32_t offset_count;
+    tide_date_order order;
+} tide_time_rules;
 
 /// The name of a field in the source and in the store.
 typedef struct tide_mapping {
@@ -38,6 +74,8 @@ typedef struct tide_mapping {
 typedef struct tide_known_field {
     const char *name;
     tide_type type;
+    /// Of a reference, or a list of them: the type of the records, whose short names become whole ones (see `names_have_type`).
+    const char *TIDE_NULLABLE target;
 } tide_known_field;
 
 /// Only read during the call that takes it.
@@ -57,6 +95,16 @@ typedef struct tide_manifest_options {
     uint32_t open_field_count;
     /// A row longer than this is refused; 0 stands for 16 MiB.
     uint32_t row_limit;
+    /// Whether a name from the name field that is no UUID gets the type and a colon before it, unless it begins so.
+    bool names_have_type;
+    /// Whether numbers in a CSV have a decimal comma, and may have their digits in groups of three.
+    bool decimal_comma;
+    /// Of a CSV; 0 stands for a comma.
+    char delimiter;
+    tide_nesting nesting;
+    tide_time_rules times;
+    /// The encoding of the source; NULL: what its byte order mark tells, else UTF-8.
+    const char *TIDE_NULLABLE encoding;
 } tide_manifest_options;
 
 typedef struct tide_position {
@@ -92,6 +140,16 @@ tide_position tide_manifest_position(const tide_manifest *manifest);
 bool tide_manifest_mapping_occurred(const tide_manifest *manifest, uint32_t mapping);
 bool tide_manifest_field_occurred(const tide_manifest *manifest, uint32_t field);
 
+/// Whether what is read is not the source's own bytes, because these are compressed or in another encoding: positions count bytes of
+/// the text.
+bool tide_manifest_is_converted(const tide_manifest *manifest);
+
+/// The `index`th field of which a value was a time without an offset so far; NULL when there are no more. The manifest owns it.
+const char *TIDE_NULLABLE tide_manifest_local_time_field(const tide_manifest *manifest, uint32_t index);
+
+/// Whether each live row of a batch has a value of the column, and no two the same: such a column could name the rows.
+bool tide_batch_column_names_rows(const tide_batch *batch, uint32_t column);
+
 /// Goes to a position of an earlier run, before anything was read. TIDE_REJECTED when what lies before it is not what it was.
 tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *position, tide_error *TIDE_NULLABLE error);
 
@@ -104,6 +162,12 @@ tide_status tide_name_derive(const void *content, size_t length, char name[_Nonn
 /// Reads an RFC 3339 time (`T`, `t` or a space between date and time; an offset or Z is required) as microseconds since 1970 UTC;
 /// further digits are cut off. False when it is none.
 bool tide_time_parse(const char *text, size_t length, int64_t *microseconds);
+
+/// Reads an RFC 3339 time or one of the other usual forms; see "Times" in Documentation/Formats/manifest.md. `*is_local` says that it
+/// has no offset, so that the rules' zone decided. A local time that occurs twice is the first; one that is skipped is read with the
+/// offset before. False when it is none.
+bool tide_time_read(
+    const char *text, size_t length, const tide_time_rules *rules, int64_t *microseconds, bool *is_local);
 
 TIDE_ASSUME_NONNULL_END
 

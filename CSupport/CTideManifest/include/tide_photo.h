@@ -21,10 +21,11 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// Takes in the files at `paths` (relative to the workers' root) and adds a row for each, in their order; `first_line` is the number
 /// of the first. What is no image, no file or a symbolic link is passed over, unless its name claims an image: then it is refused, as
 /// is every other fault of a file.
+/// `passed_over` gets, for each path, whether it was passed over.
 /// `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_photos_take_in(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, const char *_Nonnull const *_Nonnull paths, uint32_t count,
-    uint64_t first_line, const char *type_name, tide_batch *batch, tide_blob_visitor visitor,
+    uint64_t first_line, const char *type_name, tide_batch *batch, bool *passed_over, tide_blob_visitor visitor,
     void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END

@@ -35,9 +35,35 @@ struct FoundRecord {
                 name: String(text[text.index(after: slash)...]), type: String(text[..<slash]), in: scope, of: directory)
         {
             self = found
+        } else if let found = try Self.ofShortName(text, type: type, in: scope, of: directory) {
+            self = found
         } else {
             return nil
         }
+    }
+
+    /// The record that an import has given the short name, or `TYPE/NAME`.
+    ///
+    /// - Throws: ``StoreError`` `invalid` where records of several types have it.
+    private static func ofShortName(
+        _ text: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory
+    ) throws -> FoundRecord? {
+        for home in ContainerDirectory.scopes where scope.map({ $0 == home }) ?? directory.hasStore(home) {
+            var found: [FoundRecord] = []
+            for schema in try StoreReader(container: directory, scope: home).types() {
+                guard type == nil || type == schema.name else { continue }
+                let prefix = "\(schema.name)/"
+                let short = type == nil && text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
+                let name = schema.qualifiedName(of: short)
+                if let record = try FoundRecord(name: name, type: schema.name, in: home, of: directory) { found.append(record) }
+            }
+            guard found.count < 2 else {
+                let names = found.map { "\($0.schema.name)/\($0.name.shortName)" }.joined(separator: ", ")
+                throw StoreError(.invalid, "records of several types have the name '\(text)': \(names); write TYPE/NAME")
+            }
+            if let record = found.first { return record }
+        }
+        return nil
     }
 
     private init?(name: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
@@ -48,6 +74,14 @@ struct FoundRecord {
             return
         }
         return nil
+    }
+}
+
+extension ContainerDirectory {
+    /// The whole name of the record that a text stands for: its name, or the short one of an import. What stands for none is a name of one that
+    /// is gone.
+    func recordName(_ text: String, in scope: DatabaseScope? = nil) throws -> String {
+        try FoundRecord(text, type: nil, in: scope, of: self)?.record.name ?? text
     }
 }
 

@@ -77,7 +77,7 @@ struct RecordsDelete: AsyncParsableCommand {
             if json {
                 try Output.json(Report(deleted: deleted, missing: missing))
             } else {
-                for record in deleted { try Output.line("deleted \(record.type) \(record.name)") }
+                for record in deleted { try Output.line("deleted \(record.type) \(record.shortName)") }
             }
             if let first = missing.first {
                 let others = missing.count > 1 ? " and \(missing.count - 1) more" : ""

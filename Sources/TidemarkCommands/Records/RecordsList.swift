@@ -93,7 +93,7 @@ struct RecordsList: AsyncParsableCommand {
         var damaged: [String] = []
         try reader.forEachRecord(query, checksDigests: true) { record in
             if !record.isIntact { damaged.append(record.name) }
-            try table.add([record.name] + (try record.values.map { try text.plain($0) }))
+            try table.add([schema.shortName(of: record.name)] + (try record.values.map { try text.plain($0) }))
         }
         try table.finish()
         try tell(damaged)

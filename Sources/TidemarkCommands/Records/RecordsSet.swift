@@ -61,11 +61,11 @@ struct RecordsSet: AsyncParsableCommand {
                     .invalid, "the share '\(home.caption)' is in the \(home.scope.name) store, not in the \(scope.name) one")
             }
             let found = try FoundRecord(name, type: nil, in: home?.scope ?? scope, of: directory)
-            let name = found?.record.name ?? name
             if let found, !found.record.isIntact {
                 throw StoreError.damaged(RecordName(type: found.schema.name, name: found.record.name))
             }
             let schema = try schema(found, directory)
+            let name = try found?.record.name ?? newName(schema, directory)
             let values = try assignments.map { try assignment($0, schema: schema) }
             let nameField = schema.nameField ?? "_name"
             let manifest = try Manifest(
@@ -131,6 +131,15 @@ struct RecordsSet: AsyncParsableCommand {
         guard var schema = found?.schema ?? known.first else { return try StoreReader(container: directory).type(named: type) }
         for field in known.flatMap(\.fields) where schema.field(named: field.name) == nil { schema.fields.append(field) }
         return schema
+    }
+
+    /// The name of a record to make: as an import would give it.
+    private func newName(_ schema: RecordTypeSchema, _ directory: ContainerDirectory) throws -> String {
+        guard schema.nameField != nil, UUID(uuidString: name) == nil, RecordName(type: schema.name, name: name).shortName == name,
+            try StoreReader(container: directory).count(type: schema.name) > 0,
+            try StoreReader(container: directory).namesHaveType(of: schema.name)
+        else { return name }
+        return schema.qualifiedName(of: name)
     }
 
     /// Where the record is, or is to be made; no zone is said of one that is there and of no share that was named.

@@ -7,8 +7,10 @@ import TidemarkStore
 struct KnownShares {
     let all: [Share]
     private let container: ReadOnlyContainer
+    private let directory: ContainerDirectory
 
     init(_ directory: ContainerDirectory) throws {
+        self.directory = directory
         container = try ReadOnlyContainer(directory: directory)
         all = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
             .flatMap { try StoreReader(container: directory, scope: $0).shares() }
@@ -41,7 +43,11 @@ struct KnownShares {
     /// What one may do with the records that `NAME` or `TYPE/NAME` stands for.
     private func records(named text: String) async throws -> [RecordPermission] {
         let found = try await container.permissions.permissions(named: text)
-        guard found.isEmpty, let slash = text.firstIndex(of: "/") else { return found }
+        guard found.isEmpty else { return found }
+        if let record = try FoundRecord(text, type: nil, in: nil, of: directory) {
+            return try await container.permissions.permissions(named: record.record.name, type: record.schema.name)
+        }
+        guard let slash = text.firstIndex(of: "/") else { return found }
         return try await container.permissions.permissions(
             named: String(text[text.index(after: slash)...]), type: String(text[..<slash]))
     }

@@ -77,6 +77,12 @@ struct Permissions: AsyncParsableCommand {
                 found = try await journal.permissions.permissions(
                     named: String(name[name.index(after: slash)...]), type: String(name[..<slash]))
             }
+            if found.isEmpty {
+                let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+                if let record = try FoundRecord(name, type: type, in: nil, of: directory) {
+                    found = try await journal.permissions.permissions(named: record.record.name, type: record.schema.name)
+                }
+            }
             if found.isEmpty { missing.append(name) }
             for permission in found where only?.includes(permission) ?? true { try lines.add(permission) }
         }

@@ -55,12 +55,13 @@ struct Status: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let reader = try SyncReading(directory)
+            let record = try record.map { try directory.recordName($0) }
             if let record, try !reader.hasRecord(named: record), try reader.ledger(record: record, limit: 1).isEmpty,
                 try !reader.kept().contains(where: { $0.name == record })
             {
                 throw StoreError(.notFound, "there is no record '\(record)', and none that was deleted waits to be told of")
             }
-            let report = try look(reader)
+            let report = try look(reader, record)
             if json { return try Output.json(report) }
             if record != nil { return try tellOne(report) }
             try Output.line("account: \(report.account ?? "nobody is signed in")")
@@ -83,7 +84,7 @@ struct Status: AsyncParsableCommand {
         }
     }
 
-    private func look(_ reader: SyncReading) throws -> Report {
+    private func look(_ reader: SyncReading, _ record: String?) throws -> Report {
         let (outbox, settings) = (try reader.outbox(), try reader.accountSettings())
         let entries = try reader.ledger(record: record, limit: max(limit, record == nil ? 0 : 10)).map(LedgerLine.init)
         return Report(

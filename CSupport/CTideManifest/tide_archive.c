@@ -1,0 +1,155 @@
+#include "tide_archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tide_archive_limits.h"
+
+enum { path_limit = 4096, block_size = 64 << 10 };
+
+typedef struct unpacking {
+    struct archive *archive;
+    int descriptor, folder;
+    uint64_t bytes_out;
+    tide_error *error;
+} unpacking;
+
+static tide_status refuse(unpacking *it, const char *path) {
+    int number = archive_errno(it->archive);
+    const char *reason = archive_error_string(it->archive);
+    // libarchive numbers faults of the data from 80 on; below are those of the system.
+    if (number == EIO || number == ENOSPC) {
+        errno = number;
+        return tide_error_errno(it->error, "read", "the archive");
+    }
+    return tide_error_reject(
+        it->error, TIDE_REJECT_MALFORMED, "the zip archive is damaged%s%.300s: %.200s", path ? " at " : "", path ? path : "",
+        reason ? reason : "it ends too soon");
+}
+
+/// Opens the folder that a path's file lies in, made if need be; `*name` is the file's. -1 with `errno`.
+static int parent_open(int folder, char *path, char **name) {
+    int at = dup(folder);
+    char *part = path;
+    for (char *slash; at >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
+        *slash = 0;
+        if (*part && strcmp(part, ".") != 0) {
+            int next = -1;
+            if (mkdirat(at, part, 0700) == 0 || errno == EEXIST) {
+                next = openat(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            }
+            int number = errno;
+            close(at);
+            errno = number;
+            at = next;
+        }
+        *slash = '/';
+    }
+    *name = part;
+    return at;
+}
+
+static bool leads_out(const char *path) {
+    if (*path == '/') return true;
+    for (const char *part = path; part; part = strchr(part, '/'), part = part ? part + 1 : NULL) {
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2])) return true;
+    }
+    return false;
+}
+
+static tide_status content_write(unpacking *it, int file, const char *path) {
+    char block[block_size];
+    for (;;) {
+        la_ssize_t count = archive_read_data(it->archive, block, sizeof block);
+        if (count == ARCHIVE_RETRY) continue;
+        if (count < 0) return refuse(it, path);
+        if (count == 0) return TIDE_OK;
+        it->bytes_out += (uint64_t)count;
+        if (tide_archive_expands_too_far((uint64_t)archive_filter_bytes(it->archive, -1), it->bytes_out)) {
+            return tide_error_reject(
+                it->error, TIDE_REJECT_TOO_LONG,
+                "the zip archive expands to more than %d times its size; if it is as it should be, unpack it first",
+                tide_expansion_limit);
+        }
+        for (la_ssize_t at = 0; at < count;) {
+            ssize_t written = write(file, block + at, (size_t)(count - at));
+            if (written < 0 && errno != EINTR) return tide_error_errno(it->error, "write", "the unpacked files");
+            if (written > 0) at += written;
+        }
+    }
+}
+
+static tide_status entry_unpack(unpacking *it, struct archive_entry *entry, uint64_t *files) {
+    const char *name = archive_entry_pathname_utf8(entry);
+    if (!name) name = archive_entry_pathname(entry);
+    if (!name || strlen(name) >= path_limit) {
+        return tide_error_reject(it->error, TIDE_REJECT_MALFORMED, "the zip archive has a file without a name that can be read");
+    }
+    char path[path_limit];
+    strcpy(path, name);
+    if (archive_entry_filetype(entry) != AE_IFREG) return TIDE_OK;
+    if (leads_out(path)) {
+        return tide_error_reject(
+            it->error, TIDE_REJECT_ASSET_OUTSIDE_ROOT, "the zip archive names a file outside of itself: %.300s", path);
+    }
+    if (archive_entry_is_encrypted(entry)) {
+        return tide_error_reject(
+            it->error, TIDE_REJECT_MALFORMED, "the zip archive is encrypted (%.300s); unpack it first", path);
+    }
+    char *last;
+    int parent = parent_open(it->folder, path, &last);
+    int file = parent < 0 || !*last ? -1 : openat(parent, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int number = errno;
+    if (parent >= 0) close(parent);
+    if (file < 0) {
+        if (number == ENOSPC || number == EIO || number == EMFILE || number == EROFS || number == EACCES) {
+            errno = number;
+            return tide_error_errno(it->error, "write", "the unpacked files");
+        }
+        return tide_error_reject(
+            it->error, TIDE_REJECT_MALFORMED, "the zip archive's file %.300s cannot be unpacked: %s", path,
+            number == EEXIST ? "it is there twice" : strerror(number));
+    }
+    tide_status status = content_write(it, file, path);
+    if (!status && archive_entry_mtime_is_set(entry)) {
+        struct timespec time = {.tv_sec = archive_entry_mtime(entry)};
+        // A time that can't be set is that of the unpacking.
+        (void)futimens(file, (struct timespec[]){time, time});
+    }
+    if (close(file) != 0 && !status) status = tide_error_errno(it->error, "write", "the unpacked files");
+    if (!status) ++*files;
+    return status;
+}
+
+tide_status tide_archive_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
+    unpacking it = {.archive = archive_read_new(), .descriptor = descriptor, .folder = folder, .error = error};
+    *files = 0;
+    if (!it.archive) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+    tide_status status = TIDE_OK;
+    if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK
+        || archive_read_open_fd(it.archive, descriptor, block_size) != ARCHIVE_OK) {
+        status = refuse(&it, NULL);
+    }
+    for (uint32_t count = 0; !status; count++) {
+        struct archive_entry *entry;
+        int result = archive_read_next_header(it.archive, &entry);
+        if (result == ARCHIVE_EOF) break;
+        if (result == ARCHIVE_RETRY) continue;
+        if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
+            status = refuse(&it, NULL);
+        } else if (count == tide_archive_entry_limit) {
+            status = tide_error_reject(
+                error, TIDE_REJECT_TOO_LONG, "the zip archive has more than %d entries; unpack it first", tide_archive_entry_limit);
+        } else {
+            status = entry_unpack(&it, entry, files);
+        }
+    }
+    archive_read_free(it.archive);
+    return status;
+}

@@ -1,0 +1,18 @@
+/// How far compressed data may expand: a small file that fills a disk is an attack, or damage.
+
+#ifndef TIDE_ARCHIVE_LIMITS_H
+#define TIDE_ARCHIVE_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    tide_expansion_limit = 200,
+    tide_archive_entry_limit = 1000000,
+};
+
+static inline bool tide_archive_expands_too_far(uint64_t bytes_in, uint64_t bytes_out) {
+    return bytes_out > 1u << 30 && bytes_out / tide_expansion_limit > bytes_in;
+}
+
+#endif
