@@ -234,7 +234,8 @@ tide_status field_take(row_reader *reader, ondemand::field &field, tide_error *e
     tide_cell cell;
     if ((status = value_cell(reader->json, reader->batch, field.value(), &cell, error))) return status;
     uint32_t column;
-    if ((status = tide_batch_column(reader->batch, name, length, &column, error))) {
+    status = tide_batch_source_column(reader->batch, name, length, reader->manifest->name_field, &column, error);
+    if (status) {
         return status == TIDE_REJECTED ? refuse_column(name, length, error) : status;
     }
     tide_manifest_note_field(reader->manifest, column);

@@ -6,11 +6,13 @@ extension StoreReader {
     ///
     /// - Complexity: A look-up for each type.
     public func record(named name: String) throws(StoreError) -> (RecordTypeSchema, StoredRecord)? {
-        try read("look up a record") { db in
+        let keys = RecordKey.all(name: name)
+        return try read("look up a record") { db in
             for type in try StoredType.fetchAll(db) {
                 let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" }
-                let sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1"
-                if let row = try Row.fetchOne(db, sql: sql, arguments: [RecordKey(name: name)]) {
+                let sql =
+                    "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1"
+                if let row = try Row.fetchOne(db, sql: sql, arguments: [keys[0], keys[keys.count - 1]]) {
                     return (type.schema, try StoredRecord(row, type: type))
                 }
             }

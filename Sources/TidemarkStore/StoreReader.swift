@@ -16,7 +16,7 @@ import TidemarkModel
 /// ```
 public struct StoreReader: Sendable {
     public let container: ContainerDirectory
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     /// GRDB's reader, for any SQL.
     ///
     /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
@@ -26,7 +26,7 @@ public struct StoreReader: Sendable {
     let schema = SchemaCache()
 
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `olderFormat`, `unreadable`, `corrupt` or `io`.
-    public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {
+    public init(container: ContainerDirectory, scope: StoreScope = .private) throws(StoreError) {
         let path = container.store(scope).path
         guard container.hasStore(scope) else {
             try container.checkStoreMayBeMade(scope)
@@ -46,7 +46,7 @@ public struct StoreReader: Sendable {
         }
     }
 
-    init(container: ContainerDirectory, scope: DatabaseScope, database: any DatabaseReader) {
+    init(container: ContainerDirectory, scope: StoreScope, database: any DatabaseReader) {
         self.container = container
         self.scope = scope
         self.database = database

@@ -41,6 +41,9 @@ actor ImportSession {
         do {
             typesBefore = try await setting.store.types()
             let existing = typesBefore.first { $0.name == options.type }
+            if let other = typesBefore.first(where: { NameCollision.collide($0.name, options.type) }) {
+                throw ImportError(.options, NameCollision(.recordType, options.type, other.name).description)
+            }
             if early != nil, existing != nil {
                 let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
                 throw ImportError(.store, cause.message, cause: cause)
@@ -137,7 +140,9 @@ actor ImportSession {
 
     private func read(_ batch: RecordBatch?) async throws -> FilledBatch? {
         guard let batch else { return nil }
-        return try await reader.fill(batch)
+        let filled = try await reader.fill(batch)
+        try filled.batch.composeNames()
+        return filled
     }
 
     private func complete(_ filled: FilledBatch?) async throws -> FilledBatch? {
@@ -245,9 +250,11 @@ extension ImportSession {
 
     /// The fields whose types the reader need not infer: those of the store first, so that its columns come in that order.
     private static func knownFields(options: ImportOptions, existing: RecordTypeSchema?) -> [ManifestReader.KnownField] {
-        var known = (existing?.fields ?? []).map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
+        var known = (existing?.fields ?? []).map {
+            ManifestReader.KnownField(name: $0.name, type: $0.type, isBoolean: $0.isBoolean)
+        }
         for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
-            known.append(.init(name: field.name, type: field.type))
+            known.append(.init(name: field.name, type: field.type, isBoolean: field.isBoolean))
         }
         for name in options.assetFields where !known.contains(where: { $0.name == name }) {
             known.append(.init(name: name, type: .asset, mayBeList: true))

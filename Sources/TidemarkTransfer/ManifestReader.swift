@@ -17,8 +17,11 @@ actor ManifestReader: BatchReader {
     struct KnownField {
         let name: String
         let type: FieldType
+        var isBoolean = false
         /// It is a list of that type where its first value is a list.
         var mayBeList = false
+
+        var code: tide_type { RecordTypeSchema.Field(name: name, type: type, isBoolean: isBoolean).code }
     }
 
     init(source: ImportSource, options: ImportOptions, nameField: String?, knownFields: [KnownField]) throws(ImportError) {
@@ -139,7 +142,7 @@ private final class Manifest {
             return UnsafePointer(strings[strings.count - 1])
         }
         let mappings = options.mappings.map { tide_mapping(from: lend($0.from), to: lend($0.to)) }
-        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.type.code) }
+        let fields = knownFields.map { tide_known_field(name: lend($0.name), type: $0.code) }
         return mappings.withUnsafeBufferPointer { mappings in
             fields.withUnsafeBufferPointer { fields in
                 var lent = tide_manifest_options(
