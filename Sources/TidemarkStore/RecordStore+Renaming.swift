@@ -51,7 +51,10 @@ extension StoreTransaction {
         if try Bool.fetchOne(db.cachedStatement(sql: isRoot), arguments: [found.zone, found.name]) ?? false {
             throw StoreError(.invalid, "'\(found.name)' is the root of a share, which names it; stop sharing it first")
         }
-        let old = Set(RecordKey.all(name: found.name).map(\.name) + [found.name])
+        // By their bytes: Swift takes both normal forms of a name for equal, and SQL does not.
+        var old: [String] = []
+        for form in [found.name] + RecordKey.all(name: found.name).map(\.name)
+        where !old.contains(where: { $0.utf8.elementsEqual(form.utf8) }) { old.append(form) }
         var edits: [RecordEdit] = []
         var referring: [RecordName] = []
         var values = found.state.values
@@ -86,7 +89,7 @@ extension StoreTransaction {
 
     /// The records of a type whose references name one of some names, with the values that these fields are to have.
     private func references(
-        to old: Set<String>, from type: StoredType, zone: Int64, renamedTo name: String
+        to old: [String], from type: StoredType, zone: Int64, renamedTo name: String
     ) throws -> [(row: Int64, values: [String: FieldValue])] {
         var found: [Int64: [String: FieldValue]] = [:]
         let names = old.map { Array($0.utf8) }
@@ -98,7 +101,7 @@ extension StoreTransaction {
                 ? "EXISTS (SELECT 1 FROM json_each(\"\(field.column)\") WHERE value IN (\(places)))"
                 : "\"\(field.column)\" IN (\(places))"
             let sql = "SELECT _id, \"\(field.column)\" FROM \"\(type.table)\" WHERE _zone = ? AND \(condition) ORDER BY _id"
-            for row in try Row.fetchAll(db, sql: sql, arguments: [zone] + StatementArguments(old.sorted())) {
+            for row in try Row.fetchAll(db, sql: sql, arguments: [zone] + StatementArguments(old)) {
                 guard let value = FieldValue(row[1] as DatabaseValue, type: field.type) else { continue }
                 switch value {
                 case .reference: found[row[0], default: [:]][field.name] = .reference(name)
