@@ -64,6 +64,7 @@ void tide_batch_reset(tide_batch *batch) {
     batch->text_length = 0;
     batch->row_count = batch->live_count = batch->rejection_count = 0;
     batch->next_column = 0;
+    batch->may_need_composing = false;
 }
 
 bool tide_batch_is_full(const tide_batch *batch) {
@@ -114,16 +115,43 @@ static bool column_has_name(const tide_column *column, const char *name, size_t 
     return column->name_length == length && memcmp(column->name, name, length) == 0;
 }
 
-tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length, uint32_t *column, tide_error *error) {
+static bool column_find(tide_batch *batch, const char *name, size_t length, uint32_t *column) {
     uint32_t guess = batch->next_column < batch->column_count ? batch->next_column : 0;
     for (uint32_t i = 0; i < batch->column_count; i++) {
         uint32_t index = guess + i < batch->column_count ? guess + i : guess + i - batch->column_count;
         if (column_has_name(&batch->columns[index], name, length)) {
             batch->next_column = index + 1;
             *column = index;
-            return TIDE_OK;
+            return true;
         }
     }
+    return false;
+}
+
+bool tide_identifiers_collide(const char *one, size_t one_length, const char *other, size_t other_length) {
+    return one_length == other_length && strncasecmp(one, other, one_length) == 0 && memcmp(one, other, one_length) != 0;
+}
+
+tide_status tide_batch_source_column(
+    tide_batch *batch, const char *name, size_t length, const char *name_field, uint32_t *column, tide_error *error
+) {
+    if (column_find(batch, name, length, column)) return TIDE_OK;
+    const char *other = tide_identifiers_collide(name, length, name_field, strlen(name_field)) ? name_field : NULL;
+    for (uint32_t i = 0; i < batch->column_count && !other; i++) {
+        const tide_column *it = &batch->columns[i];
+        if (tide_identifiers_collide(name, length, it->name, it->name_length)) other = it->name;
+    }
+    if (other) {
+        return tide_error_reject(
+            error, TIDE_REJECT_BAD_IDENTIFIER,
+            "'%.*s' differs from the field '%.100s' by the case of letters only; give it that name, or another one, with --map",
+            (int)(length < 100 ? length : 100), name, other);
+    }
+    return tide_batch_column(batch, name, length, column, error);
+}
+
+tide_status tide_batch_column(tide_batch *batch, const char *name, size_t length, uint32_t *column, tide_error *error) {
+    if (column_find(batch, name, length, column)) return TIDE_OK;
     if (!tide_identifier_is_valid(name, length)) {
         return tide_error_reject(
             error, TIDE_REJECT_BAD_IDENTIFIER,
@@ -224,6 +252,16 @@ tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column
     return tide_column_cell(&batch->columns[column], row);
 }
 
+bool tide_text_may_need_composing(const char *text, size_t length) {
+    // The first byte of U+0300, the first character that can be part of another one, is 0xCC.
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] >= 0xcc) return true;
+    }
+    return false;
+}
+
+bool tide_batch_may_need_composing(const tide_batch *batch) { return batch->may_need_composing; }
+
 tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *error) {
     if (length == 0) return tide_error_reject(error, TIDE_REJECT_MISSING_NAME, "the record name is empty");
     if (length > longest_name) {
@@ -235,6 +273,7 @@ tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *nam
             return tide_error_reject(error, TIDE_REJECT_BAD_NAME, "the record name has a control character at byte %zu", i);
         }
     }
+    batch->may_need_composing |= tide_text_may_need_composing(name, length);
     uint8_t key[17];
     size_t encoded = tide_name_encode(name, length, key);
     tide_row *it = &batch->rows[row];

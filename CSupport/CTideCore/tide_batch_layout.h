@@ -44,6 +44,8 @@ struct tide_batch {
     size_t byte_limit;
     /// The column that a lookup by name tries first: rows of one source have their fields in one order.
     uint32_t next_column;
+    /// A name of a row may not be in the normal form C of Unicode.
+    bool may_need_composing;
 };
 
 static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row) {

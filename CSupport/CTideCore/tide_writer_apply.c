@@ -127,7 +127,8 @@ static tide_status columns_match(tide_writer *writer, tide_batch *batch, tide_er
             const tide_stored_field *field = &writer->fields[guess];
             if (field->name_length != column->name_length || memcmp(field->name, column->name, field->name_length)) continue;
             is_known = true;
-            if (column->type != TIDE_TYPE_UNKNOWN && column->type != (uint32_t)field->type) {
+            uint32_t type = column->type == TIDE_TYPE_BOOLEAN ? TIDE_TYPE_INT64 : column->type;
+            if (type != TIDE_TYPE_UNKNOWN && type != (uint32_t)field->type) {
                 return tide_error_set(
                     error, TIDE_MISUSE, 0, "field '%s' has another type in the store than in the batch", field->name);
             }

@@ -105,6 +105,20 @@ static tide_status row_find(
 
 // Header
 
+static bool names_collide(const tide_csv_column *column, const char *other) {
+    return tide_identifiers_collide(column->name, column->length, other, strlen(other));
+}
+
+static tide_status refuse_spelling(
+    tide_error *error, const tide_csv_column *column, uint32_t index, const char *what, const char *other
+) {
+    return tide_error_reject(
+        error, TIDE_REJECT_BAD_IDENTIFIER,
+        "line 1: column %u, '%.100s', differs from %s '%.100s' by the case of letters only; give it that name, or another one, with --map "
+        "'%.100s=NAME'",
+        index + 1, column->name, what, other, column->name);
+}
+
 static tide_status column_check(const tide_manifest *manifest, uint32_t index, size_t cells, tide_error *error) {
     const tide_csv_column *column = &manifest->csv_columns[index];
     if (!column->is_name && !tide_identifier_is_valid(column->name, column->length)) {
@@ -131,8 +145,18 @@ static tide_status column_check(const tide_manifest *manifest, uint32_t index, s
                 error, TIDE_REJECT_DUPLICATE_KEY, "line 1: columns %u and %u have the same name, '%.100s'", i + 1, index + 1,
                 column->name);
         }
+        if (names_collide(column, manifest->csv_columns[i].name)) {
+            return refuse_spelling(error, column, index, "the column", manifest->csv_columns[i].name);
+        }
     }
-    return TIDE_OK;
+    for (uint32_t i = 0; i < manifest->shape_count; i++) {
+        if (names_collide(column, manifest->shape[i].name)) {
+            return refuse_spelling(error, column, index, "the field", manifest->shape[i].name);
+        }
+    }
+    return names_collide(column, manifest->name_field)
+               ? refuse_spelling(error, column, index, "the field of the record names,", manifest->name_field)
+               : TIDE_OK;
 }
 
 static tide_status header_parse(tide_manifest *manifest, const char *text, size_t length, size_t cells, tide_error *error) {

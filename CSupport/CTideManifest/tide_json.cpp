@@ -318,7 +318,8 @@ tide_status value_take(
     }
     if (status) return status;
     uint32_t column;
-    if ((status = tide_batch_column(reader->batch, name, length, &column, error))) {
+    status = tide_batch_source_column(reader->batch, name, length, reader->manifest->name_field, &column, error);
+    if (status) {
         return status == TIDE_REJECTED ? refuse_column(name, length, error) : status;
     }
     tide_manifest_note_field(reader->manifest, column);

@@ -109,6 +109,17 @@ static tide_status text_to_number(
     return TIDE_OK;
 }
 
+/// The value of a text that is one of `true` and `false`, in small letters, capitals, or with one capital.
+static bool text_is_boolean(const char *text, size_t length, bool *value) {
+    static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strlen(words[i]) != length || memcmp(words[i], text, length) != 0) continue;
+        *value = i < 3;
+        return true;
+    }
+    return false;
+}
+
 static bool integer_fits_real(int64_t value) {
     double real = (double)value;
     return fabs(real) < 9223372036854775808.0 && (int64_t)real == value;
@@ -119,15 +130,19 @@ static bool integer_fits_real(int64_t value) {
 /// What a column's values are, as far as that decides its type.
 typedef struct evidence {
     uint8_t first_kind;
-    bool has_integers, has_reals, has_other_text, texts_are_times, lists_have_integers, lists_have_reals, lists_have_strings,
+    bool has_booleans, has_integers, has_reals, has_other_text, texts_are_times, lists_have_integers, lists_have_reals, lists_have_strings,
         list_strings_are_times;
 } evidence;
 
 static void weigh_text(evidence *it, const char *text, size_t length, const tide_value_rules *rules) {
     int64_t time;
-    bool is_local;
+    bool is_local, value;
     char local[local_number_limit];
     it->texts_are_times = it->texts_are_times && tide_time_read(text, length, rules->times, &time, &is_local);
+    if (text_is_boolean(text, length, &value)) {
+        it->has_booleans = true;
+        return;
+    }
     if (rules->decimal_comma) {
         length = number_localize(text, length, local);
         text = local;
@@ -166,8 +181,8 @@ static tide_type inferred_type(
         if (cell.kind <= TIDE_KIND_NULL) continue;
         if (!it.first_kind) it.first_kind = cell.kind;
         switch (cell.kind) {
-        case TIDE_KIND_INTEGER:
-        case TIDE_KIND_BOOLEAN: it.has_integers = true; break;
+        case TIDE_KIND_INTEGER: it.has_integers = true; break;
+        case TIDE_KIND_BOOLEAN: it.has_booleans = true; break;
         case TIDE_KIND_REAL: it.has_reals = true; break;
         case TIDE_KIND_TEXT:
         case TIDE_KIND_RAW_TEXT: weigh_text(&it, tide_batch_text(batch, cell.offset), cell.length, rules); break;
@@ -187,10 +202,13 @@ static tide_type inferred_type(
     switch (it.first_kind) {
     case TIDE_KIND_INTEGER:
     case TIDE_KIND_BOOLEAN:
-    case TIDE_KIND_REAL: return it.has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
+    case TIDE_KIND_REAL:
+        if (it.has_reals) return TIDE_TYPE_DOUBLE;
+        return it.has_integers ? TIDE_TYPE_INT64 : TIDE_TYPE_BOOLEAN;
     case TIDE_KIND_TEXT: return text_type(&it);
     case TIDE_KIND_RAW_TEXT:
         if (it.has_other_text) return text_type(&it);
+        if (it.has_booleans) return it.has_integers || it.has_reals ? TIDE_TYPE_STRING : TIDE_TYPE_BOOLEAN;
         return it.has_reals ? TIDE_TYPE_DOUBLE : TIDE_TYPE_INT64;
     case TIDE_KIND_RAW_LIST: return list_type(&it);
     case TIDE_KIND_RAW_OBJECT: return TIDE_TYPE_LOCATION;
@@ -229,9 +247,35 @@ static tide_status refuse_kind(const char *wanted, tide_cell cell, tide_error *e
 
 static bool cell_is_text(tide_cell cell) { return cell.kind == TIDE_KIND_TEXT || cell.kind == TIDE_KIND_RAW_TEXT; }
 
+static tide_status to_boolean(const tide_batch *batch, tide_cell *cell, tide_error *error) {
+    bool value = false;
+    if (cell->kind == TIDE_KIND_RAW_TEXT) {
+        const char *text = tide_batch_text(batch, cell->offset);
+        if (!text_is_boolean(text, cell->length, &value)) {
+            if (cell->length != 1 || (*text != '0' && *text != '1')) {
+                return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no Boolean; write true or false");
+            }
+            value = *text == '1';
+        }
+        *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = value};
+        return TIDE_OK;
+    }
+    if (cell->kind != TIDE_KIND_BOOLEAN && cell->kind != TIDE_KIND_INTEGER) return refuse_kind("a Boolean", *cell, error);
+    if (cell->integer != 0 && cell->integer != 1) {
+        return tide_error_reject(
+            error, TIDE_REJECT_WRONG_TYPE, "the field is a Boolean, true or false; the row has %lld", (long long)cell->integer);
+    }
+    cell->kind = TIDE_KIND_INTEGER;
+    return TIDE_OK;
+}
+
 static tide_status to_integer(
     const tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error
 ) {
+    bool value;
+    if (cell->kind == TIDE_KIND_RAW_TEXT && text_is_boolean(tide_batch_text(batch, cell->offset), cell->length, &value)) {
+        *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = value};
+    }
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         tide_cell number;
         tide_status status = text_to_number(
@@ -402,6 +446,7 @@ static tide_status convert(
     if (type & TIDE_TYPE_LIST) return to_list(json, batch, type & ~TIDE_TYPE_LIST, rules, cell, error);
     switch (type) {
     case TIDE_TYPE_INT64: return to_integer(batch, rules, cell, error);
+    case TIDE_TYPE_BOOLEAN: return to_boolean(batch, cell, error);
     case TIDE_TYPE_DOUBLE: return to_real(batch, rules, cell, error);
     case TIDE_TYPE_TIMESTAMP: return to_time(batch, rules, cell, error);
     case TIDE_TYPE_BYTES: return to_bytes(batch, cell, error);

@@ -9,7 +9,7 @@ public struct ContainerChange: Hashable, Sendable {
         case thisProcess, anotherProcess, `import`, cloud
     }
 
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     public let transaction: HistoryTransaction
     public let origin: Origin
     /// Exactly the records that it changed.
@@ -20,10 +20,10 @@ public struct ContainerChange: Hashable, Sendable {
 
 /// Places in the histories of a container's stores: everything before them has been seen.
 public struct ContainerToken: Hashable, Codable, Sendable {
-    var tokens: [DatabaseScope: HistoryToken]
+    var tokens: [StoreScope: HistoryToken]
 
     /// The place in one store.
-    public subscript(scope: DatabaseScope) -> HistoryToken? { tokens[scope] }
+    public subscript(scope: StoreScope) -> HistoryToken? { tokens[scope] }
 }
 
 extension ContainerToken: LosslessStringConvertible {
@@ -33,7 +33,7 @@ extension ContainerToken: LosslessStringConvertible {
     }
 
     public init?(_ description: String) {
-        var tokens: [DatabaseScope: HistoryToken] = [:]
+        var tokens: [StoreScope: HistoryToken] = [:]
         for part in description.split(separator: ",", omittingEmptySubsequences: false) {
             let halves = part.split(separator: "=", omittingEmptySubsequences: false)
             guard halves.count == 2, let scope = ContainerDirectory.scopes.first(where: { $0.name == halves[0] }),
@@ -64,7 +64,7 @@ public struct ContainerChanges: AsyncSequence, Sendable {
     let readers: [StoreReader]
     let rings: @Sendable () throws(StoreError) -> AsyncStream<Void>
     /// The openings of the stores that belong to this process.
-    let own: [DatabaseScope: UUID]
+    let own: [StoreScope: UUID]
     let withOwn: Bool
     let start: ContainerToken?
 
@@ -110,10 +110,10 @@ private actor ChangeReading {
 
     private let directory: ContainerDirectory
     private var readers: [StoreReader]
-    private let own: [DatabaseScope: UUID]
+    private let own: [StoreScope: UUID]
     private let withOwn: Bool
     /// What has been read. A store without one is read from its beginning.
-    private var tokens: [DatabaseScope: HistoryToken]
+    private var tokens: [StoreScope: HistoryToken]
     private let hasStart: Bool
 
     init(_ sequence: ContainerChanges) {
@@ -181,7 +181,7 @@ extension PersistentContainer {
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         return ContainerChanges(
             directory: directory, readers: readers, rings: { [self] () throws(StoreError) in try rings(withOwn: withOwn) },
-            own: stores.mapValues(\.writer),
+            own: Dictionary(uniqueKeysWithValues: stores.all.map { ($0.scope, $0.writer) }),
             withOwn: withOwn,
             start: token)
     }
@@ -195,12 +195,12 @@ extension PersistentContainer {
 
     /// The place behind everything that is committed.
     public nonisolated func historyToken() throws(StoreError) -> ContainerToken {
-        var tokens: [DatabaseScope: HistoryToken] = [:]
+        var tokens: [StoreScope: HistoryToken] = [:]
         for reader in readers { tokens[reader.scope] = try reader.historyToken() }
         return ContainerToken(tokens: tokens)
     }
 
     nonisolated var readers: [StoreReader] {
-        ContainerDirectory.scopes.compactMap { scope in stores[scope].map { StoreReader($0) } }
+        stores.all.map { StoreReader($0) }
     }
 }

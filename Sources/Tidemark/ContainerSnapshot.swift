@@ -14,21 +14,21 @@ import TidemarkStore
 /// stores are pinned one after the other.
 public struct ContainerSnapshot: RecordReading {
     public let recordSources: RecordSources
-    private let databases: [DatabaseScope: any DatabaseReader]
+    private let databases: PerScope<any DatabaseReader>
 
     init(_ container: PersistentContainer) throws {
-        var databases: [DatabaseScope: any DatabaseReader] = [:]
-        for (scope, store) in container.stores {
-            guard let pool = store.reader as? DatabasePool else { continue }
-            databases[scope] = try pool.makeSnapshot()
+        let databases = try container.stores.map { store -> any DatabaseReader in
+            guard let pool = store.reader as? DatabasePool else {
+                throw StoreError(.core, "the \(store.scope.name) store was opened with one connection, which can't pin a state")
+            }
+            return try pool.makeSnapshot()
         }
         self.databases = databases
-        recordSources = RecordSources(
-            all: container.recordSources.all.compactMap { source in databases[source.scope].map { source.reading($0) } })
+        recordSources = RecordSources(all: container.sources.all.map { $0.reading(databases[$0.scope]) })
     }
 
     /// GRDB's reader of a store in this state, for any SQL.
-    public func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { databases[scope]! }
+    public func reader(_ scope: StoreScope = .private) -> any DatabaseReader { databases[scope] }
 }
 
 extension PersistentContainer {

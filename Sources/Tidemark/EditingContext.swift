@@ -85,9 +85,23 @@ public actor EditingContext {
     // Editing
 
     /// Adds a record that is believed to be new.
-    public func insert<R: Record>(_ record: R, in scope: DatabaseScope = .private) {
+    ///
+    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
+    ///   share: use ``insert(_:in:)-(_,Share)``. Else ``save(mergePolicy:)`` throws.
+    public func insert<R: Record>(_ record: R, in scope: StoreScope = .private) {
         let name = record.name
         edit(name, scope: scope) { $0.insert(record) }
+    }
+
+    /// Adds a record that is believed to be new to a share.
+    ///
+    /// Where the container does not know the share when the context is saved, ``save(mergePolicy:)`` throws ``StoreError`` `notFound`.
+    public func insert<R: Record>(_ record: R, in share: Share) {
+        let name = record.name
+        edit(name, scope: share.scope) {
+            $0.insert(record)
+            $0.share = share
+        }
     }
 
     /// Gives a loaded, or inserted, record new values.
@@ -131,7 +145,7 @@ public actor EditingContext {
         edited = []
     }
 
-    private func edit(_ name: RecordName, scope: DatabaseScope, _ body: (inout RegisteredRecord) -> Void) {
+    private func edit(_ name: RecordName, scope: StoreScope, _ body: (inout RegisteredRecord) -> Void) {
         var record = registered[name] ?? RegisteredRecord(scope: scope)
         body(&record)
         if record.edit != nil {
@@ -142,7 +156,7 @@ public actor EditingContext {
         registered[name] = record.loaded == nil && record.edit == nil ? nil : record
     }
 
-    private func register<R: Record>(_ record: R, _ state: StoredVersion, scope: DatabaseScope) -> RegisteredRecord {
+    private func register<R: Record>(_ record: R, _ state: StoredVersion, scope: StoreScope) -> RegisteredRecord {
         if let known = registered[record.name] { return known }
         let new = RegisteredRecord(scope: scope, loaded: .init(record: record, state: state))
         registered[record.name] = new
@@ -170,15 +184,17 @@ public actor EditingContext {
         let policy = await container.policies(own ?? mergePolicy, types: types)
         // What is inserted may be there already, in the other store.
         let homes = try await homes(of: edits)
+        let places = try await places(of: edits, homes)
         let committed = try await container.commit { assets in
-            let prepared = try edits.map { try $0.record.prepare($0.name, assets: assets) }
-            var parts: [DatabaseScope: [Int]] = [:]
+            let prepared = try zip(edits, places).map { try $0.record.prepare($0.name, in: $1?.zone, assets: assets) }
+            var parts: [StoreScope: [Int]] = [:]
             for (index, scope) in homes.enumerated() { parts[scope, default: []].append(index) }
             return parts.map { scope, indices in
                 StoreSave(
                     scope: scope, edits: indices.map { prepared[$0].edit },
                     schemas: PersistentContainer.union(indices.compactMap { prepared[$0].schema }), policy: policy,
                     check: { db, source in
+                        for place in Set(indices.compactMap { places[$0] }) { try place.check(db, source) }
                         for index in indices { try edits[index].record.edit?.check(db, source) }
                     })
             }
@@ -192,8 +208,8 @@ public actor EditingContext {
         return committed.result
     }
 
-    private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [DatabaseScope] {
-        var homes: [DatabaseScope] = []
+    private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [StoreScope] {
+        var homes: [StoreScope] = []
         for (name, record) in edits {
             let isNew = record.loaded == nil
             homes.append(isNew ? try await container.home(of: name, default: record.scope) : record.scope)
@@ -201,11 +217,29 @@ public actor EditingContext {
         return homes
     }
 
+    /// The shares into which new records go.
+    private func places(
+        of edits: [(name: RecordName, record: RegisteredRecord)], _ homes: [StoreScope]
+    ) async throws -> [SharePlace?] {
+        var known: [Share: SharePlace] = [:]
+        var places: [SharePlace?] = []
+        for ((_, record), home) in zip(edits, homes) {
+            guard record.loaded == nil, let share = record.share, share.scope == home else {
+                places.append(nil)
+                continue
+            }
+            if known[share] == nil { known[share] = try await container.place(of: share) }
+            places.append(known[share])
+        }
+        return places
+    }
+
     /// Notes that an edit is saved. Another may have come meanwhile.
     private func settle(
-        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: DatabaseScope, as state: StoredVersion?
+        _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?
     ) throws {
-        guard let now = registered[name], let source = container.recordSources.source(scope) else { return }
+        guard let now = registered[name] else { return }
+        let source = container.sources[scope]
         let isLast = now.edit?.number == saved.number
         if isLast { edited.removeAll { $0 == name } }
         if let state {

@@ -59,6 +59,6 @@ extension PersistentContainer {
     /// Removes what was set aside, for good.
     public nonisolated func discard(_ quarantine: Quarantine) throws(StoreError) { try directory.discard(quarantine) }
 
-    var privateStore: RecordStore { stores[.private]! }
-    var sharedStore: RecordStore { stores[.shared]! }
+    var privateStore: RecordStore { stores.private }
+    var sharedStore: RecordStore { stores.shared }
 }

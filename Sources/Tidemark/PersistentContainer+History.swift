@@ -4,7 +4,7 @@ import TidemarkStore
 
 extension PersistentContainer {
     /// The history of a store, read only: transactions, the changes of a record with values, what came since a token, conflicts.
-    public nonisolated func history(_ scope: DatabaseScope = .private) -> StoreReader { StoreReader(stores[scope]!) }
+    public nonisolated func history(_ scope: StoreScope = .private) -> StoreReader { StoreReader(stores[scope]) }
 
     /// Removes the history of both stores that is older than an age.
     ///
@@ -16,7 +16,7 @@ extension PersistentContainer {
         olderThan age: Duration = .seconds(7 * 86_400), keepingAtLeast least: Duration = .seconds(7 * 86_400)
     ) async throws -> HistoryPurge {
         var sum = HistoryPurge()
-        for store in stores.values {
+        for store in stores.all {
             let purge = try await store.purgeHistory(olderThan: age, keepingAtLeast: least)
             sum.transactions += purge.transactions
             sum.changes += purge.changes
@@ -30,9 +30,9 @@ extension PersistentContainer {
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has it no more.
     @discardableResult
     public nonisolated func undo(
-        transaction: Int64, in scope: DatabaseScope = .private, mergePolicy policy: MergePolicy = .error
+        transaction: Int64, in scope: StoreScope = .private, mergePolicy policy: MergePolicy = .error
     ) async throws -> SaveResult {
-        let outcome = try await stores[scope]!.undo(transaction: transaction, author: author, policy: policy)
+        let outcome = try await stores[scope].undo(transaction: transaction, author: author, policy: policy)
         var result = SaveResult()
         result.add(outcome, scope: scope)
         if !result.counts.isUnchanged { changeBell.ring(isOwn: true) }

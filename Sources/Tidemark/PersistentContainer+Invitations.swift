@@ -20,7 +20,13 @@ extension PersistentContainer {
         try await adopt(databases)
         let before = try await fetchShares()
         let metadata = try await databases.shared.acceptLink(Self.token(link))
-        let share = Share(metadata.share, scope: metadata.scope)
+        guard let scope = StoreScope(metadata.scope) else {
+            throw CloudError(
+                .invalidArguments,
+                "the cloud says that the share '\(metadata.share.id.recordName)' is in the public database, where no share can be"
+            )
+        }
+        let share = Share(metadata.share, scope: scope)
         try await note(share, before)
         return share
     }
@@ -37,7 +43,9 @@ extension PersistentContainer {
     }
 
     private static func token(_ link: String) -> String {
-        String(link.split { $0 == "/" || $0.isWhitespace }.last ?? "")
+        // Behind the question mark stand the server and the container, where a link says them.
+        let path = link.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
+        return String(path.split { $0 == "/" || $0.isWhitespace }.last ?? "")
     }
 
     /// A new link to a share, for whoever is given it.

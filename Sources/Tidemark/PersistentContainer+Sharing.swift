@@ -155,7 +155,7 @@ extension PersistentContainer {
     /// The shares that this container takes part in, one's own first, as the cloud said them last.
     public func fetchShares() async throws -> [Share] {
         var shares: [Share] = []
-        for scope in ContainerDirectory.scopes { shares += try await stores[scope]?.shares() ?? [] }
+        for scope in ContainerDirectory.scopes { shares += try await stores[scope].shares() }
         return shares
     }
 
@@ -164,7 +164,7 @@ extension PersistentContainer {
         var found: [RecordName: Share] = [:]
         var rest = records
         for scope in ContainerDirectory.scopes {
-            guard let store = stores[scope] else { continue }
+            let store = stores[scope]
             let shares = try await store.shares()
             var missing: [RecordName] = []
             for record in rest {
@@ -274,7 +274,7 @@ extension PersistentContainer {
         let user = try await databases.private.account().userRecordName
         var isWhole = true
         for scope in ContainerDirectory.scopes {
-            let known = try await stores[scope]?.syncState().user
+            let known = try await stores[scope].syncState().user
             guard known == nil || known == user else {
                 throw StoreError(
                     .anotherAccount,
@@ -290,7 +290,7 @@ extension PersistentContainer {
     /// - Parameter before: What was known of shares when it was asked.
     func note(_ share: Share, _ before: [Share]) async throws {
         let known = before.first { ($0.scope, $0.zone, $0.name) == (share.scope, share.zone, share.name) }
-        try await stores[share.scope]?.note(share, insteadOf: known)
+        try await stores[share.scope].note(share, insteadOf: known)
         ringChanges()
     }
 
@@ -323,14 +323,24 @@ extension PersistentContainer {
 
     // Saving into them
 
-    /// Saves new records into what somebody shares; those that are there stay where they are.
+    /// Saves new records into a share; records that are there stay where they are.
     ///
-    /// - Throws: ``PermissionDenied`` where one may only read; as ``save(_:in:)-(R,_)``.
+    /// - Throws: ``StoreError`` `notFound` where the container does not know the share: it has ended, was left, or was never accepted here;
+    ///   ``PermissionDenied`` where the user may only read; as ``save(_:in:)-(R,_)``. Then nothing is saved.
     @discardableResult
     public func save<R: Record>(_ records: [R], in share: Share) async throws -> SaveResult {
-        guard let store = stores[share.scope] else { return SaveResult() }
-        let zone = try await store.zone(share.zone)
-        return try save(records, in: share.scope, zone: zone.id)
+        guard !records.isEmpty else { return SaveResult() }
+        return try save(records, in: share.scope, share: try await place(of: share))
+    }
+
+    /// The place of a share in its store.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where the store does not know the share: it has ended, was left, or was never accepted here.
+    func place(of share: Share) async throws -> SharePlace {
+        guard let zone = try await stores[share.scope].zones().first(where: { $0.name == share.zone }) else {
+            throw share.isUnknown
+        }
+        return SharePlace(share: share, zone: zone.id)
     }
 
     // What was refused
@@ -346,7 +356,7 @@ extension PersistentContainer {
     public func discard(_ saves: [RefusedSave]) async throws {
         for scope in ContainerDirectory.scopes {
             let ids = saves.filter { $0.scope == scope }.map(\.id)
-            if !ids.isEmpty { try await stores[scope]?.discardRefused(ids) }
+            if !ids.isEmpty { try await stores[scope].discardRefused(ids) }
         }
     }
 }

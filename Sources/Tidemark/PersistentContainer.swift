@@ -20,7 +20,8 @@ public actor PersistentContainer: RecordReading {
 
     public nonisolated let directory: ContainerDirectory
     public nonisolated let recordSources: RecordSources
-    nonisolated let stores: [DatabaseScope: RecordStore]
+    nonisolated let stores: PerScope<RecordStore>
+    nonisolated let sources: PerScope<RecordSource>
     nonisolated let changeBell: ChangeBell
     private nonisolated let doorbell: Doorbell
     private nonisolated let listener = Mutex<DoorbellListener?>(nil)
@@ -64,16 +65,14 @@ public actor PersistentContainer: RecordReading {
         self.author = author
         self.mergePolicy = mergePolicy
         let doorbell = try Doorbell(container: directory, role: role)
-        var stores: [DatabaseScope: RecordStore] = [:]
-        for scope in ContainerDirectory.scopes {
-            // On the container's own queue: a save is one hop for its caller.
-            stores[scope] = try RecordStore(container: directory, scope: scope, doorbell: doorbell, executor: executor)
-        }
-        self.stores = stores
+        // On the container's own queue: a save is one hop for its caller.
+        stores = PerScope(
+            private: try RecordStore(container: directory, scope: .private, doorbell: doorbell, executor: executor),
+            shared: try RecordStore(container: directory, scope: .shared, doorbell: doorbell, executor: executor))
         self.doorbell = doorbell
         changeBell = ChangeBell()
-        recordSources = RecordSources(
-            all: ContainerDirectory.scopes.compactMap { scope in stores[scope].map { RecordSource($0) } })
+        sources = stores.map { RecordSource($0) }
+        recordSources = RecordSources(all: sources.all)
     }
 
     /// Listens to other processes from now on, if it does not yet. Who never asks what others do does not wake up when they do it, and
@@ -81,7 +80,7 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
     nonisolated func listen() throws(StoreError) {
-        let all = Array(stores.values)
+        let all = stores.all
         let notice: @Sendable () -> Void = {
             // What fails now the next ring covers, too; whoever reads until then meets the same error.
             Task { for store in all { try? await store.noticeOthers() } }
@@ -107,35 +106,37 @@ public actor PersistentContainer: RecordReading {
     /// Saves a record as it is, whatever the store has by then: inserts it, or gives it these values. Fields that the Swift type does not
     /// have stay.
     ///
-    /// - Parameter scope: The store of a new record; one that is there stays where it is.
-    /// - Throws: What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
+    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
+    ///   share: save it with ``save(_:in:)-(_,Share)``.
+    /// - Throws: ``StoreError`` `invalid` for a new record in the shared store without a share; What ``Record/validate()`` and its kin throw; `EncodingError`; ``StoreError`` `invalid` for an asset or a value that
     ///   can't be stored, `schema` in production, `diskFull`, `busy`, `io`. Then nothing is saved.
     @discardableResult
-    public func save<R: Record>(_ record: R, in scope: DatabaseScope = .private) throws -> SaveResult {
+    public func save<R: Record>(_ record: R, in scope: StoreScope = .private) throws -> SaveResult {
         try save([record], in: scope)
     }
 
     /// Saves records: in each store all or none, the shared one first: what may not be saved there keeps the rest from being saved. Where the
     /// private store fails afterwards, its ``StoreError`` says so.
     @discardableResult
-    public func save<R: Record>(_ records: [R], in scope: DatabaseScope = .private) throws -> SaveResult {
-        try save(records, in: scope, zone: nil)
+    public func save<R: Record>(_ records: [R], in scope: StoreScope = .private) throws -> SaveResult {
+        try save(records, in: scope, share: nil)
     }
 
-    /// - Parameter zone: Of that store, for new records.
-    func save<R: Record>(_ records: [R], in scope: DatabaseScope, zone: Int64?) throws -> SaveResult {
+    /// - Parameter share: The share of that store into which new records go.
+    func save<R: Record>(_ records: [R], in scope: StoreScope, share: SharePlace?) throws -> SaveResult {
         let policy = policies(nil, types: [R.recordType: R.mergePolicy])
         return try write { assets in
             let prepared = try records.map { try PreparedRecord($0, assets: assets) }
-            var parts: [DatabaseScope: [Int]] = [:]
+            var parts: [StoreScope: [Int]] = [:]
             for (index, it) in prepared.enumerated() {
                 parts[try home(of: it.record, default: scope), default: []].append(index)
             }
             return parts.map { home, indices in
                 StoreSave(
-                    scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? zone : nil) },
+                    scope: home, edits: indices.map { prepared[$0].edit(.any, in: home == scope ? share?.zone : nil) },
                     schemas: Self.union(indices.map { prepared[$0].schema }), policy: policy,
                     check: { db, source in
+                        if home == scope { try share?.check(db, source) }
                         for index in indices {
                             try records[index].validate(
                                 replacing: source.fetch(db, R.self, named: prepared[index].record.name)?.record)
@@ -218,7 +219,7 @@ public actor PersistentContainer: RecordReading {
         defer { if names.contains(where: { !$0.isEmpty }) { changeBell.ring(isOwn: true) } }
         // What others share can be refused: then nothing is done.
         for (scope, query) in queries.reversed() {
-            guard let store = stores[scope] else { continue }
+            let store = stores[scope]
             let author = TransactionAuthor(author, origin: .save)
             do {
                 names.insert(try store.assumeIsolated { store in try run(store, query, author) }, at: 0)
@@ -235,7 +236,7 @@ public actor PersistentContainer: RecordReading {
     /// past the container has no history, no lock and no digest.
     ///
     /// Observations made with it follow what this process writes; with ``followOthers()`` also what others write.
-    public nonisolated func reader(_ scope: DatabaseScope = .private) -> any DatabaseReader { stores[scope]!.reader }
+    public nonisolated func reader(_ scope: StoreScope = .private) -> any DatabaseReader { stores[scope].reader }
 
     /// Has observations of one's own, made with ``reader(_:)``, follow what other processes write. ``observe(_:where:sortedBy:limit:in:)`` and
     /// ``changes(since:withOwn:)`` do so by themselves.
@@ -248,9 +249,9 @@ public actor PersistentContainer: RecordReading {
     /// - Parameter scope: One store.
     public nonisolated func observe<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil,
-        in scope: DatabaseScope = .private
+        in scope: StoreScope = .private
     ) -> AsyncValueObservation<[R]> {
-        let source = recordSources.source(scope)!
+        let source = sources[scope]
         let all = recordSources
         let listening = Result { () throws(StoreError) in try listen() }
         let observation = ValueObservation.tracking { db -> [Observed<R>] in
@@ -274,15 +275,15 @@ public actor PersistentContainer: RecordReading {
     // Parts of it
 
     /// The store that has a record, as a fetch finds it; `scope` when none has it.
-    func home(of record: RecordName, default scope: DatabaseScope) throws -> DatabaseScope {
+    func home(of record: RecordName, default scope: StoreScope) throws -> StoreScope {
         // Only where another store has it, too, does it matter whether this one has.
         guard try ContainerDirectory.scopes.contains(where: { try $0 != scope && contains(record, $0) }) else { return scope }
         return try ContainerDirectory.scopes.first { try contains(record, $0) } ?? scope
     }
 
-    private func contains(_ record: RecordName, _ scope: DatabaseScope) throws -> Bool {
+    private func contains(_ record: RecordName, _ scope: StoreScope) throws -> Bool {
         // On the same queue: without a transaction of its own, which would cost more than the look.
-        try stores[scope]?.assumeIsolated { store in try store.contains(record) } ?? false
+        try stores[scope].assumeIsolated { store in try store.contains(record) }
     }
 
     /// The policy of a save for each type: its own, else the type's, else the container's.
@@ -307,7 +308,7 @@ public actor PersistentContainer: RecordReading {
         var result = SaveResult()
         /// What each edited record is now, if that was wanted.
         var saved: [RecordName: StoredVersion?] = [:]
-        var scopes: Set<DatabaseScope> = []
+        var scopes: Set<StoreScope> = []
         /// Why a store has failed after another one had committed.
         var error: (any Error)?
     }
@@ -323,7 +324,8 @@ public actor PersistentContainer: RecordReading {
         var committed = Committed()
         // What others share can be refused.
         for part in parts.sorted(by: { $0.scope.rawValue > $1.scope.rawValue }) {
-            guard let store = stores[part.scope], let source = recordSources.source(part.scope) else { continue }
+            let store = stores[part.scope]
+            let source = sources[part.scope]
             let author = TransactionAuthor(author, origin: .save)
             do {
                 let outcome = try store.assumeIsolated { store in
@@ -370,7 +372,7 @@ public actor PersistentContainer: RecordReading {
 
 /// What a save does to one store.
 struct StoreSave: Sendable {
-    let scope: DatabaseScope
+    let scope: StoreScope
     let edits: [RecordEdit]
     let schemas: [RecordTypeSchema]
     let policy: @Sendable (String) -> MergePolicy

@@ -19,7 +19,7 @@ struct PreparedRecord: Sendable {
         for field in fields {
             values[field.name] = try field.content.map { content in
                 do {
-                    return try content.value(assets.identifier)
+                    return try content.value(assets.identifier).composingReferences
                 } catch let error as StoreError where error.code == .invalid {
                     throw StoreError(.invalid, "\(R.recordType) \(name), field '\(field.name)': \(error.message)")
                 }
@@ -30,7 +30,8 @@ struct PreparedRecord: Sendable {
         names = Set(fields.map(\.name))
         schema = RecordTypeSchema(
             name: R.recordType, nameField: hasName ? R.nameField : nil,
-            fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0) } },
+            fields: fields.compactMap { field in field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
+            },
             uniqueKeys: R.uniqueKeys.map(\.fields))
     }
 

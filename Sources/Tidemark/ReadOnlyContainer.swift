@@ -45,12 +45,12 @@ public struct ReadOnlyContainer: RecordReading {
     }
 
     /// GRDB's reader of a store, for any SQL; `nil` when the container has no such store.
-    public func reader(_ scope: DatabaseScope = .private) -> (any DatabaseReader)? {
+    public func reader(_ scope: StoreScope = .private) -> (any DatabaseReader)? {
         readers.first { $0.scope == scope }?.database
     }
 
     /// The history of a store; `nil` when the container has no such store.
-    public func history(_ scope: DatabaseScope = .private) -> StoreReader? { readers.first { $0.scope == scope } }
+    public func history(_ scope: StoreScope = .private) -> StoreReader? { readers.first { $0.scope == scope } }
 
     /// The changes that others commit, as they do.
     ///
@@ -66,7 +66,7 @@ public struct ReadOnlyContainer: RecordReading {
 
     /// The place behind everything that is committed.
     public func historyToken() throws(StoreError) -> ContainerToken {
-        var tokens: [DatabaseScope: HistoryToken] = [:]
+        var tokens: [StoreScope: HistoryToken] = [:]
         for reader in readers { tokens[reader.scope] = try reader.historyToken() }
         return ContainerToken(tokens: tokens)
     }

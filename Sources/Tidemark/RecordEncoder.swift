@@ -8,6 +8,8 @@ struct EncodedField: Hashable, Sendable {
     let type: FieldType?
     /// `nil` for no value.
     let content: FieldContent?
+    /// Whether the property is a `Bool`.
+    var isBoolean = false
 }
 
 /// Turns a record into its fields, through `Codable`.
@@ -33,12 +35,12 @@ struct RecordEncoder {
 
         init(nameField: String) { self.nameField = nameField }
 
-        func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?) {
+        func add(_ key: any CodingKey, type: FieldType?, content: FieldContent?, isBoolean: Bool = false) {
             guard key.stringValue != nameField else {
                 hasName = true
                 return
             }
-            fields.append(EncodedField(name: key.stringValue, type: type, content: content))
+            fields.append(EncodedField(name: key.stringValue, type: type, content: content, isBoolean: isBoolean))
         }
 
         func add<Value: Encodable>(_ value: Value, for key: any CodingKey) throws {
@@ -48,7 +50,9 @@ struct RecordEncoder {
             }
             do {
                 let content = try RecordEncoder.content(of: value)
-                add(key, type: RecordEncoder.type(of: Value.self) ?? content?.type, content: content)
+                add(
+                    key, type: RecordEncoder.type(of: Value.self) ?? content?.type, content: content,
+                    isBoolean: Value.self == Bool.self)
             } catch let error as FieldError {
                 throw EncodingError.invalidValue(value, .init(codingPath: [key], debugDescription: error.message))
             }
@@ -122,7 +126,7 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
         if let value {
             try output.add(value, for: key)
         } else {
-            output.add(key, type: RecordEncoder.type(of: T.self), content: nil)
+            output.add(key, type: RecordEncoder.type(of: T.self), content: nil, isBoolean: T.self == Bool.self)
         }
     }
 

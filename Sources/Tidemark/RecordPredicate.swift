@@ -144,6 +144,7 @@ extension RecordPredicate {
             case .all(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " AND ") + ")"
             case .any(let nodes): return try "(" + nodes.map { try sql($0) }.joined(separator: " OR ") + ")"
             case .sql(let text, let values):
+                try type.checkCondition()
                 arguments += values
                 // On lines of their own, so that a comment in it ends there.
                 return "(\(text)\n)"

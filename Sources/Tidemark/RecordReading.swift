@@ -13,8 +13,6 @@ public protocol RecordReading: Sendable {
 /// The stores behind a ``RecordReading``.
 public struct RecordSources: Sendable {
     let all: [RecordSource]
-
-    func source(_ scope: DatabaseScope) -> RecordSource? { all.first { $0.scope == scope } }
 }
 
 extension RecordSources {

@@ -87,12 +87,14 @@ struct RegisteredRecord: Sendable {
         private static func nextNumber() -> Int { numbers.add(1, ordering: .relaxed).newValue }
     }
 
-    private(set) var scope: DatabaseScope
+    private(set) var scope: StoreScope
     /// `nil` for one that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
+    /// The share into which an inserted record goes; `nil` for none.
+    var share: Share?
 
-    init(scope: DatabaseScope, loaded: Loaded? = nil) {
+    init(scope: StoreScope, loaded: Loaded? = nil) {
         self.scope = scope
         self.loaded = loaded
     }
@@ -120,12 +122,13 @@ struct RegisteredRecord: Sendable {
     }
 
     /// What the store is to do.
-    func prepare(_ name: RecordName, assets: AssetIntake) throws -> (edit: RecordEdit, schema: RecordTypeSchema?) {
+    func prepare(_ name: RecordName, in zone: Int64?, assets: AssetIntake) throws -> (edit: RecordEdit, schema: RecordTypeSchema?)
+    {
         let base: RecordEdit.Base = loaded.map { .loaded(version: $0.state.version, values: $0.state.values) } ?? .none
         guard let prepared = try edit?.prepare(assets) else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        return (prepared.edit(base), prepared.schema)
+        return (prepared.edit(base, in: zone), prepared.schema)
     }
 
     /// Takes a newer state of the record; what was edited here stays on top.
@@ -135,7 +138,7 @@ struct RegisteredRecord: Sendable {
     }
 
     /// The edit, or an earlier one, was saved, and this is what has come of it.
-    mutating func settle(_ saved: Edit, as state: StoredVersion, in scope: DatabaseScope, assets: AssetPlace) throws {
+    mutating func settle(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
         } else {
@@ -144,6 +147,7 @@ struct RegisteredRecord: Sendable {
             edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
         self.scope = scope
+        share = nil
         loaded = try saved.loaded(state, assets)
     }
 

@@ -10,14 +10,14 @@ public struct SaveResult: Hashable, Sendable {
     /// Records that have become one with another of their unique key, and the name that it has.
     public internal(set) var replaced: [RecordName: String] = [:]
     /// The transactions of history that it has become: one for each store that was changed.
-    public internal(set) var transactions: [DatabaseScope: Int64] = [:]
+    public internal(set) var transactions: [StoreScope: Int64] = [:]
 
     init() {}
 
     /// That of a transaction of which nothing else is known.
-    package init(transaction: Int64, in scope: DatabaseScope) { transactions = [scope: transaction] }
+    package init(transaction: Int64, in scope: StoreScope) { transactions = [scope: transaction] }
 
-    mutating func add(_ outcome: SaveOutcome, scope: DatabaseScope) {
+    mutating func add(_ outcome: SaveOutcome, scope: StoreScope) {
         counts += outcome.counts
         conflicts += outcome.conflicts
         replaced.merge(outcome.replaced) { $1 }

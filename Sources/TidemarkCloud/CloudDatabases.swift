@@ -12,6 +12,11 @@ public struct CloudDatabases: Sendable {
         self.shared = shared
     }
 
-    /// The one of a scope; the private one for what is public.
-    public subscript(scope: DatabaseScope) -> any SharingDatabase { scope == .shared ? shared : `private` }
+    /// The database that the store of a scope synchronises with.
+    public subscript(scope: StoreScope) -> any SharingDatabase {
+        switch scope {
+        case .private: `private`
+        case .shared: shared
+        }
+    }
 }

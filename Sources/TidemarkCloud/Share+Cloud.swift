@@ -5,7 +5,7 @@ extension Share {
     /// A cloud's share, as a store knows it.
     ///
     /// - Parameter scope: The database that it was seen in.
-    public init(_ share: CloudShare, scope: DatabaseScope) {
+    public init(_ share: CloudShare, scope: StoreScope) {
         var root: String?
         if case .hierarchy(let name) = share.coverage { root = name }
         self.init(
@@ -20,7 +20,7 @@ extension Share {
 
 extension ZoneName {
     /// - Parameter scope: The database in which it is called so. In one's own it has no owner but oneself.
-    public init(_ zone: CloudZoneID, scope: DatabaseScope) {
+    public init(_ zone: CloudZoneID, scope: StoreScope) {
         self.init(
             zone.zoneName, owner: scope == .private || zone.ownerName == CloudZoneID.defaultOwner ? nil : zone.ownerName)
     }

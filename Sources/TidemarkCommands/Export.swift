@@ -11,9 +11,15 @@ struct Export: AsyncParsableCommand {
         abstract: "Exports records as a manifest, and their assets as files.",
         discussion: """
             Importing an export again changes nothing. Without --assets, fields name their assets by identifier, which only the same \
-            store understands. A damaged record is left out and named on standard error; the tool exits with 65 then.
+            store understands. The copies of assets are called by the caption, title or name of the first record that has them; with \
+            --asset-names identifier, by their content. A damaged record is left out and named on standard error; the tool exits with \
+            65 then.
+
+            With several types, without --type (all types), or where --to names a folder, each type gets a folder in that one: \
+            FOLDER/TYPE/TYPE.jsonl, with its assets beside it.
 
             Examples:
+              tidemark export MyJournal.tidemark --to backup/
               tidemark export MyJournal.tidemark --type Destination \\
                   --to backup/journal.jsonl --assets backup/pictures
               tidemark export MyJournal.tidemark --type Destination --to - \\
@@ -23,13 +29,13 @@ struct Export: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: "The record type.")
-    var type: String
+    @Option(name: .customLong("type"), help: "A record type; may be given several times. (default: all types)")
+    var types: [String] = []
 
     @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    var scope: StoreScope = .private
 
-    @Option(help: ArgumentHelp("The file, or '-' for standard output.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file, a folder, or '-' for standard output.", valueName: "file"))
     var to: String
 
     @Option(help: "jsonl or csv. (default: by the file's extension, else jsonl)")
@@ -37,6 +43,13 @@ struct Export: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The folder that gets copies of the assets.", valueName: "dir"))
     var assets: String?
+
+    enum AssetNaming: String, CaseIterable, ExpressibleByArgument {
+        case readable, identifier
+    }
+
+    @Option(help: "What copies of assets are called by: readable or identifier.")
+    var assetNames: AssetNaming = .readable
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
@@ -48,16 +61,109 @@ struct Export: AsyncParsableCommand {
         if json, to == "-" { throw ValidationError("--json prints a summary, and '--to -' the records: they exclude each other") }
     }
 
+    private struct Report: Encodable {
+        var types: [String: BulkExport.Summary] = [:]
+    }
+
+    /// Exports each type into a folder of its own.
+    private func exportFolders(_ container: ContainerDirectory, _ types: [String], to folder: URL) throws {
+        guard to != "-" else {
+            throw ImportError(.options, "several types can't be written to standard output; name one with --type")
+        }
+        guard assets == nil else {
+            throw ImportError(.options, "--assets is for one file; in a folder, the assets of each type lie beside its records")
+        }
+        let format = format ?? .jsonl
+        var report = Report()
+        let bar = ProgressBar(progress)
+        for type in types {
+            let place = folder.appendingPathComponent(type, isDirectory: true)
+            do {
+                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            } catch {
+                throw ImportError(.output, "cannot make the folder \(place.path): \(error.localizedDescription)")
+            }
+            let summary = try BulkExport(
+                from: container, scope: scope, type: type, format: format,
+                to: .file(place.appendingPathComponent("\(type).\(format.rawValue)")), assets: place,
+                namesAssetsForPeople: assetNames == .readable
+            ).run { summary, total in
+                bar.show("\(type): \(Wording.count(summary.records, "record"))", done: summary.records, total: total)
+            }
+            report.types[type] = summary
+        }
+        bar.finish()
+        if json {
+            try Output.json(report)
+        } else {
+            for type in types {
+                guard let summary = report.types[type] else { continue }
+                let files = summary.assets == 0 ? "" : " and \(Wording.count(summary.assets, "asset"))"
+                try Output.line(
+                    "Exported \(Wording.count(summary.records, "record"))\(files) of \(type), \(Wording.bytes(summary.bytes)).")
+            }
+        }
+        let problems = types.flatMap { report.types[$0]?.problems ?? [] }
+        for problem in problems.prefix(10) { Output.error("tidemark: \(problem)") }
+        let damaged = types.flatMap { type in
+            (report.types[type]?.damaged ?? []).map { RecordName(type: type, name: $0) }
+        }
+        tellDamaged(damaged)
+        guard problems.isEmpty else {
+            throw ending(
+                "\(Wording.count(problems.count, "asset")) could not be copied; the records that name them are exported",
+                .dataError)
+        }
+        if !damaged.isEmpty { throw ExitCode(ExitStatus.dataError.rawValue) }
+    }
+
+    /// Says on standard error which records are damaged, and not exported.
+    private func tellDamaged(_ records: [RecordName]) {
+        guard !records.isEmpty else { return }
+        for record in records.prefix(10) { Output.error("tidemark: \(record.type) \(record.name) is damaged, and was left out") }
+        let more = records.count > 10 ? ", the first 10 of them named above," : ""
+        Output.error(
+            "tidemark: \(Wording.count(records.count, "damaged record"))\(more) left out of the export; repair them with `tidemark verify --repair`"
+        )
+    }
+
+    /// The types that are exported, and whether into folders.
+    private func selection(_ container: ContainerDirectory) throws -> (types: [String], inFolders: Bool) {
+        let reader = try StoreReader(container: container, scope: scope)
+        let known = try reader.types().map(\.name)
+        for type in types where !known.contains(type) {
+            let remedy = Suggestion.question(type, among: known)
+            throw StoreError(
+                .schema,
+                "the \(scope.name) store has no record type '\(type)'; it has \(known.isEmpty ? "none yet" : known.joined(separator: ", "))\(remedy)"
+            )
+        }
+        var isDirectory: ObjCBool = false
+        let isFolder =
+            to.hasSuffix("/") || FileManager.default.fileExists(atPath: to, isDirectory: &isDirectory) && isDirectory.boolValue
+        let wanted = types.isEmpty ? known : types
+        guard !wanted.isEmpty else { throw StoreError(.notFound, "there are no records yet: nothing to export") }
+        return (wanted, isFolder || types.count != 1 && to != "-" || wanted.count > 1)
+    }
+
     func run() async throws {
         try await reportingErrors {
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let (selected, inFolders) = try selection(container)
+            if types.isEmpty, scope == .private, container.hasStore(.shared),
+                try !StoreReader(container: container, scope: .shared).types().isEmpty
+            {
+                Output.error("note: the records that others share are not exported; --scope shared exports them")
+            }
+            if inFolders { return try exportFolders(container, selected, to: fileURL(to, "the folder to write")) }
+            let type = selected[0]
             let file = try fileURL(to, "the file to write")
             let target: BulkExport.Target = to == "-" ? .standardOutput : .file(file)
             let named = file.pathExtension.lowercased() == "csv" ? BulkExport.Format.csv : .jsonl
             let bar = ProgressBar(progress)
             let summary = try BulkExport(
                 from: container, scope: scope, type: type, format: format ?? named, to: target,
-                assets: assets.map { try fileURL($0, "the folder of assets") }
+                assets: assets.map { try fileURL($0, "the folder of assets") }, namesAssetsForPeople: assetNames == .readable
             ).run { summary, total in
                 bar.show(
                     "\(Wording.count(summary.records, "record"))  \(Wording.bytes(summary.bytes))", done: summary.records,
@@ -74,13 +180,7 @@ struct Export: AsyncParsableCommand {
                 try Output.line(
                     "Exported \(Wording.count(summary.records, "record"))\(files), \(Wording.bytes(summary.bytes)), to \(to).")
             }
-            for name in summary.damaged.prefix(10) { Output.error("tidemark: \(type) \(name) is damaged, and was left out") }
-            if !summary.damaged.isEmpty {
-                let more = summary.damaged.count > 10 ? ", the first 10 of them named above," : ""
-                Output.error(
-                    "tidemark: \(Wording.count(summary.damaged.count, "damaged record"))\(more) left out of the export; repair them with `tidemark verify --repair`"
-                )
-            }
+            tellDamaged(summary.damaged.map { RecordName(type: type, name: $0) })
             guard summary.problems.isEmpty else {
                 let assets = Wording.count(summary.problems.count, "asset")
                 throw ending(

@@ -24,7 +24,7 @@ struct History: AsyncParsableCommand {
     var transaction: Int64?
 
     @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    var scope: StoreScope = .private
 
     @Option(parsing: .unconditional, help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
     var limit: Int?

@@ -370,7 +370,7 @@ struct Import: AsyncParsableCommand {
     }
 
     private func fields(of type: RecordTypeSchema) -> String {
-        type.fields.isEmpty ? "no fields" : type.fields.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
+        type.fields.isEmpty ? "no fields" : type.fields.map { "\($0.name) \($0.typeName)" }.joined(separator: ", ")
     }
 
     /// What `--resume` did.

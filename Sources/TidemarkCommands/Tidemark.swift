@@ -36,6 +36,37 @@ public struct Tidemark: AsyncParsableCommand {
         }
     }
 
+    /// Runs the command that arguments name, and exits.
+    public static func run(_ arguments: [String]) async {
+        if let message = misspeltCommand(in: arguments) { exit(withError: ending(message, .usage)) }
+        await main(arguments)
+    }
+
+    /// The message about a word of the command line that stands where a command is expected and is none; `nil` where there is no such word.
+    public static func misspeltCommand(in arguments: some Sequence<String>) -> String? {
+        var command: any ParsableCommand.Type = Tidemark.self
+        var path = ["tidemark"]
+        for argument in arguments {
+            let subcommands = command.configuration.subcommands
+            guard !subcommands.isEmpty, !argument.hasPrefix("-") else { return nil }
+            path.append(argument)
+            if let next = subcommands.first(where: { $0._commandName == argument }) {
+                command = next
+                continue
+            }
+            let names = subcommands.filter { $0.configuration.shouldDisplay }.map { $0._commandName }
+            let near = Suggestion.nearest(to: argument, among: names)
+            if command.configuration.defaultSubcommand != nil {
+                // The default command takes the word, as a rule as the path of a container.
+                guard near != nil, !FileManager.default.fileExists(atPath: argument) else { return nil }
+            }
+            let all = path.dropLast().joined(separator: " ")
+            let remedy = near.map { "did you mean '\($0)'?" } ?? "there are \(names.joined(separator: ", "))"
+            return "there is no command '\(Output.printable(path.joined(separator: " ")))'; \(remedy) '\(all) --help' tells more"
+        }
+        return nil
+    }
+
     /// One prefix for the errors of the command line and for all others.
     public static var _errorPrefix: String { "tidemark: " }
 

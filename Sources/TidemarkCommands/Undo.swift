@@ -9,6 +9,8 @@ struct Undo: AsyncParsableCommand {
             An undo is a transaction itself, and can be undone. Where records were changed since, nothing is undone unless a merge policy \
             says what becomes of them.
 
+            --dry-run counts what would be undone. On a terminal the command asks before it undoes a transaction of more than 100 changes.
+
             Examples:
               tidemark undo MyJournal.tidemark                      (the last transaction)
               tidemark undo MyJournal.tidemark 42
@@ -23,7 +25,12 @@ struct Undo: AsyncParsableCommand {
     var transaction: Int64?
 
     @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    var scope: StoreScope = .private
+
+    @Flag(help: "Prints what would be undone, and undoes nothing.")
+    var dryRun = false
+
+    @OptionGroup var confirmation: Confirmation
 
     @Option(
         help: ArgumentHelp(
@@ -37,6 +44,7 @@ struct Undo: AsyncParsableCommand {
     var json = false
 
     private struct Report: Encodable {
+        let dryRun: Bool
         let undone: Int64
         let transaction: Int64?
         let inserted, updated, deleted, conflicts: Int
@@ -55,15 +63,21 @@ struct Undo: AsyncParsableCommand {
             guard let undone = transaction ?? last else {
                 throw StoreError(.notFound, "\(directory.url.path) has no history yet: there is nothing to undo")
             }
+            if !dryRun {
+                let known = try StoreReader(container: directory, scope: scope).transactions().first { $0.id == undone }
+                let count = known.map { $0.inserted + $0.updated + $0.deleted } ?? 0
+                try confirmation.ask("Undo \(Wording.count(count, "change")) of transaction \(undone)?", count: count)
+            }
             let store = try RecordStore(
                 container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
             let outcome = try await store.undo(
-                transaction: undone, author: "tidemark undo", policy: MergePolicy(name: mergePolicy) ?? .error)
+                transaction: undone, author: "tidemark undo", policy: MergePolicy(name: mergePolicy) ?? .error, isDryRun: dryRun)
             let counts = outcome.counts
             if json {
                 return try Output.json(
                     Report(
-                        undone: undone, transaction: outcome.transaction, inserted: counts.inserted, updated: counts.updated,
+                        dryRun: dryRun, undone: undone, transaction: dryRun ? nil : outcome.transaction,
+                        inserted: counts.inserted, updated: counts.updated,
                         deleted: counts.deleted, conflicts: outcome.conflicts.count))
             }
             guard !counts.isUnchanged else {
@@ -71,7 +85,7 @@ struct Undo: AsyncParsableCommand {
             }
             try Output.line(
                 """
-                Undid transaction \(undone): \(Wording.count(counts.inserted)) brought back, \(Wording.count(counts.updated)) changed \
+                \(dryRun ? "Would undo" : "Undid") transaction \(undone): \(Wording.count(counts.inserted)) brought back, \(Wording.count(counts.updated)) changed \
                 back, \(Wording.count(counts.deleted)) deleted\(outcome.conflicts.isEmpty
                     ? "" : "; \(Wording.count(outcome.conflicts.count, "conflict")) settled").
                 """)

@@ -321,7 +321,8 @@ struct ModifyBatch {
             guard !name.isComposed else { return }
             throw CloudError(
                 .invalidArguments,
-                "the name '\(name)' is not composed: a cloud takes names in the normal form C of Unicode only. Rename the record")
+                "the name '\(name)' is not composed: a cloud takes names in the normal form C of Unicode only. Rename the record: tidemark records rename"
+            )
         }
         try check(given.id.recordName)
         if let parent = given.parent { try check(parent) }

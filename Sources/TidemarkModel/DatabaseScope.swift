@@ -1,4 +1,4 @@
-/// Whose records a database has, as in CloudKit; the raw values are `CKDatabase.Scope`'s.
+/// The scope of a cloud's database, as `CKDatabase.Scope`, whose raw values it has. A container's stores have a ``StoreScope``.
 public enum DatabaseScope: Int, Codable, CaseIterable, Sendable {
     /// Everybody's.
     case `public` = 1

@@ -52,6 +52,18 @@ extension FieldValue {
     }
 }
 
+extension FieldValue {
+    /// The value, with the record names of references in the normal form C of Unicode.
+    package var composingReferences: FieldValue {
+        switch self {
+        case .reference(let name): .reference(name.composed)
+        // No character of JSON's own is part of a composed one.
+        case .list(let json, of: .reference): .list(json.composed, of: .reference)
+        default: self
+        }
+    }
+}
+
 extension FieldValue? {
     package func isSame(as other: FieldValue?) -> Bool {
         switch (self, other) {

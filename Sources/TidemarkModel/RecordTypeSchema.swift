@@ -3,12 +3,34 @@ public struct RecordTypeSchema: Hashable, Sendable {
     public struct Field: Hashable, Sendable {
         public let name: String
         public let type: FieldType
+        /// Whether an int64 is a Boolean to people: `true` and `false` in manifests and in the tool's output. To SQL and to the cloud it is
+        /// 1 and 0; another device shows these where no schema of its own says that they are Booleans.
+        public let isBoolean: Bool
 
-        public init(name: String, type: FieldType) {
+        public init(name: String, type: FieldType, isBoolean: Bool = false) {
             self.name = name
             self.type = type
+            self.isBoolean = isBoolean && type == .int64
         }
+
+        /// Makes a field of the type that a text names: one that ``FieldType`` reads, or `boolean`. `nil` where the text names none.
+        public init?(name: String, typeName: String) {
+            let isBoolean = typeName == Self.boolean
+            guard let type = isBoolean ? .int64 : FieldType(typeName) else { return nil }
+            self.init(name: name, type: type, isBoolean: isBoolean)
+        }
+
+        /// The name of the type, which ``init(name:typeName:)`` reads.
+        public var typeName: String { isBoolean ? Self.boolean : type.description }
+
+        /// The names of the types that a field can have, without lists.
+        public static let typeNames = FieldType.Scalar.allCases.map(\.name) + [boolean]
+
+        private static let boolean = "boolean"
     }
+
+    /// The most fields that a type is given: a cloud has 256 for each type, and one of them says when the others were edited.
+    public static let fieldLimit = 255
 
     public let name: String
     /// The field of the source that holds the record name, and under which exports show it; `nil` when there is none.

@@ -26,7 +26,7 @@ final class ContainerCopy: Sendable {
     /// What was set aside, each a container of its own.
     private let setAside: [(quarantine: Quarantine, copy: ContainerCopy)]
     /// What the stores hold, known when they are copied.
-    private let digests = Mutex<[DatabaseScope: ContentDigest]>([:])
+    private let digests = Mutex<[StoreScope: ContentDigest]>([:])
 
     /// - Parameters:
     ///   - mayLink: Whether assets may get second names where copies would be on the same file system: they never change.

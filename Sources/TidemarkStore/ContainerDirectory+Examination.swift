@@ -11,7 +11,7 @@ extension ContainerDirectory {
     init(examining folder: borrowing Folder, at url: URL) throws(StoreError) {
         let place = ContainerPlace(of: url.appendingPathComponent("container.json"))
         try self.init(at: url, describedBy: Self.description(in: folder), place: place)
-        try Self.checkStore(in: folder, name: "\(DatabaseScope.private.name).sqlite")
+        try Self.checkStore(in: folder, name: "\(StoreScope.private.name).sqlite")
     }
 
     /// More than any description has.

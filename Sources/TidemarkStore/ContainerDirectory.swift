@@ -26,9 +26,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     let place: ContainerPlace
 
     /// The database file of a scope.
-    public func store(_ scope: DatabaseScope) -> URL { url.appendingPathComponent("\(scope.name).sqlite") }
+    public func store(_ scope: StoreScope) -> URL { url.appendingPathComponent("\(scope.name).sqlite") }
     /// The scopes that have a database file in a container; these share the assets.
-    public static let scopes: [DatabaseScope] = [.private, .shared]
+    public static let scopes = StoreScope.allCases
     /// Every database file that a container may have.
     var stores: [URL] { Self.scopes.map(store) }
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
@@ -38,10 +38,10 @@ public struct ContainerDirectory: Hashable, Sendable {
     public var session: URL { url.appendingPathComponent(ContainerContents.session) }
 
     /// Whether a scope's database file is there, and has anything in it.
-    package func hasStore(_ scope: DatabaseScope) -> Bool { Self.size(store(scope)) > 0 }
+    package func hasStore(_ scope: StoreScope) -> Bool { Self.size(store(scope)) > 0 }
 
     /// Says that a store that has been there is gone.
-    func storeIsMissing(_ scope: DatabaseScope) -> StoreError {
+    func storeIsMissing(_ scope: StoreScope) -> StoreError {
         StoreError(
             .notFound,
             """
@@ -52,13 +52,13 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Makes sure that a store which is not there may be made: one whose log is left is missing instead, and so is the private one where
     /// assets are left that no other store can have named.
-    func checkStoreMayBeMade(_ scope: DatabaseScope) throws(StoreError) {
+    func checkStoreMayBeMade(_ scope: StoreScope) throws(StoreError) {
         guard Self.size(URL(fileURLWithPath: store(scope).path + "-wal")) <= 0 else { throw storeIsMissing(scope) }
         try checkAssetsBelongToOthers(scope)
     }
 
     /// Makes sure that the assets there are, if any, can be those of another store.
-    func checkAssetsBelongToOthers(_ scope: DatabaseScope) throws(StoreError) {
+    func checkAssetsBelongToOthers(_ scope: StoreScope) throws(StoreError) {
         if Self.scopes.contains(where: { $0 != scope && hasStore($0) }) { return }
         guard try AssetFiles.isEmpty(assets) else { throw storeIsMissing(scope) }
     }

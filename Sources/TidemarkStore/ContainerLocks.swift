@@ -47,7 +47,7 @@ struct ContainerLocks: ~Copyable {
         return lock
     }
 
-    private static func taken(_ scope: DatabaseScope, at url: URL, timeout: Duration) throws(StoreError) -> StoreLock {
+    private static func taken(_ scope: StoreScope, at url: URL, timeout: Duration) throws(StoreError) -> StoreLock {
         let lock = try StoreLock(at: url.appendingPathComponent("\(scope.name).sqlite-lock"))
         try lock.acquire(shared: false, timeout: timeout)
         return lock

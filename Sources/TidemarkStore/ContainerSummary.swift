@@ -17,7 +17,7 @@ public struct ContainerSummary: Sendable {
             public let records: Int
         }
 
-        public let scope: DatabaseScope
+        public let scope: StoreScope
         /// Of the database file.
         public let bytes: Int64
         /// Pages in the write-ahead log, those among them that are in the database already, but were not yet written over.

@@ -10,7 +10,7 @@ final class DatabaseSnapshot: Sendable {
     /// 4 MiB of pages.
     private static let pagesPerStep = CInt((4 << 20) / StoreFormat.pageSize)
 
-    let scope: DatabaseScope
+    let scope: StoreScope
     let bytes: Int64
     /// Identifiers of the assets that its registry names, with their sizes.
     let assets: [String: Int64]
@@ -22,7 +22,7 @@ final class DatabaseSnapshot: Sendable {
     /// Holds the state that the database has now, until this goes.
     ///
     /// - Throws: ``StoreError`` as of opening a store.
-    init(of container: ContainerDirectory, scope: DatabaseScope) throws {
+    init(of container: ContainerDirectory, scope: StoreScope) throws {
         let path = container.store(scope).path
         // Nothing beside the database is made: the source of a copy stays as it is.
         queue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)

@@ -93,6 +93,12 @@ package struct Folder: ~Copyable {
         return FileHandle(fileDescriptor: opened, closeOnDealloc: true)
     }
 
+    /// Whether the folder has anything of that name, a link too.
+    package borrowing func has(_ name: String) -> Bool {
+        var status = stat()
+        return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+    }
+
     /// Removes what is no folder; that it is gone already is no error.
     package borrowing func remove(_ name: String) throws(StoreError) {
         guard unlinkat(descriptor, name, 0) == 0 || errno == ENOENT else { throw Self.failure("remove", "\(path)/\(name)") }

@@ -33,7 +33,7 @@ struct IntakeRecovery {
     private struct Registry {
         let reader: StoreReader
 
-        init(_ container: ContainerDirectory, scope: DatabaseScope) throws {
+        init(_ container: ContainerDirectory, scope: StoreScope) throws {
             reader = try StoreReader(container: container, scope: scope)
             try reader.read { db in
                 // A damaged table does not find what it has.

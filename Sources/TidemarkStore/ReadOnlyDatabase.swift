@@ -6,7 +6,7 @@ import TidemarkModel
 /// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.
 enum ReadOnlyDatabase {
     /// Opens connections that read a store side by side.
-    static func open(_ container: ContainerDirectory, _ scope: DatabaseScope) throws -> DatabasePool {
+    static func open(_ container: ContainerDirectory, _ scope: StoreScope) throws -> DatabasePool {
         try DatabasePool(path: name(of: container.store(scope).path), configuration: configuration(container))
     }
 
@@ -14,7 +14,7 @@ enum ReadOnlyDatabase {
     ///
     /// - Parameter allowsUnsafeTransactions: Whether transactions may be left open.
     static func openQueue(
-        _ container: ContainerDirectory, _ scope: DatabaseScope, allowsUnsafeTransactions: Bool
+        _ container: ContainerDirectory, _ scope: StoreScope, allowsUnsafeTransactions: Bool
     ) throws -> DatabaseQueue {
         var configuration = try configuration(container)
         configuration.allowsUnsafeTransactions = allowsUnsafeTransactions

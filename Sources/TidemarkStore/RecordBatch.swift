@@ -128,6 +128,17 @@ package final class RecordBatch: @unchecked Sendable {
     }
 }
 
+extension RecordTypeSchema.Field {
+    /// The core's code of the field's type.
+    package var code: tide_type { isBoolean ? TIDE_TYPE_BOOLEAN : type.code }
+
+    /// A field of the core's code of a type; `nil` when there is none.
+    init?(name: String, code: UInt32) {
+        guard let type = FieldType(code: code) else { return nil }
+        self.init(name: name, type: type, isBoolean: code == TIDE_TYPE_BOOLEAN.rawValue)
+    }
+}
+
 extension FieldType {
     /// The core's code of this type.
     package var code: tide_type {
@@ -136,6 +147,7 @@ extension FieldType {
 
     /// The type of the core's code; `nil` when there is none.
     package init?(code: UInt32) {
+        let code = code == TIDE_TYPE_BOOLEAN.rawValue ? TIDE_TYPE_INT64.rawValue : code
         guard let value = UInt8(exactly: code & ~TIDE_TYPE_LIST.rawValue) else { return nil }
         guard let scalar = Scalar(rawValue: value) else { return nil }
         self.init(scalar, isList: code & TIDE_TYPE_LIST.rawValue != 0)

@@ -18,9 +18,16 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
         databaseValue = length > 0 ? Data(key.prefix(length)).databaseValue : name.databaseValue
     }
 
-    /// The keys under which a record of that name is looked for: its own first, then that of the same UUID in the other case, because
-    /// programs know UUIDs, and not how they were written.
+    /// The keys under which a record of that name is looked for, at most two. Names are stored in the normal form C of Unicode: that is the
+    /// first, and a name from before that rule, as it is given or decomposed, the second. Of a UUID the second is the same UUID in the
+    /// other case, because programs know UUIDs, and not how they were written.
     static func all(name: String) -> [RecordKey] {
+        guard name.utf8.allSatisfy({ $0 < 0x80 }) else {
+            let composed = name.composed
+            let isComposed = name.utf8.elementsEqual(composed.utf8)
+            let other = isComposed ? name.decomposedStringWithCanonicalMapping : name
+            return other.utf8.elementsEqual(composed.utf8) ? [RecordKey(name: composed)] : [composed, other].map(RecordKey.init)
+        }
         let own = RecordKey(name: name)
         guard case .blob(let data) = own.databaseValue.storage else { return [own] }
         let other = RecordKey(name: data.count == 16 ? name.uppercased() : name.lowercased())

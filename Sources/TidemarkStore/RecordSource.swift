@@ -4,7 +4,7 @@ import TidemarkModel
 
 /// Where typed records are read: one store, in whatever state its reader sees.
 package struct RecordSource: Sendable {
-    package let scope: DatabaseScope
+    package let scope: StoreScope
     package let database: any DatabaseReader
     package let container: ContainerDirectory
     let schema: SchemaCache
@@ -17,7 +17,7 @@ package struct RecordSource: Sendable {
         self.init(scope: store.scope, database: store.reader, container: store.container, schema: SchemaCache())
     }
 
-    private init(scope: DatabaseScope, database: any DatabaseReader, container: ContainerDirectory, schema: SchemaCache) {
+    private init(scope: StoreScope, database: any DatabaseReader, container: ContainerDirectory, schema: SchemaCache) {
         self.scope = scope
         self.database = database
         self.container = container
@@ -86,7 +86,7 @@ package struct QueriedType: Sendable {
 
     init(_ type: StoredType) { self.type = type }
 
-    package var fields: [RecordTypeSchema.Field] { type.fields.map { .init(name: $0.name, type: $0.type) } }
+    package var fields: [RecordTypeSchema.Field] { type.fields.map(\.schema) }
     package var nameField: String? { type.nameField }
     package var name: String { type.name }
 
@@ -103,6 +103,11 @@ package struct QueriedType: Sendable {
 
     /// SQL that selects them.
     package var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\"" }
+
+    /// Makes sure that a condition of a user's, in SQL, means the fields that it names.
+    ///
+    /// - Throws: ``StoreError`` `sql`.
+    package func checkCondition() throws { try type.checkCondition() }
 
     /// For a condition of a user's: what the type's view shows, under its name.
     package var view: String { "(\(type.viewSQL))" }

@@ -7,13 +7,16 @@ extension RecordStore {
     ///
     /// - Parameter policy: What becomes of a field, or a record, that was changed or deleted since: by default nothing is undone then.
     ///   ``MergePolicy/mergeByPropertyStoreTrump`` leaves it, ``MergePolicy/mergeByPropertyObjectTrump`` undoes all the same.
+    /// - Parameter isDryRun: Whether the outcome is only found out, and nothing is written.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has no such transaction.
     /// - Complexity: O(n) in its changes and those that the records had since.
     package func undo(
-        transaction id: Int64, author: String, policy: MergePolicy = .error
+        transaction id: Int64, author: String, policy: MergePolicy = .error, isDryRun: Bool = false
     ) throws -> SaveOutcome {
         try transactOrRefuse("undo the transaction \(id)", author: TransactionAuthor(author, origin: .undo)) { transaction in
-            try transaction.undo(id, policy: policy)
+            let outcome = try transaction.undo(id, policy: policy)
+            if isDryRun { transaction.isAbandoned = true }
+            return outcome
         }
     }
 }

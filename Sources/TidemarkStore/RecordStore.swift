@@ -16,7 +16,7 @@ public actor RecordStore {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     public nonisolated let container: ContainerDirectory
-    public nonisolated let scope: DatabaseScope
+    public nonisolated let scope: StoreScope
     package nonisolated let identity: StoreIdentity
     /// Reads what is committed: for any SQL, and for GRDB's `ValueObservation`.
     public nonisolated let reader: any DatabaseReader
@@ -49,7 +49,7 @@ public actor RecordStore {
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`,
     ///   `corrupt` or `io`.
     public init(
-        container: ContainerDirectory, scope: DatabaseScope = .private, lockTimeout: Duration = .seconds(30),
+        container: ContainerDirectory, scope: StoreScope = .private, lockTimeout: Duration = .seconds(30),
         readsConcurrently: Bool = false, doorbell: Doorbell? = nil
     ) throws(StoreError) {
         try self.init(
@@ -59,7 +59,7 @@ public actor RecordStore {
 
     /// Opens a store whose work runs where that of others runs, too.
     package init(
-        container: ContainerDirectory, scope: DatabaseScope, doorbell: Doorbell, executor: StoreExecutor
+        container: ContainerDirectory, scope: StoreScope, doorbell: Doorbell, executor: StoreExecutor
     ) throws(StoreError) {
         try self.init(
             container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: true, doorbell: doorbell,
@@ -68,7 +68,7 @@ public actor RecordStore {
 
     /// Opens a store with a clock of one's own: microseconds since 1970 UTC.
     package init(
-        container: ContainerDirectory, scope: DatabaseScope, doorbell: Doorbell?, now: @escaping @Sendable () -> Int64
+        container: ContainerDirectory, scope: StoreScope, doorbell: Doorbell?, now: @escaping @Sendable () -> Int64
     ) throws(StoreError) {
         try self.init(
             container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, doorbell: doorbell,
@@ -77,7 +77,7 @@ public actor RecordStore {
     }
 
     init(
-        container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool = false,
+        container: ContainerDirectory, scope: StoreScope, lockTimeout: Duration, readsConcurrently: Bool = false,
         doorbell: Doorbell? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?,
         now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
@@ -139,7 +139,7 @@ public actor RecordStore {
     }
 
     /// Tells other processes that something has changed.
-    func ring(_ transaction: Int64) { doorbell?.ring(transaction: transaction, scope: scope) }
+    func ring(_ transaction: Int64) { doorbell?.ring(transaction: transaction, scope: scope.databaseScope) }
 
     /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
     /// comes through as it is, and nothing is written.

@@ -6,7 +6,7 @@ import TidemarkModel
 /// The connections to one database file and what the writing one remembers; a ``RecordStore`` guards it.
 final class StoreConnection {
     let container: ContainerDirectory
-    let scope: DatabaseScope
+    let scope: StoreScope
     /// One connection that writes; with concurrent reads, others that read meanwhile.
     let database: any DatabaseWriter
     let identity: StoreIdentity
@@ -23,7 +23,7 @@ final class StoreConnection {
     private var dataVersion: Int64 = -1
 
     init(
-        container: ContainerDirectory, scope: DatabaseScope, lockTimeout: Duration, readsConcurrently: Bool, base: DryRunBase?
+        container: ContainerDirectory, scope: StoreScope, lockTimeout: Duration, readsConcurrently: Bool, base: DryRunBase?
     ) throws(StoreError) {
         let path = container.store(scope).path
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
@@ -81,7 +81,7 @@ final class StoreConnection {
 
     /// What tells the store from others; makes its tables if there is nothing yet.
     private static func identify(
-        _ db: Database, container: ContainerDirectory, scope: DatabaseScope, seed: UInt64?
+        _ db: Database, container: ContainerDirectory, scope: StoreScope, seed: UInt64?
     ) throws -> StoreIdentity {
         if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0 {
             try container.checkAssetsBelongToOthers(scope)

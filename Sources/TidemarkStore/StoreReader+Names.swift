@@ -6,12 +6,14 @@ extension StoreReader {
     ///
     /// - Complexity: A look-up for each type.
     public func record(named name: String) throws(StoreError) -> (RecordTypeSchema, StoredRecord)? {
-        try read("look up a record") { db in
+        let keys = RecordKey.all(name: name)
+        return try read("look up a record") { db in
             for type in try StoredType.fetchAll(db) {
                 let columns = ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + ["_digest"]
-                let sql = "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key = ? ORDER BY _zone LIMIT 1"
+                let sql =
+                    "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\" WHERE _key IN (?1, ?2) ORDER BY _key <> ?1, _zone LIMIT 1"
                 let statement = try db.cachedStatement(sql: sql)
-                let found = try statement.withRow([RecordKey(name: name)]) { row in
+                let found = try statement.withRow([keys[0], keys[keys.count - 1]]) { row in
                     let isIntact = type.digest.isIntact(statement, key: 1, digest: type.fields.count + 3, fields: 3)
                     return try StoredRecord(row, type: type, isIntact: isIntact)
                 }

@@ -87,6 +87,7 @@ extension StoreReader {
 extension RecordQuery {
     /// Calls `body` for each row that it matches, one at a time, with the statement that stands at it.
     func forEachRow(_ db: Database, type: StoredType, columns: [String], _ body: (Row, Statement) throws -> Void) throws {
+        if condition != nil { try type.checkCondition() }
         let sql = try sql(type, columns: columns)
         let rows: RowCursor
         do {
@@ -109,7 +110,10 @@ extension RecordQuery {
         if let condition, let error = error as? DatabaseError, !ReadOnlyDatabase.isVoid(error),
             ![.SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_BUSY].contains(error.resultCode)
         {
-            return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
+            // An open quote reaches into the SQL behind the condition, which is nothing of the user's.
+            var reason = error.message ?? "\(error)"
+            if let end = reason.range(of: "\n)") { reason = "\(reason[..<end.lowerBound])\" (is a quote or a parenthesis open?)" }
+            return StoreError(.sql, "the condition '\(condition)' can't be used: \(reason)")
         }
         return StoreError(error, doing: "read the records")
     }

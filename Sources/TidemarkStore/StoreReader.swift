@@ -16,7 +16,7 @@ import TidemarkModel
 /// ```
 public struct StoreReader: Sendable {
     public let container: ContainerDirectory
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     /// GRDB's reader, for any SQL.
     ///
     /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
@@ -26,7 +26,7 @@ public struct StoreReader: Sendable {
     let schema = SchemaCache()
 
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `olderFormat`, `unreadable`, `corrupt` or `io`.
-    public init(container: ContainerDirectory, scope: DatabaseScope = .private) throws(StoreError) {
+    public init(container: ContainerDirectory, scope: StoreScope = .private) throws(StoreError) {
         let path = container.store(scope).path
         guard container.hasStore(scope) else {
             // Where the container has moved, its store is not missing.
@@ -47,7 +47,7 @@ public struct StoreReader: Sendable {
     /// back. For programs that own the container, such as the command-line tool.
     @TaskLocal package static var rollsBackJournals = false
 
-    private static func open(_ container: ContainerDirectory, _ scope: DatabaseScope) throws -> DatabasePool {
+    private static func open(_ container: ContainerDirectory, _ scope: StoreScope) throws -> DatabasePool {
         func open() throws -> DatabasePool {
             try ReadOnlyDatabase.reading(nil) {
                 let database = try ReadOnlyDatabase.open(container, scope)
@@ -68,7 +68,7 @@ public struct StoreReader: Sendable {
         }
     }
 
-    init(container: ContainerDirectory, scope: DatabaseScope, database: any DatabaseReader) {
+    init(container: ContainerDirectory, scope: StoreScope, database: any DatabaseReader) {
         self.container = container
         self.scope = scope
         self.database = database

@@ -98,7 +98,7 @@ extension StoreTransaction {
         let current = found?.state.values
         func settled(_ values: [String: FieldValue]?) throws -> SettledRecord {
             SettledRecord(
-                type: type, name: found?.name ?? edit.record.name, zone: try found?.zone ?? home(edit), row: found?.row,
+                type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
                 current: current ?? [:], values: values)
         }
         /// The values given, and the store's for fields that they do not speak of.
@@ -133,14 +133,16 @@ extension StoreTransaction {
 
     /// The zone that a new record goes to.
     private func home(_ edit: RecordEdit) throws -> Int64 {
-        guard connection.scope == .shared, try hasSeveralZones else { return edit.zone ?? StoreFormat.defaultZone }
+        guard connection.scope == .shared else { return edit.zone ?? StoreFormat.defaultZone }
         guard let zone = edit.zone, zone != StoreFormat.defaultZone else {
-            // What is to be deleted, and is not there, goes nowhere.
+            // A deletion of a record that is not there goes nowhere.
             if edit.values == nil { return StoreFormat.defaultZone }
             throw StoreError(
                 .invalid,
-                "\(edit.record.type) \(edit.record.name) is new, and it is not said which of the shared zones it is for. Save it into a share"
-            )
+                """
+                \(edit.record.type) \(edit.record.name) is new, and the shared store has only records of shares: without a share it would never \
+                be sent. Save it into a share, or into the private store
+                """)
         }
         return zone
     }

@@ -86,6 +86,8 @@ package final class StoreTransaction {
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
     package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
+        // The field of the record names is none of the store's: its view has one column of that name.
+        if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
             guard environment == .development else { throw unknownType(schema.name) }
             try StoredType.create(db, name: schema.name, nameField: schema.nameField, fields: schema.fields)
@@ -106,6 +108,13 @@ package final class StoreTransaction {
         guard missing.isEmpty || environment == .development else {
             throw StoreError(
                 .schema, "\(schema.name) has no field '\(missing[0].name)', and in production the schema is fixed")
+        }
+        if environment == .development {
+            let booleans = stored.fields.filter { known in
+                !known.isBoolean && known.type == .int64 && schema.fields.contains { $0.name == known.name && $0.isBoolean }
+            }
+            for field in booleans { try stored.setBoolean(db, field) }
+            if !booleans.isEmpty { try connection.refreshSchema(db) }
         }
         if !missing.isEmpty {
             try stored.addFields(db, missing)
@@ -137,8 +146,8 @@ package final class StoreTransaction {
         guard type != nil || batch.liveCount > 0 else { return }
         let known = Set(type?.fields.map(\.name) ?? [])
         let new = batch.columns.compactMap { column -> RecordTypeSchema.Field? in
-            guard !known.contains(column.name), column.isUsed, let type = FieldType(code: column.typeCode) else { return nil }
-            return .init(name: column.name, type: type)
+            guard !known.contains(column.name), column.isUsed else { return nil }
+            return .init(name: column.name, code: column.typeCode)
         }
         let needsNameField = nameField.map { type?.canHaveNameField($0) ?? true } ?? false
         guard type == nil || !new.isEmpty || needsNameField else { return }

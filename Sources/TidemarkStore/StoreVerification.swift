@@ -26,7 +26,7 @@ public struct VerificationReport: Hashable, Sendable {
         public let asset: String?
 
         /// As it was found in a store.
-        func found(in scope: DatabaseScope) -> Problem {
+        func found(in scope: StoreScope) -> Problem {
             scope == .private
                 ? self : Problem(kind, "the \(scope.name) store: \(message)", type: type, record: record, asset: asset)
         }

@@ -9,6 +9,9 @@ struct StoredType: Equatable {
         let name: String
         let column: String
         let type: FieldType
+        let isBoolean: Bool
+
+        var schema: RecordTypeSchema.Field { .init(name: name, type: type, isBoolean: isBoolean) }
     }
 
     let id: Int64
@@ -27,12 +30,22 @@ struct StoredType: Equatable {
     var hasReferences: Bool { fields.contains { $0.type.scalar == .reference } }
     var schema: RecordTypeSchema {
         RecordTypeSchema(
-            name: name, nameField: nameField, fields: fields.map { .init(name: $0.name, type: $0.type) }, uniqueKeys: uniqueKeys)
+            name: name, nameField: nameField, fields: fields.map(\.schema), uniqueKeys: uniqueKeys)
     }
 
     /// Whether exports can show the record names under that field: it is free, and could be a column.
     func canHaveNameField(_ name: String) -> Bool {
         nameField == nil && Self.isIdentifier(name) && !fields.contains { $0.name.lowercased() == name.lowercased() }
+    }
+
+    /// Makes sure that a condition in SQL means the fields that it names. A store that was made before the names of fields were compared
+    /// without case may have two that SQL can't tell apart.
+    ///
+    /// - Throws: ``StoreError`` `sql`.
+    func checkCondition() throws {
+        if let collision = RecordTypeSchema(name: name, fields: schema.fields).nameCollision() {
+            throw StoreError(.sql, "a condition in SQL can't be used: \(collision)")
+        }
     }
 
     static func isIdentifier(_ name: String) -> Bool {
@@ -121,6 +134,11 @@ struct StoredType: Equatable {
     /// Makes the type's table, without the index on its names, and its view.
     static func create(_ db: Database, name: String, nameField: String?, fields: [RecordTypeSchema.Field]) throws {
         try checkIdentifier(name, what: "a record type")
+        if let other = try String.fetchAll(db, sql: "SELECT name FROM tide_types").first(where: {
+            NameCollision.collide($0, name)
+        }) {
+            throw StoreError(.schema, NameCollision(.recordType, name, other).description)
+        }
         let taken = try Set(String.fetchAll(db, sql: "SELECT lower(table_name) FROM tide_types"))
         let table = freeName(name) { taken.contains($0.lowercased()) }
         try db.execute(
@@ -148,7 +166,7 @@ struct StoredType: Equatable {
     /// Adds columns for fields. Where one has the name of the name field, the type has no name field from then on: a name can't mean
     /// two columns.
     ///
-    /// - Throws: ``StoreError`` `schema` when there would be more fields than a table can have.
+    /// - Throws: ``StoreError`` `schema` when there would be more than ``RecordTypeSchema/fieldLimit`` fields.
     func addFields(_ db: Database, _ new: [RecordTypeSchema.Field]) throws {
         for column in try noteFields(db, new) { try db.execute(sql: "ALTER TABLE \"\(table)\" ADD COLUMN \(column)") }
         if let nameField, new.contains(where: { $0.name.lowercased() == nameField.lowercased() }) {
@@ -159,10 +177,16 @@ struct StoredType: Equatable {
 
     /// Registers fields, and returns the definitions of their columns.
     private func noteFields(_ db: Database, _ new: [RecordTypeSchema.Field]) throws -> [String] {
-        guard fields.count + new.count <= Self.fieldLimit else {
+        guard new.isEmpty || fields.count + new.count <= RecordTypeSchema.fieldLimit else {
             throw StoreError(
                 .schema,
-                "the record type '\(name)' would have \(fields.count + new.count) fields; at most \(Self.fieldLimit) are allowed")
+                """
+                the record type '\(name)' would have \(fields.count + new.count) fields; at most \(RecordTypeSchema.fieldLimit) can be \
+                synchronised. Divide the fields among several types, or leave some out
+                """)
+        }
+        if let collision = RecordTypeSchema(name: name, fields: new).nameCollision(with: schema.fields) {
+            throw StoreError(.schema, collision.description)
         }
         var taken = Set(fields.map { $0.column.lowercased() })
         return try zip(fields.count..., new).map { ordinal, field in
@@ -171,7 +195,7 @@ struct StoredType: Equatable {
             taken.insert(column.lowercased())
             try db.execute(
                 sql: "INSERT INTO tide_fields (type_id, ordinal, name, column_name, type) VALUES (?, ?, ?, ?, ?)",
-                arguments: [id, ordinal, field.name, column, field.type.code.rawValue])
+                arguments: [id, ordinal, field.name, column, field.code.rawValue])
             return "\"\(column)\" \(field.type.columnType)"
         }
     }
@@ -191,6 +215,16 @@ struct StoredType: Equatable {
             arguments: [id, uniqueKeys.count, key.joined(separator: " ")])
         try db.execute(
             sql: "CREATE INDEX \"tide_unique_\(table)_\(uniqueKeys.count)\" ON \"\(table)\" (\(columns.joined(separator: ", ")))")
+        try Self.raiseGeneration(db)
+    }
+
+    /// Has people read an int64 as a Boolean from now on, if all its values are 0 or 1.
+    func setBoolean(_ db: Database, _ field: Field) throws {
+        let sql = "SELECT EXISTS (SELECT 1 FROM \"\(table)\" WHERE \"\(field.column)\" NOT IN (0, 1))"
+        guard try Bool.fetchOne(db, sql: sql) == false else { return }
+        try db.execute(
+            sql: "UPDATE tide_fields SET type = ? WHERE type_id = ? AND ordinal = ?",
+            arguments: [RecordTypeSchema.Field(name: field.name, type: .int64, isBoolean: true).code.rawValue, id, field.ordinal])
         try Self.raiseGeneration(db)
     }
 
@@ -261,6 +295,7 @@ extension StoredType.Field {
             throw StoreError(.corrupt, "the field '\(name.prefix(100))' has the unknown type \(code)")
         }
         self.type = type
+        isBoolean = RecordTypeSchema.Field(name: name, code: code)?.isBoolean ?? false
         ordinal = try row.stored("ordinal", of: table)
         column = try row.stored("column_name", of: table)
     }

@@ -11,7 +11,7 @@ struct RecordMapping {
     let zone: CloudZoneID
     /// Its number in the store.
     let number: Int64
-    let scope: DatabaseScope
+    let scope: StoreScope
 
     /// What a change is to do in the cloud.
     ///

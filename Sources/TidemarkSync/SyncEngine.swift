@@ -52,7 +52,7 @@ public actor SyncEngine {
     ///
     /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises it; ``StoreError``.
     public init(
-        container: ContainerDirectory, scope: DatabaseScope = .private, database: any CloudDatabase,
+        container: ContainerDirectory, scope: StoreScope = .private, database: any CloudDatabase,
         configuration: SyncConfiguration = SyncConfiguration(), environment: SyncEnvironment = .system,
         log: Logger = Logger(label: "tidemark.sync")
     ) throws {
@@ -63,7 +63,7 @@ public actor SyncEngine {
 
     /// - Parameter lock: The right to synchronise the container, which others may share.
     init(
-        container: ContainerDirectory, scope: DatabaseScope, database: any CloudDatabase, configuration: SyncConfiguration,
+        container: ContainerDirectory, scope: StoreScope, database: any CloudDatabase, configuration: SyncConfiguration,
         environment: SyncEnvironment, log: Logger, lock: SyncLock
     ) throws {
         self.lock = lock

@@ -34,7 +34,7 @@ public struct SyncPreview: Sendable {
         defer { sync.close() }
         var (fetched, conflicts, kept): ([RecordChange], [LoggedConflict], [KeptRecord]) = ([], [], [])
         var (toSend, toSendCount): ([LedgerEntry], Int) = ([], 0)
-        for (scope, engine) in [(DatabaseScope.private, sync.privateEngine), (.shared, sync.sharedEngine)] {
+        for (scope, engine) in [(StoreScope.private, sync.privateEngine), (.shared, sync.sharedEngine)] {
             let reader = try StoreReader(container: scratch, scope: scope)
             let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflictCount())
             try await engine.preview()

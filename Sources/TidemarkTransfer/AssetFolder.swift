@@ -8,13 +8,19 @@ final class AssetFolder {
     /// From the manifest's folder to the copies; empty when the copies are not below it.
     private let prefix: String
     private var paths: [String: String] = [:]
+    /// Names for people; `nil`: copies are called by their identifiers.
+    private var names: AssetNames?
+    private var label = ""
 
     var count: Int { paths.count - problems.count }
     /// Why assets could not be copied, in the order in which records name them.
     private(set) var problems: [String] = []
 
-    init(_ folder: URL, target: BulkExport.Target, reader: StoreReader) throws(ImportError) {
+    init(
+        _ folder: URL, target: BulkExport.Target, reader: StoreReader, names: AssetNames? = nil
+    ) throws(ImportError) {
         self.reader = reader
+        self.names = names
         do {
             try Folder.make(folder, mode: 0o777)
             let opened = try Folder(at: folder, followsLink: true)
@@ -33,11 +39,13 @@ final class AssetFolder {
         prefix = path.hasPrefix(rootPath) ? String(path.dropFirst(rootPath.count)) : ""
     }
 
+    /// Notes the record whose assets come next.
+    func begin(_ record: StoredRecord) { if let names { label = names.label(record) } }
+
     func path(of id: String) throws -> String {
         if let path = paths[id] { return path }
         // An identifier, or the reader would not have it: the name leads nowhere else.
         let asset = try reader.asset(id)
-        let name = "\(id).\(asset.pathExtension)"
         let source: FileHandle
         do {
             source = try reader.open(asset)
@@ -48,8 +56,20 @@ final class AssetFolder {
             paths[id] = claim
             return claim
         }
+        var name = "\(id).\(asset.pathExtension)"
         try writing("copy the asset \(id)") {
-            if try !isThere(name, like: source) { try copy(source, to: name) }
+            var isCopied = false
+            if names == nil {
+                isCopied = try isThere(name, like: source)
+            } else {
+                // A file that is there, and is not this asset, may be anybody's: it stays.
+                name =
+                    try names?.name(label, asset.pathExtension) { name in
+                        isCopied = try isThere(name, like: source)
+                        return isCopied || !folder.has(name)
+                    } ?? name
+            }
+            if !isCopied { try copy(source, to: name) }
         }
         paths[id] = prefix + name
         return prefix + name
@@ -73,6 +93,7 @@ final class AssetFolder {
     private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
         // What can't be read as a file is replaced.
         guard let copy = try? folder.openFile(name) else { return false }
+        try source.seek(toOffset: 0)
         while true {
             let expected = try source.read(upToCount: Self.chunk) ?? Data()
             guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }

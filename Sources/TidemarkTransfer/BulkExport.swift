@@ -31,17 +31,20 @@ public struct BulkExport: Sendable {
     }
 
     private let container: ContainerDirectory
-    private let scope: DatabaseScope
+    private let scope: StoreScope
     private let type: String
     private let format: Format
     private let target: Target
     private let assets: URL?
+    private let namesAssetsForPeople: Bool
 
-    /// - Parameter assets: The folder that gets copies of the assets; `nil`: fields name them as `asset:` and their identifier, which
+    /// - Parameters:
+    ///   - namesAssetsForPeople: Whether copies of assets are called by their records' captions, titles or names, and not by identifiers.
+    ///   - assets: The folder that gets copies of the assets; `nil`: fields name them as `asset:` and their identifier, which
     ///   only a store that has them understands.
     public init(
-        from container: ContainerDirectory, scope: DatabaseScope = .private, type: String, format: Format, to target: Target,
-        assets: URL? = nil
+        from container: ContainerDirectory, scope: StoreScope = .private, type: String, format: Format, to target: Target,
+        assets: URL? = nil, namesAssetsForPeople: Bool = false
     ) {
         self.container = container
         self.scope = scope
@@ -49,6 +52,7 @@ public struct BulkExport: Sendable {
         self.format = format
         self.target = target
         self.assets = assets
+        self.namesAssetsForPeople = namesAssetsForPeople
     }
 
     /// Runs the export to its end.
@@ -62,7 +66,8 @@ public struct BulkExport: Sendable {
             let reader = try StoreReader(container: container, scope: scope)
             let schema = try reader.type(named: type)
             let total = try reader.count(type: type)
-            let folder = try assets.map { try AssetFolder($0, target: target, reader: reader) }
+            let names = namesAssetsForPeople ? AssetNames(schema) : nil
+            let folder = try assets.map { try AssetFolder($0, target: target, reader: reader, names: names) }
             let output = try OutputFile(target)
             let summary = try write(
                 reader: reader, schema: schema, folder: folder, output: output, progress: { progress?($0, total) })
@@ -95,6 +100,7 @@ public struct BulkExport: Sendable {
         if format == .csv { text.appendCSVHeader(to: &buffer) }
         try reader.forEachRecord(RecordQuery(type: type), checksDigests: true) { record in
             guard record.isIntact else { return summary.damaged.append(record.name) }
+            folder?.begin(record)
             switch format {
             case .csv: try text.appendCSV(record, to: &buffer)
             case .jsonl:

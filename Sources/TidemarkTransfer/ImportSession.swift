@@ -154,7 +154,9 @@ actor ImportSession {
 
     private func read(_ batch: RecordBatch?) async throws -> FilledBatch? {
         guard let batch else { return nil }
-        return try await reader.fill(batch)
+        let filled = try await reader.fill(batch)
+        try filled.batch.composeNames()
+        return filled
     }
 
     private func complete(_ filled: FilledBatch?) async throws -> FilledBatch? {
@@ -247,9 +249,11 @@ extension ImportSession {
 
     /// The fields whose types the reader need not infer: those of the store first, so that its columns come in that order.
     private static func knownFields(options: ImportOptions, existing: RecordTypeSchema?) -> [ManifestReader.KnownField] {
-        var known = (existing?.fields ?? []).map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
+        var known = (existing?.fields ?? []).map {
+            ManifestReader.KnownField(name: $0.name, type: $0.type, isBoolean: $0.isBoolean)
+        }
         for field in declared(options)?.fields ?? [] where !known.contains(where: { $0.name == field.name }) {
-            known.append(.init(name: field.name, type: field.type))
+            known.append(.init(name: field.name, type: field.type, isBoolean: field.isBoolean))
         }
         for field in options.references where !known.contains(where: { $0.name == field.field }) {
             known.append(.init(name: field.field, type: .reference, mayBeList: true))
@@ -291,11 +295,8 @@ extension ImportSession {
 
     /// - Throws: ``ImportError`` `options` where a type has the name in other letters' cases: it would become a second one.
     private static func checkSpelling(of type: String, among types: [RecordTypeSchema]) throws(ImportError) {
-        guard !types.contains(where: { $0.name == type }) else { return }
-        if let other = types.first(where: { $0.name.lowercased() == type.lowercased() }) {
-            throw ImportError(
-                .options,
-                "there is a record type '\(other.name)'; '\(type)' differs from it by case only. Give --type \(other.name)")
+        if let other = types.first(where: { NameCollision.collide($0.name, type) }) {
+            throw ImportError(.options, NameCollision(.recordType, type, other.name).description)
         }
     }
 

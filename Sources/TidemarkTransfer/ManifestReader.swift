@@ -21,10 +21,13 @@ actor ManifestReader: BatchReader {
     struct KnownField {
         let name: String
         let type: FieldType
+        var isBoolean = false
         /// It is a list of that type where its first value is a list.
         var mayBeList = false
         /// The type of the records that it refers to.
         var target: String?
+
+        var code: tide_type { RecordTypeSchema.Field(name: name, type: type, isBoolean: isBoolean).code }
     }
 
     /// - Parameter assetsRoot: Where paths of files begin.
@@ -203,7 +206,7 @@ private final class Manifest {
         }
         let mappings = options.mappings.map { tide_mapping(from: lend($0.from), to: lend($0.to)) }
         let fields = knownFields.map {
-            tide_known_field(name: lend($0.name), type: $0.type.code, target: $0.target.map(lend))
+            tide_known_field(name: lend($0.name), type: $0.code, target: $0.target.map(lend))
         }
         let offsets = options.timeZone.offsets
         return mappings.withUnsafeBufferPointer { mappings in

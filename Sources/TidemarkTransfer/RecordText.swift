@@ -33,13 +33,23 @@ public struct RecordText {
         out.append(UInt8(ascii: "{"))
         out += nameKey
         Self.appendString(schema.shortName(of: record.name), to: &out)
-        for (key, value) in zip(keys, record.values) {
+        for (index, value) in record.values.enumerated() {
             guard let value else { continue }
             out.append(UInt8(ascii: ","))
-            out += key
-            try appendJSON(value, to: &out)
+            out += keys[index]
+            if let boolean = Self.boolean(value, of: schema.fields[index]) {
+                out += Array(boolean.utf8)
+            } else {
+                try appendJSON(value, to: &out)
+            }
         }
         out.append(UInt8(ascii: "}"))
+    }
+
+    /// The text of a Boolean's value; `nil` for other fields, and for a value that is neither 0 nor 1.
+    public static func boolean(_ value: FieldValue?, of field: RecordTypeSchema.Field) -> String? {
+        guard field.isBoolean, case .int64(let number) = value, number == 0 || number == 1 else { return nil }
+        return number == 1 ? "true" : "false"
     }
 
     /// Appends a value as JSON.
@@ -66,8 +76,12 @@ public struct RecordText {
     /// Appends a CSV row and a line end; no value is an empty cell, an empty text a quoted one.
     public func appendCSV(_ record: StoredRecord, to out: inout [UInt8]) throws {
         Self.appendCell(schema.shortName(of: record.name), to: &out)
-        for value in record.values {
+        for (index, value) in record.values.enumerated() {
             out.append(UInt8(ascii: ","))
+            if let boolean = Self.boolean(value, of: schema.fields[index]) {
+                out += Array(boolean.utf8)
+                continue
+            }
             switch value {
             case nil: break
             case .string(let text), .reference(let text): Self.appendCell(text, to: &out)

@@ -51,8 +51,8 @@ public enum SchemaFile {
             try check(type.name, names: "a record type", at: "\(url.path): types[\(i)].name")
             for (j, field) in type.fields.enumerated() {
                 try check(field.name, names: "a field", at: "\(url.path): types[\(i)].fields[\(j)].name")
-                guard let fieldType = FieldType(field.type) else {
-                    let known = FieldType.Scalar.allCases.map(\.name).joined(separator: ", ")
+                guard let made = RecordTypeSchema.Field(name: field.name, typeName: field.type) else {
+                    let known = RecordTypeSchema.Field.typeNames.joined(separator: ", ")
                     throw ImportError(
                         .schemaFile,
                         "\(url.path): types[\(i)].fields[\(j)].type: '\(field.type)' is no type; types are \(known), and list<…> of them"
@@ -61,17 +61,29 @@ public enum SchemaFile {
                 guard !fields.contains(where: { $0.name == field.name }) else {
                     throw ImportError(.schemaFile, "\(url.path): types[\(i)].fields[\(j)].name: '\(field.name)' occurs twice")
                 }
-                fields.append(.init(name: field.name, type: fieldType))
+                fields.append(made)
                 guard let target = field.target else { continue }
                 let place = "\(url.path): types[\(i)].fields[\(j)].target"
                 try check(target, names: "a record type", at: place)
-                guard fieldType.scalar == .reference else {
-                    throw ImportError(.schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(fieldType)")
+                guard made.type.scalar == .reference else {
+                    throw ImportError(.schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(made.typeName)")
                 }
                 references[field.name] = target
             }
             var schema = RecordTypeSchema(name: type.name, nameField: type.nameField, fields: fields)
             schema.references = references
+            if let collision = schema.nameCollision() {
+                let index = fields.firstIndex { $0.name == collision.name }
+                let place = index.map { "types[\(i)].fields[\($0)].name" } ?? "types[\(i)].nameField"
+                throw ImportError(.schemaFile, "\(url.path): \(place): \(collision)")
+            }
+            guard !types.contains(where: { $0.name == type.name }) else {
+                throw ImportError(.schemaFile, "\(url.path): types[\(i)].name: '\(type.name)' occurs twice")
+            }
+            if let other = types.first(where: { NameCollision.collide($0.name, type.name) }) {
+                let collision = NameCollision(.recordType, type.name, other.name)
+                throw ImportError(.schemaFile, "\(url.path): types[\(i)].name: \(collision)")
+            }
             types.append(schema)
         }
         return types

@@ -5,6 +5,6 @@ import TidemarkCommands
 struct TidemarkTool {
     static func main() async {
         Tidemark.logToStandardError()
-        await Tidemark.main()
+        await Tidemark.run(Array(CommandLine.arguments.dropFirst()))
     }
 }

@@ -8,7 +8,7 @@ import TidemarkStore
 public struct SharedPlaces {
     private let database: DatabaseQueue
 
-    public init(_ container: URL, _ scope: DatabaseScope) throws {
+    public init(_ container: URL, _ scope: StoreScope) throws {
         let path = try ContainerDirectory(openingAt: container).store(scope).path
         var configuration = Configuration()
         configuration.busyMode = .timeout(30)
@@ -59,6 +59,22 @@ public struct SharedPlaces {
 }
 
 extension Scratch {
+    /// Notes a share of another user's in the shared store, which the container's user has accepted and may write to.
+    ///
+    /// - Parameter zone: The number of the share's zone, which the store does not have yet.
+    public func acceptedShare(zone: Int64 = 2) throws -> Share {
+        let name = ZoneName("Trip-\(zone)", owner: "_anna")
+        let (anna, ben) = (ShareParticipant.named("anna", .owner), ShareParticipant.named("ben", .privateUser))
+        let share = Share(
+            scope: .shared, zone: name, name: "cloudkit.zoneshare", title: "Trip \(zone)", participants: [anna, ben],
+            currentUser: ben,
+            changeTag: "1")
+        let places = try SharedPlaces(container, .shared)
+        try places.zone(zone, name)
+        try places.note(share, of: zone)
+        return share
+    }
+
     /// Makes the container of the scratch folder, with records in its shared store that others have made. They are yet to be put into zones.
     public func receive(_ records: [Destination]) async throws {
         let theirs = try ContainerDirectory(openingOrCreatingAt: self["Theirs.tidemark"])

@@ -15,7 +15,7 @@ import TidemarkModel
         try await scratch.receive(["theirs", "a, \"b\"", "asked"].map { Destination($0, caption: "c") })
         try await scratch.journal().save([Destination("own", caption: "c"), Destination("given", caption: "c")])
         let anna = ShareParticipant.named("Anna, the \"first\"", .owner)
-        func share(_ zone: ZoneName, _ user: ShareParticipant, _ scope: DatabaseScope = .shared, root: String? = nil) -> Share {
+        func share(_ zone: ZoneName, _ user: ShareParticipant, _ scope: StoreScope = .shared, root: String? = nil) -> Share {
             Share(scope: scope, zone: zone, name: "s", root: root, participants: [anna, user], currentUser: user)
         }
         let own = try SharedPlaces(scratch.container, .private)

@@ -111,7 +111,7 @@ import TidemarkStore
     @Test func `a record of the shared store that is inserted again stays there`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        try await journal.save(Place(id: "shared", caption: "theirs"), in: .shared)
+        try await journal.save([Place(id: "shared", caption: "theirs")], in: scratch.acceptedShare())
         let context = journal.newContext()
         await context.insert(Place(id: "shared", caption: "mine"))
         #expect(try await context.save().transactions.keys.map(\.self) == [.shared])

@@ -209,7 +209,7 @@ import TidemarkStore
             Destination("t\($0)", caption: "theirs", createdAt: Date(timeIntervalSince1970: Double($0 * 2 + 1)))
         }
         try await journal.save(mine)
-        try await journal.save(theirs, in: .shared)
+        try await journal.save(theirs, in: scratch.acceptedShare())
         let found = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 5)
         #expect(found.map(\.id) == ["t4", "m4", "t3", "m3", "t2"])
         // A record stays in its store.
@@ -234,7 +234,7 @@ import TidemarkStore
         }
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        try await journal.save(Former(id: "s"), in: .shared)
+        try await journal.save([Former(id: "s")], in: scratch.acceptedShare())
         try await journal.save([Place(id: "p", rating: 5), Place(id: "q", rating: 1)])
         let all = try await journal.fetchAll(Place.self, sortedBy: [.descending("rating")])
         #expect(all.map(\.id) == ["p", "q", "s"])

@@ -191,7 +191,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save([Place(id: "a", caption: "a"), Place(id: "b", caption: "b")])
-        try await journal.save(Place(id: "c", caption: "c"), in: .shared)
+        try await journal.save([Place(id: "c", caption: "c")], in: scratch.acceptedShare())
         let context = journal.newContext(mergePolicy: .error)
         var places = try await context.fetchAll(Place.self, sortedBy: [.ascending("caption")])
         #expect(places.map(\.id) == ["a", "b", "c"])

@@ -123,7 +123,7 @@ import TidemarkStore
         #expect(token[.shared] == nil)
         var running = reader.changes(since: token).makeAsyncIterator()
         let journal = try scratch.journal()
-        try await journal.save(Place(id: "s", caption: "1"), in: .shared)
+        try await journal.save([Place(id: "s", caption: "1")], in: scratch.acceptedShare())
         let heard = try #require(try await running.next())
         #expect(heard.scope == .shared && heard.changes.map(\.record.name) == ["s"])
         #expect(heard.token == (try journal.historyToken()))

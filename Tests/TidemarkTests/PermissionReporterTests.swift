@@ -25,13 +25,13 @@ import TidemarkStore
         return journal
     }
 
-    private func places(_ scope: DatabaseScope) throws -> SharedPlaces { try SharedPlaces(scratch.container, scope) }
+    private func places(_ scope: StoreScope) throws -> SharedPlaces { try SharedPlaces(scratch.container, scope) }
 
     private static func zone(_ number: Int64, of owner: String? = "_Anna") -> ZoneName { ZoneName("Z\(number)", owner: owner) }
 
     private static func share(
         _ zone: ZoneName, _ name: String = "share", root: String? = nil, public: ShareParticipant.Permission = .none,
-        to user: ShareParticipant?, scope: DatabaseScope = .shared
+        to user: ShareParticipant?, scope: StoreScope = .shared
     ) -> Share {
         Share(
             scope: scope, zone: zone, name: name, root: root, title: name, publicPermission: `public`,

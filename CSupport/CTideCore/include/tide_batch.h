@@ -36,6 +36,8 @@ typedef enum tide_type {
     TIDE_TYPE_REFERENCE = 7,
     TIDE_TYPE_ASSET = 8,
     TIDE_TYPE_LIST = 0x10,
+    /// An int64 that people read and write as true and false: its values are 1 and 0. Stored and sent as TIDE_TYPE_INT64.
+    TIDE_TYPE_BOOLEAN = 0x20 | TIDE_TYPE_INT64,
 } tide_type;
 
 /// What a cell holds.
@@ -128,6 +130,10 @@ const char *tide_batch_text(const tide_batch *batch, size_t offset);
 /// TIDE_BATCH_COLUMN_LIMIT columns already.
 tide_status tide_batch_column(
     tide_batch *batch, const char *name, size_t length, uint32_t *column, tide_error *TIDE_NULLABLE error);
+/// The column of a field of a source. As tide_batch_column, and TIDE_REJECTED when the name differs from another column's, or from the field
+/// of the record names, by the case of letters only.
+tide_status tide_batch_source_column(
+    tide_batch *batch, const char *name, size_t length, const char *name_field, uint32_t *column, tide_error *TIDE_NULLABLE error);
 uint32_t tide_batch_column_count(const tide_batch *batch);
 const char *tide_batch_column_name(const tide_batch *batch, uint32_t column, size_t *length);
 tide_type tide_batch_column_type(const tide_batch *batch, uint32_t column);
@@ -150,6 +156,10 @@ tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column
 
 /// Gives the row its record name: TIDE_REJECTED when it is empty, longer than 255 bytes or has control characters.
 tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *TIDE_NULLABLE error);
+/// Whether a text may not be in the normal form C of Unicode; false only where it is in that form. One pass over the bytes.
+bool tide_text_may_need_composing(const char *text, size_t length);
+/// Whether a name of the batch's rows may not be in the normal form C of Unicode.
+bool tide_batch_may_need_composing(const tide_batch *batch);
 /// The key that stands for the name in the store: `*is_blob` tells a BLOB from a TEXT. Length 0 when the row has no name.
 const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *length, bool *is_blob);
 /// Says that the row is a record as a cloud has it: under which tag, and when its fields were edited (NULL: not known). The writer
@@ -195,6 +205,8 @@ size_t tide_name_decode(const void *key, size_t length, char name[_Nonnull 36]);
 /// Whether a text can name a type or a field: a letter, then letters, digits or `_`, all ASCII, at most 255; not beginning with
 /// "sqlite_" or "tide_" in any case.
 bool tide_identifier_is_valid(const char *name, size_t length);
+/// Whether two names are different, and one for SQL, which compares names without the case of letters.
+bool tide_identifiers_collide(const char *one, size_t one_length, const char *other, size_t other_length);
 
 TIDE_ASSUME_NONNULL_END
 

@@ -20,7 +20,7 @@ public actor PermissionReporter {
     private static let knownLimit = 1000
 
     private struct Place: Hashable {
-        let scope: DatabaseScope
+        let scope: StoreScope
         let zone: Int64
     }
 
@@ -68,7 +68,7 @@ public actor PermissionReporter {
         return all
     }
 
-    private func permission(of found: Found, _ scope: DatabaseScope) throws -> RecordPermission {
+    private func permission(of found: Found, _ scope: StoreScope) throws -> RecordPermission {
         let place = Place(scope: scope, zone: found.zone)
         let standings: ZoneStandings
         if let known = known[place], known.shares == found.shares {
@@ -185,7 +185,7 @@ extension RecordSource {
 private actor SharingWatch {
     private let sources: RecordSources
     private let rings: ContainerRings
-    private var seen: [DatabaseScope: SharingMark] = [:]
+    private var seen: [StoreScope: SharingMark] = [:]
 
     init(_ sources: RecordSources, _ rings: ContainerRings) {
         self.sources = sources
@@ -194,8 +194,8 @@ private actor SharingWatch {
 
     func begin() async throws { seen = try await marks() }
 
-    private func marks() async throws -> [DatabaseScope: SharingMark] {
-        var marks: [DatabaseScope: SharingMark] = [:]
+    private func marks() async throws -> [StoreScope: SharingMark] {
+        var marks: [StoreScope: SharingMark] = [:]
         for source in sources.all { marks[source.scope] = try await source.read { db in try source.sharingMark(db) } }
         return marks
     }

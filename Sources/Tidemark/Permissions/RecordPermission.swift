@@ -14,7 +14,7 @@ public struct RecordPermission: Hashable, Sendable {
     }
 
     /// Private for one's own records, shared for those of others.
-    public var scope: DatabaseScope { standing.target.scope }
+    public var scope: StoreScope { standing.scope }
     public var zone: ZoneName { standing.zone }
     public var isShared: Bool { standing.target.isShared }
     /// The name of the share that covers it; `nil` where there is none, or none is known.
@@ -43,6 +43,7 @@ public struct RecordPermission: Hashable, Sendable {
 
 /// What one may do with all records that are covered by one share, or lie in one zone without any, and why.
 package final class RecordStanding: Sendable {
+    let scope: StoreScope
     package let zone: ZoneName
     let share: String?
     package let owner: UserIdentity?
@@ -54,7 +55,8 @@ package final class RecordStanding: Sendable {
     let reason: String
 
     /// - Parameter share: What covers the records; `nil` where none is known to.
-    init(scope: DatabaseScope, zone: ZoneName, share: Share?, root: String? = nil, isUnsaved: Bool) {
+    init(scope: StoreScope, zone: ZoneName, share: Share?, root: String? = nil, isUnsaved: Bool) {
+        self.scope = scope
         self.zone = zone
         self.share = share?.name
         if let share {
@@ -64,16 +66,16 @@ package final class RecordStanding: Sendable {
         } else if scope == .shared, zone.owner == nil {
             // What is in no zone of others was never anybody else's.
             actor = .stranger
-            target = SharePolicy.Target(scope: scope, isUnsaved: true)
+            target = SharePolicy.Target(scope: scope.databaseScope, isUnsaved: true)
             owner = nil
         } else if scope == .shared {
             // It is shared by somebody, and nothing is known of how.
             actor = .stranger
-            target = SharePolicy.Target(scope: scope, isShared: true, isUnsaved: isUnsaved)
+            target = SharePolicy.Target(scope: scope.databaseScope, isShared: true, isUnsaved: isUnsaved)
             owner = Self.owner(zone)
         } else {
             actor = .owner
-            target = SharePolicy.Target(scope: scope, isUnsaved: isUnsaved)
+            target = SharePolicy.Target(scope: scope.databaseScope, isUnsaved: isUnsaved)
             owner = nil
         }
         edit = SharePolicy.decide(.update, on: target, by: actor)

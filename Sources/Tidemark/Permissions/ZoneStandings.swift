@@ -11,7 +11,7 @@ struct ZoneStandings: Sendable {
     private struct Standings {
         let saved, unsaved: RecordStanding
 
-        init(scope: DatabaseScope, zone: ZoneName, share: Share?, root: String? = nil) {
+        init(scope: StoreScope, zone: ZoneName, share: Share?, root: String? = nil) {
             saved = RecordStanding(scope: scope, zone: zone, share: share, root: root, isUnsaved: false)
             unsaved = RecordStanding(scope: scope, zone: zone, share: share, root: root, isUnsaved: true)
         }
@@ -20,7 +20,7 @@ struct ZoneStandings: Sendable {
     }
 
     /// - Parameter shares: All of the zone.
-    init(scope: DatabaseScope, zone: ZoneName, shares: [Share]) {
+    init(scope: StoreScope, zone: ZoneName, shares: [Share]) {
         let coverage = ShareCoverage(shares)
         others = Standings(scope: scope, zone: zone, share: coverage.others)
         roots = coverage.roots.reduce(into: [:]) { roots, covered in
@@ -35,7 +35,7 @@ struct ZoneStandings: Sendable {
 }
 
 extension ZoneStandings {
-    init(_ shares: ZoneShares, scope: DatabaseScope) throws(StoreError) {
+    init(_ shares: ZoneShares, scope: StoreScope) throws(StoreError) {
         self.init(scope: scope, zone: shares.zone, shares: try shares.shares(scope: scope))
     }
 }

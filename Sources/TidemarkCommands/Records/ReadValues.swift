@@ -27,7 +27,7 @@ struct ReadValues {
     ///
     /// - Parameter zone: Where the record is made if it is not there.
     /// - Throws: `PermissionDenied` where one may not write; ``StoreError``.
-    func save(in scope: DatabaseScope, zone: Int64?, of directory: ContainerDirectory) async throws -> ChangeCounts {
+    func save(in scope: StoreScope, zone: Int64?, of directory: ContainerDirectory) async throws -> ChangeCounts {
         var (taken, blobs) = (values, [BlobStore.Blob]())
         var store: BlobStore?
         for (field, value) in values {

@@ -4,7 +4,7 @@ import TidemarkStore
 
 struct Records: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows, sets and deletes records.",
+        abstract: "Shows, sets, renames and deletes records.",
         discussion: """
             Examples:
               tidemark records MyJournal.tidemark --type Destination --sort createdAt --descending
@@ -12,13 +12,13 @@ struct Records: AsyncParsableCommand {
               tidemark records set MyJournal.tidemark lofoten --type Destination caption="Lofoten in May"
               tidemark records delete MyJournal.tidemark lofoten
             """,
-        subcommands: [RecordsList.self, RecordsGet.self, RecordsSet.self, RecordsDelete.self],
+        subcommands: [RecordsList.self, RecordsGet.self, RecordsSet.self, RecordsRename.self, RecordsDelete.self],
         defaultSubcommand: RecordsList.self)
 }
 
 /// A record by its name, in the store that has it.
 struct FoundRecord {
-    let scope: DatabaseScope
+    let scope: StoreScope
     let schema: RecordTypeSchema
     let record: StoredRecord
 
@@ -27,7 +27,7 @@ struct FoundRecord {
     /// - Parameters:
     ///   - text: Its name, or `TYPE/NAME`.
     ///   - scope: Where it is to be; `nil` for either store, the private one first.
-    init?(_ text: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
+    init?(_ text: String, type: String?, in scope: StoreScope?, of directory: ContainerDirectory) throws {
         if let found = try FoundRecord(name: text, type: type, in: scope, of: directory) {
             self = found
         } else if type == nil, let slash = text.firstIndex(of: "/"),
@@ -46,7 +46,7 @@ struct FoundRecord {
     ///
     /// - Throws: ``StoreError`` `invalid` where records of several types have it.
     private static func ofShortName(
-        _ text: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory
+        _ text: String, type: String?, in scope: StoreScope?, of directory: ContainerDirectory
     ) throws -> FoundRecord? {
         for home in ContainerDirectory.scopes where scope.map({ $0 == home }) ?? directory.hasStore(home) {
             var found: [FoundRecord] = []
@@ -66,7 +66,7 @@ struct FoundRecord {
         return nil
     }
 
-    private init?(name: String, type: String?, in scope: DatabaseScope?, of directory: ContainerDirectory) throws {
+    private init?(name: String, type: String?, in scope: StoreScope?, of directory: ContainerDirectory) throws {
         for home in ContainerDirectory.scopes where scope.map({ $0 == home }) ?? directory.hasStore(home) {
             let found = try StoreReader(container: directory, scope: home).record(named: name)
             guard let (schema, record) = found, type == nil || type == schema.name else { continue }
@@ -80,17 +80,18 @@ struct FoundRecord {
 extension ContainerDirectory {
     /// The whole name of the record that a text stands for: its name, or the short one of an import. What stands for none is a name of one that
     /// is gone.
-    func recordName(_ text: String, in scope: DatabaseScope? = nil) throws -> String {
+    func recordName(_ text: String, in scope: StoreScope? = nil) throws -> String {
         try FoundRecord(text, type: nil, in: scope, of: self)?.record.name ?? text
     }
 }
 
-extension DatabaseScope: ExpressibleByArgument {
+extension StoreScope: ExpressibleByArgument, CustomStringConvertible {
     public init?(argument: String) {
         guard let scope = ContainerDirectory.scopes.first(where: { $0.name == argument }) else { return nil }
         self = scope
     }
 
     public var defaultValueDescription: String { name }
+    public var description: String { name }
     public static var allValueStrings: [String] { ContainerDirectory.scopes.map(\.name) }
 }

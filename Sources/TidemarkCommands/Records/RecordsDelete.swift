@@ -9,6 +9,8 @@ struct RecordsDelete: AsyncParsableCommand {
             Names that are not there are told at the end (exit code 66); the others are deleted. Of what others share, a record that one \
             may not delete is refused (exit code 77), and then nothing is deleted.
 
+            --dry-run prints which records would be deleted. On a terminal the command asks before --where deletes more than 100 records.
+
             Examples:
               tidemark records delete MyJournal.tidemark lofoten senja
               tidemark records delete MyJournal.tidemark --type Destination --where "rating < 2"
@@ -28,12 +30,18 @@ struct RecordsDelete: AsyncParsableCommand {
     var condition: String?
 
     @Option(help: "The store: private or shared. (default: the one that has the record; with --where, private)")
-    var scope: DatabaseScope?
+    var scope: StoreScope?
+
+    @Flag(help: "Prints what would be deleted, and deletes nothing.")
+    var dryRun = false
+
+    @OptionGroup var confirmation: Confirmation
 
     @Flag(help: "Prints one JSON object.")
     var json = false
 
     private struct Report: Encodable {
+        let dryRun: Bool
         let deleted: [RecordName]
         let missing: [String]
     }
@@ -53,8 +61,13 @@ struct RecordsDelete: AsyncParsableCommand {
             var missing: [String] = []
             if let condition, let type {
                 let query = RecordQuery(type: type, condition: condition)
-                let found = try await store(directory, scope ?? .private).delete(matching: query, author: author)
-                deleted = found.map { RecordName(type: type, name: $0) }
+                var matching: [String] = []
+                try StoreReader(container: directory, scope: scope ?? .private).forEachRecord(query) { matching.append($0.name) }
+                if !dryRun {
+                    try confirmation.ask("Delete \(Wording.count(matching.count, "record")) of \(type)?", count: matching.count)
+                    matching = try await store(directory, scope ?? .private).delete(matching: query, author: author)
+                }
+                deleted = matching.map { RecordName(type: type, name: $0) }
             } else {
                 var found: [FoundRecord] = []
                 for name in names {
@@ -66,7 +79,7 @@ struct RecordsDelete: AsyncParsableCommand {
                 }
                 deleted = found.map(\.name)
                 // What may be refused comes first: then nothing is done.
-                for scope in ContainerDirectory.scopes.reversed() {
+                for scope in ContainerDirectory.scopes.reversed() where !dryRun {
                     let edits = found.filter { $0.scope == scope }
                         .map { RecordEdit(record: $0.name, base: .any, values: nil, fields: []) }
                     guard !edits.isEmpty else { continue }
@@ -75,9 +88,11 @@ struct RecordsDelete: AsyncParsableCommand {
                 }
             }
             if json {
-                try Output.json(Report(deleted: deleted, missing: missing))
+                try Output.json(Report(dryRun: dryRun, deleted: deleted, missing: missing))
             } else {
-                for record in deleted { try Output.line("deleted \(record.type) \(record.shortName)") }
+                let done = dryRun ? "would be deleted:" : "deleted"
+                for record in deleted { try Output.line("\(done) \(record.type) \(record.shortName)") }
+                if dryRun { try Output.line("would be deleted in all: \(Wording.count(deleted.count, "record"))") }
             }
             if let first = missing.first {
                 let others = missing.count > 1 ? " and \(missing.count - 1) more" : ""
@@ -86,7 +101,7 @@ struct RecordsDelete: AsyncParsableCommand {
         }
     }
 
-    private func store(_ directory: ContainerDirectory, _ scope: DatabaseScope) throws -> RecordStore {
+    private func store(_ directory: ContainerDirectory, _ scope: StoreScope) throws -> RecordStore {
         try RecordStore(container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
     }
 }

@@ -22,7 +22,7 @@ struct RecordsGet: AsyncParsableCommand {
     var type: String?
 
     @Option(help: "The store: private or shared. (default: the one that has it, private first)")
-    var scope: DatabaseScope?
+    var scope: StoreScope?
 
     @Flag(help: "Prints one JSON object, as an export does.")
     var json = false
@@ -42,8 +42,9 @@ struct RecordsGet: AsyncParsableCommand {
                 return try check(record, of: schema)
             }
             try Output.line("\(schema.name) \(record.name), version \(record.version)")
-            for (field, value) in zip(schema.fields, record.values) where value != nil {
-                try Output.line("    \(field.name): \(try text.plain(value))")
+            let texts = try text.plain(record, schema)
+            for (index, field) in schema.fields.enumerated() where record.values[index] != nil {
+                try Output.line("    \(field.name): \(texts[index])")
             }
             try check(record, of: schema)
         }

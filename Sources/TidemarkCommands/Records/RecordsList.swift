@@ -6,11 +6,15 @@ import TidemarkTransfer
 
 struct RecordsList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows records; what 'records' does without a subcommand.",
+        commandName: "list", abstract: "Shows records, or the record types; what 'records' does without a subcommand.",
         discussion: """
+            Without --type, the record types of the container. Where others share records of the type, these are listed as well, and a column \
+            says from which store each is.
+
             The condition is SQL over the type's fields, _name and the bookkeeping columns; times are microseconds since 1970.
 
             Examples:
+              tidemark records MyJournal.tidemark
               tidemark records MyJournal.tidemark --type Destination --sort createdAt \\
                   --descending --limit 10
               tidemark records MyJournal.tidemark --type Destination \\
@@ -20,8 +24,8 @@ struct RecordsList: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: "The record type.")
-    var type: String
+    @Option(help: "The record type. (default: lists the types)")
+    var type: String?
 
     @Option(name: .customLong("where"), help: ArgumentHelp("Only records for which this holds.", valueName: "SQL-expression"))
     var condition: String?
@@ -29,8 +33,8 @@ struct RecordsList: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field to sort by. (default: as they came)", valueName: "field"))
     var sort: String?
 
-    @Option(help: "The store: private or shared.")
-    var scope: DatabaseScope = .private
+    @Option(help: "The store: private or shared. (default: both)")
+    var scope: StoreScope?
 
     @Flag(help: "Sorts from the last to the first.")
     var descending = false
@@ -42,15 +46,32 @@ struct RecordsList: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
+        if type == nil, condition != nil || sort != nil || descending || limit != nil {
+            throw ValidationError("--where, --sort, --descending and --limit need --type")
+        }
         if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 on") }
     }
 
     func run() async throws {
         try await reportingErrors {
-            let reader = try StoreReader(
-                container: ContainerDirectory(openingAt: fileURL(container, "the container")), scope: scope)
-            let schema = try reader.type(named: type)
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let scopes = scope.map { [$0] } ?? StoreScope.allCases.filter { $0 == .private || directory.hasStore($0) }
+            let readers = try scopes.map { try StoreReader(container: directory, scope: $0) }
+            guard let type else { return try listTypes(readers) }
+            let having = try readers.filter { try $0.types().contains { $0.name == type } }
             let query = RecordQuery(type: type, condition: condition, sortField: sort, isDescending: descending, limit: limit)
+            if scope == nil, having.contains(where: { $0.scope == .shared }) {
+                let list = try MergedRecords(having, query)
+                if json { try list.printJSON() } else { try list.printTable() }
+                return try tell(list.damaged, of: type)
+            }
+            let reader = having.first ?? readers[0]
+            let schema: RecordTypeSchema
+            do {
+                schema = try reader.type(named: type)
+            } catch let error as StoreError where error.code == .schema {
+                throw StoreError(.schema, error.message + Suggestion.question(type, among: try reader.types().map(\.name)))
+            }
             if json {
                 try printJSON(reader, query: query, schema: schema)
             } else {
@@ -60,13 +81,44 @@ struct RecordsList: AsyncParsableCommand {
     }
 
     /// Says on standard error which of the records shown are damaged.
-    private func tell(_ damaged: [String]) throws {
+    private func tell(_ damaged: [String], of type: String) throws {
         guard !damaged.isEmpty else { return }
         for name in damaged.prefix(10) {
             Output.error("tidemark: \(type) \(name) is damaged: its values are not what was written")
         }
         throw ending(
             "\(Wording.count(damaged.count, "record")) shown above damaged; repair with `tidemark verify --repair`", .dataError)
+    }
+
+    private struct TypeLine: Encodable {
+        let type, store: String
+        let records: Int
+        let nameField: String?
+        let fields: [Field]
+
+        struct Field: Encodable {
+            let name, type: String
+        }
+    }
+
+    private func listTypes(_ readers: [StoreReader]) throws {
+        let lines = try readers.flatMap { reader in
+            try reader.types().map { type in
+                TypeLine(
+                    type: type.name, store: reader.scope.name, records: try reader.count(type: type.name),
+                    nameField: type.nameField,
+                    fields: type.fields.map { .init(name: $0.name, type: $0.typeName) })
+            }
+        }
+        if json { return try Output.json(lines) }
+        guard !lines.isEmpty else { return try Output.line("there are no records yet") }
+        let hasShared = lines.contains { $0.store != StoreScope.private.name }
+        var table = TextTable(columns: ["type", "records"] + (hasShared ? ["store"] : []) + ["fields"])
+        for line in lines {
+            let fields = line.fields.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
+            try table.add([line.type, Wording.count(line.records)] + (hasShared ? [line.store] : []) + [fields])
+        }
+        try table.finish()
     }
 
     private func printJSON(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
@@ -84,7 +136,7 @@ struct RecordsList: AsyncParsableCommand {
             }
         }
         try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
-        try tell(damaged)
+        try tell(damaged, of: query.type)
     }
 
     private func printTable(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
@@ -93,14 +145,19 @@ struct RecordsList: AsyncParsableCommand {
         var damaged: [String] = []
         try reader.forEachRecord(query, checksDigests: true) { record in
             if !record.isIntact { damaged.append(record.name) }
-            try table.add([schema.shortName(of: record.name)] + (try record.values.map { try text.plain($0) }))
+            try table.add([schema.shortName(of: record.name)] + (try text.plain(record, schema)))
         }
         try table.finish()
-        try tell(damaged)
+        try tell(damaged, of: query.type)
     }
 }
 
 extension RecordText {
+    /// The values of a record for people, in the order of its type's fields.
+    func plain(_ record: StoredRecord, _ schema: RecordTypeSchema) throws -> [String] {
+        try zip(schema.fields, record.values).map { field, value in try Self.boolean(value, of: field) ?? plain(value) }
+    }
+
     /// A value for people: strings without quotes.
     func plain(_ value: FieldValue?) throws -> String {
         switch value {

@@ -8,7 +8,11 @@ struct RecordsSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Sets fields of a record, or makes a record.",
         discussion: """
-            Values are written as in a CSV file: times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
+            What is missing is made, and said: the container, the type, a field. A new field has the type that its value looks like, or the one \
+            after its name, as in rating:int64=3 (string, int64 or int, double, boolean or bool, timestamp or time, bytes, location, \
+            reference, asset, list<…>). In a production container the schema is fixed.
+
+            Values are written as in a CSV file: Booleans as true and false, times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
             {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a file. FIELD= clears a \
             field. Fields that are not named stay. A record of what others share is changed there, if one may write (else exit code 77); of \
             equal names one's own is meant, unless --scope or --share says another. A new one goes to the private store, or with --share to \
@@ -18,6 +22,7 @@ struct RecordsSet: AsyncParsableCommand {
               tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
               tidemark records set MyJournal.tidemark lofoten image=pictures/lofoten.jpg details=
               tidemark records set MyJournal.tidemark senja --type Destination caption=Senja
+              tidemark records set Notes.tidemark first --type Note text=Hello rating:int=3 done=false
               tidemark records set MyJournal.tidemark tent --type Note text=Wet --share senja
             """)
 
@@ -27,7 +32,7 @@ struct RecordsSet: AsyncParsableCommand {
     @Argument(help: "The record's name, or TYPE/NAME of one that is there.")
     var name: String
 
-    @Argument(help: ArgumentHelp("The values.", valueName: "field=value"))
+    @Argument(help: ArgumentHelp("The values.", valueName: "field[:type]=value"))
     var assignments: [String]
 
     @Option(help: "The record type; needed for a new record.")
@@ -40,19 +45,29 @@ struct RecordsSet: AsyncParsableCommand {
     var share: String?
 
     @Option(help: "The store of a record that is there: private or shared. (default: the one that has it, private first)")
-    var scope: DatabaseScope?
+    var scope: StoreScope?
 
     @Flag(help: "Prints one JSON object.")
     var json = false
 
     private struct Report: Encodable {
+        struct Made: Encodable {
+            let container: Bool
+            let type: Bool
+            let fields: [String: String]
+        }
         let type, record: String
         let inserted, updated, unchanged: Int
+        let made: Made
     }
 
     func run() async throws {
         try await reportingErrors {
             let url = try fileURL(container, "the container")
+            if try isToBeMade(url) {
+                let schema = RecordTypeSchema(name: type ?? "")
+                return try await make(url, schema, try assignments.map { try assignment($0, schema: schema) })
+            }
             let directory = try ContainerDirectory(openingAt: url)
             var home: Share?
             if let share { home = try await KnownShares(directory).share(named: share) }
@@ -64,9 +79,14 @@ struct RecordsSet: AsyncParsableCommand {
             if let found, !found.record.isIntact {
                 throw StoreError.damaged(RecordName(type: found.schema.name, name: found.record.name))
             }
-            let schema = try schema(found, directory)
-            let name = try found?.record.name ?? newName(schema, directory)
-            let values = try assignments.map { try assignment($0, schema: schema) }
+            if found == nil, home == nil, scope == .shared {
+                throw StoreError(
+                    .notFound, "the shared store has no record '\(name)'; to make one there, name the --share that it goes into")
+            }
+            let known = try schema(found, directory)
+            let name = try found?.record.name ?? newName(known, directory)
+            let values = try assignments.map { try assignment($0, schema: known) }
+            let schema = Self.adding(values, to: known)
             let nameField = schema.nameField ?? "_name"
             let manifest = try Manifest(
                 header: [nameField] + values.map(\.field), row: [name] + values.map(\.value), schema: schema)
@@ -77,32 +97,135 @@ struct RecordsSet: AsyncParsableCommand {
                 author: "tidemark records set")
             options.origin = .save
             options.rejects = manifest.rejects
-            func take(into container: URL) async throws -> ChangeCounts {
-                let summary = try await BulkImport(source: .file(manifest.file), into: container, options: options).run()
-                if summary.rejected > 0 { throw StoreError(.invalid, try manifest.reason()) }
-                return summary.changes
+            let isNewType = try !ContainerDirectory.scopes.contains { scope in
+                try directory.hasStore(scope)
+                    && StoreReader(container: directory, scope: scope).types().contains { $0.name == schema.name }
             }
+            let isGrowing =
+                isNewType || schema.fields.count > known.fields.count || values.contains { $0.type == nil && $0.isNew }
+            // What is refused makes nothing: not the type, and no field.
+            let scratch = manifest.folder.appendingPathComponent("values.tidemark", isDirectory: true)
             let changes: ChangeCounts
+            var read: RecordTypeSchema?
             if home == nil, found?.scope != .shared {
-                changes = try await take(into: url)
+                if isGrowing {
+                    options.schema = [schema]
+                    _ = try await Self.take(manifest, options, into: scratch)
+                    read = try StoreReader(container: ContainerDirectory(openingAt: scratch)).type(named: schema.name)
+                    if let read { options.schema = [Self.adding(values, to: known, read: read)] }
+                }
+                changes = try await Self.take(manifest, options, into: url)
             } else {
                 // As an import would read them.
-                let scratch = manifest.folder.appendingPathComponent("values.tidemark", isDirectory: true)
                 options.schema = [schema]
-                _ = try await take(into: scratch)
+                _ = try await Self.take(manifest, options, into: scratch)
+                read = try StoreReader(container: ContainerDirectory(openingAt: scratch)).type(named: schema.name)
                 let place = try place(home, found, directory)
-                let read = try ReadValues(of: name, schema, fields: Set(values.map(\.field)), in: scratch)
-                changes = try await read.save(in: place.scope, zone: place.zone, of: directory)
+                let whole = read.map { Self.adding(values, to: known, read: $0) } ?? schema
+                let rows = try ReadValues(of: name, whole, fields: Set(values.map(\.field)), in: scratch)
+                changes = try await rows.save(in: place.scope, zone: place.zone, of: directory)
             }
-            if json {
-                return try Output.json(
-                    Report(
-                        type: schema.name, record: name, inserted: changes.inserted, updated: changes.updated,
-                        unchanged: changes.unchanged))
+            var made = RecordTypeSchema(name: schema.name)
+            for value in values where value.isNew {
+                if let field = read?.field(named: value.field) ?? schema.field(named: value.field) { made.fields.append(field) }
             }
-            let done = changes.inserted > 0 ? "made" : changes.updated > 0 ? "changed" : "unchanged"
-            try Output.line("\(schema.name) \(name): \(done)")
+            let others = try types(directory).filter { $0 != schema.name }
+            try tell(
+                changes, name, made, isNewType: isNewType, othersTypes: isNewType ? others : [], others: known.fields.map(\.name))
         }
+    }
+
+    /// Whether the container is to be made: it is not there, and the type of its first record is given.
+    ///
+    /// - Throws: ``StoreError`` `notFound` where the path looks like a misspelt one of a container beside it.
+    private func isToBeMade(_ url: URL) throws -> Bool {
+        guard !FileManager.default.fileExists(atPath: url.path), share == nil, scope == nil else { return false }
+        let folder = url.deletingLastPathComponent()
+        guard FileManager.default.fileExists(atPath: folder.path) else { return false }
+        let name = url.lastPathComponent
+        let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).filter { other in
+            FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(other)/container.json").path)
+        }
+        if let other = Suggestion.nearest(to: name, among: beside) {
+            throw StoreError(
+                .notFound,
+                "there is no container at \(url.path); did you mean '\(other)'? To make another one, give it another name")
+        }
+        guard type != nil else {
+            throw StoreError(.notFound, "there is no container at \(url.path); to make one with this record, give its --type")
+        }
+        return true
+    }
+
+    /// Makes a container with its first record; nothing where the record is refused.
+    private func make(_ url: URL, _ known: RecordTypeSchema, _ values: [Assignment]) async throws {
+        let schema = Self.adding(values, to: known)
+        let manifest = try Manifest(header: ["_name"] + values.map(\.field), row: [name] + values.map(\.value), schema: schema)
+        defer { manifest.remove() }
+        var options = ImportOptions(
+            type: schema.name, format: .csv, nameField: "_name", assetsRoot: URL(fileURLWithPath: "/", isDirectory: true),
+            schema: [schema], author: "tidemark records set")
+        options.origin = .save
+        options.rejects = manifest.rejects
+        let scratch = manifest.folder.appendingPathComponent("values.tidemark", isDirectory: true)
+        _ = try await Self.take(manifest, options, into: scratch)
+        // With the types that were found out, in the order of the command line.
+        let read = try StoreReader(container: ContainerDirectory(openingAt: scratch)).type(named: schema.name)
+        options.schema = [Self.adding(values, to: known, read: read)]
+        let changes = try await Self.take(manifest, options, into: url)
+        let made = try StoreReader(container: ContainerDirectory(openingAt: url)).type(named: schema.name)
+        if !json { try Output.line("made the container \(url.path)") }
+        try tell(changes, name, made, isNewContainer: true, isNewType: true, othersTypes: [], others: [])
+    }
+
+    private static func take(_ manifest: Manifest, _ options: ImportOptions, into container: URL) async throws -> ChangeCounts {
+        let summary = try await BulkImport(source: .file(manifest.file), into: container, options: options).run()
+        if summary.rejected > 0 { throw StoreError(.invalid, try manifest.reason()) }
+        return summary.changes
+    }
+
+    /// - Parameters:
+    ///   - made: The type, with the fields that were made.
+    ///   - othersTypes: Types beside a new one, which may be a misspelt one of them.
+    ///   - others: Fields beside the new ones.
+    private func tell(
+        _ changes: ChangeCounts, _ name: String, _ made: RecordTypeSchema, isNewContainer: Bool = false, isNewType: Bool,
+        othersTypes: [String], others: [String]
+    ) throws {
+        if json {
+            let fields = Dictionary(made.fields.map { ($0.name, $0.typeName) }, uniquingKeysWith: { $1 })
+            return try Output.json(
+                Report(
+                    type: made.name, record: name, inserted: changes.inserted, updated: changes.updated,
+                    unchanged: changes.unchanged, made: .init(container: isNewContainer, type: isNewType, fields: fields)))
+        }
+        func besides(_ name: String, _ others: [String]) -> String {
+            Suggestion.nearest(to: name, among: others).map { " (there is also '\($0)')" } ?? ""
+        }
+        if isNewType { try Output.line("made the record type \(made.name)\(besides(made.name, othersTypes))") }
+        for field in made.fields {
+            try Output.line("made the field \(field.name) of \(made.name), \(field.typeName)\(besides(field.name, others))")
+        }
+        let done = changes.inserted > 0 ? "made" : changes.updated > 0 ? "changed" : "unchanged"
+        try Output.line("\(made.name) \(name): \(done)")
+    }
+
+    private func types(_ directory: ContainerDirectory) throws -> [String] {
+        try ContainerDirectory.scopes.filter { directory.hasStore($0) }
+            .flatMap { try StoreReader(container: directory, scope: $0).types().map(\.name) }
+    }
+
+    /// A schema with the fields that values are given for, as far as their types are known.
+    ///
+    /// - Parameter read: The type as an import has read the values, for fields whose types were not given.
+    private static func adding(
+        _ values: [Assignment], to known: RecordTypeSchema, read: RecordTypeSchema? = nil
+    ) -> RecordTypeSchema {
+        var schema = known
+        for value in values where schema.field(named: value.field) == nil {
+            if let field = value.type ?? read?.field(named: value.field) { schema.fields.append(field) }
+        }
+        return schema
     }
 
     /// The type; of what is shared, with the fields that either store knows: there it has those that others have sent.
@@ -113,6 +236,7 @@ struct RecordsSet: AsyncParsableCommand {
         guard let type = found?.schema.name ?? type else {
             throw StoreError(.notFound, "there is no record '\(name)'; to make it, give its --type")
         }
+        try RecordStore.checkIdentifier(type, what: "a record type")
         guard share != nil || found?.scope == .shared else {
             if let found { return found.schema }
             let own = try StoreReader(container: directory)
@@ -124,11 +248,11 @@ struct RecordsSet: AsyncParsableCommand {
                     "the private store has no record type '\(type)', and what others share has: name the --share that the record goes into"
                 )
             }
-            return try own.type(named: type)
+            return try own.types().first { $0.name == type } ?? RecordTypeSchema(name: type)
         }
         let known = try ContainerDirectory.scopes.filter { directory.hasStore($0) }
             .compactMap { try StoreReader(container: directory, scope: $0).types().first { $0.name == type } }
-        guard var schema = found?.schema ?? known.first else { return try StoreReader(container: directory).type(named: type) }
+        guard var schema = found?.schema ?? known.first else { return RecordTypeSchema(name: type) }
         for field in known.flatMap(\.fields) where schema.field(named: field.name) == nil { schema.fields.append(field) }
         return schema
     }
@@ -136,8 +260,9 @@ struct RecordsSet: AsyncParsableCommand {
     /// The name of a record to make: as an import would give it.
     private func newName(_ schema: RecordTypeSchema, _ directory: ContainerDirectory) throws -> String {
         guard schema.nameField != nil, UUID(uuidString: name) == nil, RecordName(type: schema.name, name: name).shortName == name,
-            try StoreReader(container: directory).count(type: schema.name) > 0,
-            try StoreReader(container: directory).namesHaveType(of: schema.name)
+            case let reader = try StoreReader(container: directory),
+            try reader.types().contains(where: { $0.name == schema.name }), try reader.count(type: schema.name) > 0,
+            try reader.namesHaveType(of: schema.name)
         else { return name }
         return schema.qualifiedName(of: name)
     }
@@ -145,29 +270,73 @@ struct RecordsSet: AsyncParsableCommand {
     /// Where the record is, or is to be made; no zone is said of one that is there and of no share that was named.
     private func place(
         _ share: Share?, _ found: FoundRecord?, _ directory: ContainerDirectory
-    ) throws -> (scope: DatabaseScope, zone: Int64?) {
+    ) throws -> (scope: StoreScope, zone: Int64?) {
         guard let share else { return (found?.scope ?? .private, nil) }
         let zones = try StoreReader(container: directory, scope: share.scope).zones()
         return (share.scope, zones.first { $0.name == share.zone }?.id)
     }
 
-    private func assignment(_ text: String, schema: RecordTypeSchema) throws -> (field: String, value: String?) {
+    /// A field and its value, as they stand on the command line.
+    private struct Assignment {
+        let field: String
+        /// `nil` for no value.
+        let value: String?
+        /// The field, where its type was given or the record type has it.
+        let type: RecordTypeSchema.Field?
+        /// Whether the record type does not have the field.
+        let isNew: Bool
+    }
+
+    private func assignment(_ text: String, schema: RecordTypeSchema) throws -> Assignment {
         guard let equals = text.firstIndex(of: "=") else {
             throw StoreError(.invalid, "'\(text)' sets nothing; write field=value")
         }
-        let (field, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
-        guard let known = schema.field(named: field) else {
-            let fields = schema.fields.map(\.name).joined(separator: ", ")
-            throw StoreError(.schema, "\(schema.name) has no field '\(field)'; it has \(fields)")
+        let (left, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+        let colon = left.firstIndex(of: ":")
+        let field = colon.map { String(left[..<$0]) } ?? left
+        try RecordStore.checkIdentifier(field, what: "a field")
+        let known = schema.field(named: field)
+        let given = try colon.map { try Self.field(field, String(left[left.index(after: $0)...])) }
+        if let known, let given, known.type != given.type || known.isBoolean != given.isBoolean && given.isBoolean {
+            throw StoreError(.schema, "the field '\(field)' of \(schema.name) is \(known.typeName), not \(given.typeName)")
         }
-        if value.isEmpty { return (field, nil) }
-        guard known.type == .asset else { return (field, value) }
+        let type = known ?? given
+        func made(_ value: String?) -> Assignment { Assignment(field: field, value: value, type: type, isNew: known == nil) }
+        if value.isEmpty {
+            guard type != nil else {
+                let fields = schema.fields.map(\.name)
+                let remedy = Suggestion.question(field, among: fields)
+                throw StoreError(
+                    .schema,
+                    "\(schema.name) has no field '\(field)' that could be cleared; it has \(fields.joined(separator: ", "))\(remedy)"
+                )
+            }
+            return made(nil)
+        }
+        guard type?.type == .asset else { return made(value) }
         // Any file that whoever types this can read, links on the way to it included.
         let file = try fileURL(value, "the file for '\(field)'").resolvingSymlinksInPath()
         guard access(file.path, R_OK) == 0 else {
             throw StoreError(.invalid, "\(field): cannot read \(file.path): \(String(cString: strerror(errno)))")
         }
-        return (field, String(file.path.dropFirst()))
+        return made(String(file.path.dropFirst()))
+    }
+
+    /// A field of the type that a text names.
+    private static func field(_ name: String, _ typeName: String) throws -> RecordTypeSchema.Field {
+        let short = [
+            "int": "int64", "integer": "int64", "bool": "boolean", "time": "timestamp", "date": "timestamp", "text": "string",
+            "float": "double",
+        ]
+        guard let field = RecordTypeSchema.Field(name: name, typeName: short[typeName] ?? typeName) else {
+            let known = RecordTypeSchema.Field.typeNames
+            let remedy = Suggestion.question(typeName, among: known)
+            throw StoreError(
+                .schema,
+                "'\(typeName)' is no type for '\(name)'; types are \(known.joined(separator: ", ")), and list<…> of them\(remedy)"
+            )
+        }
+        return field
     }
 
     /// A manifest of one row, in a folder of its own.

@@ -44,14 +44,21 @@ struct Permissions: AsyncParsableCommand {
         help: ArgumentHelp("table, json (a JSON object a line) or csv.", valueName: "format"))
     var format: Format = .table
 
+    @Flag(help: "As '--as json'.")
+    var json = false
+
     @Option(help: ArgumentHelp("Only records that are editable, read-only, owned or shared.", valueName: "kind"))
     var only: PermissionFilter?
+
+    func validate() throws {
+        if json, format == .csv { throw ValidationError("--json and '--as csv' exclude each other") }
+    }
 
     func run() async throws {
         try await reportingErrors {
             let journal = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: fileURL(container, "the container")))
             if let type { try check(type, in: journal) }
-            var lines = PermissionLines(format)
+            var lines = PermissionLines(json ? .json : format)
             let missing = try await names.isEmpty ? all(journal, &lines) : named(journal, &lines)
             try lines.finish()
             if let first = missing.first {
@@ -90,7 +97,7 @@ struct Permissions: AsyncParsableCommand {
     }
 
     private func check(_ type: String, in journal: ReadOnlyContainer) throws {
-        let readers = [DatabaseScope.private, .shared].compactMap { journal.history($0) }
+        let readers = [StoreScope.private, .shared].compactMap { journal.history($0) }
         let types = try readers.flatMap { try $0.types().map(\.name) }
         guard !types.contains(type) else { return }
         let known = Set(types).sorted().joined(separator: ", ")

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Tidemark
 import TidemarkHTTP
+import TidemarkStore
+import TidemarkSync
 
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,8 +28,7 @@ struct ShareAccept: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess.open(container)
-            try sharing.checkIsLink(link)
+            let sharing = try await SharingAccess.open(container, for: link)
             let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
             let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
             let owner = share.owner?.identity.title ?? "Unknown"
@@ -59,8 +60,7 @@ struct ShareDecline: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let sharing = try await SharingAccess.open(container)
-            try sharing.checkIsLink(link)
+            let sharing = try await SharingAccess.open(container, for: link)
             try await sharing.container.declineInvitation(link, in: sharing.databases)
             try ShareOutcome.tell("declined", json: json)
         }
@@ -68,6 +68,36 @@ struct ShareDecline: AsyncParsableCommand {
 }
 
 extension SharingAccess {
+    /// Opens a container to follow a link.
+    ///
+    /// - Throws: Where the container is not signed in to the cloud that the link leads to, the exit code, after the command that signs it in
+    ///   was told.
+    fileprivate static func open(_ path: String, for link: String) async throws -> SharingAccess {
+        let address = ShareAddress(link)
+        let sharing: SharingAccess
+        do {
+            sharing = try await SharingAccess.open(path)
+        } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.noAccount {
+            guard let command = address.signIn(path) else { throw failure }
+            throw ending(
+                "\(failure.code): \(failure.reason). The link leads to \(address.server ?? ""): \(command)", .unavailable)
+        } catch let error as StoreError where error.code == .notFound {
+            guard let command = address.signIn(path) else { throw error }
+            throw ending("\(error.message). To make it, sign in where the link leads: \(command)", .noInput)
+        }
+        try sharing.checkIsLink(link)
+        let settings = sharing.access.settings
+        let isElsewhere =
+            address.server.map { $0 != settings.cloud } ?? false
+            || address.container.map { $0 != settings.cloudContainer } ?? false
+        guard isElsewhere, let command = address.signIn("ANOTHER.tidemark") else { return sharing }
+        throw ending(
+            """
+            the link leads to the container '\(address.container ?? "default")' of \(address.server ?? ""), and \(path) is signed in to \
+            '\(settings.cloudContainer)' of \(settings.cloud ?? ""). Use a container that is signed in there, or make one: \(command)
+            """, .usage)
+    }
+
     /// Makes sure that what was given as a link is not the address of a server.
     fileprivate func checkIsLink(_ link: String) throws {
         guard let server = try? ServerAddress(link, allowsInsecure: true),

@@ -7,8 +7,8 @@ struct ShareInvite: AsyncParsableCommand {
         commandName: "invite", abstract: "Invites people, and prints the links to send them.",
         discussion: """
             Who takes part already gets the permission and the role that are given. A link is for its person alone, until it is revoked \
-            with 'tidemark share link --revoke'; an open one is for whoever is invited, and for all if the share is public. Nobody is told \
-            whether an address has an account.
+            with 'tidemark share link --revoke'; an open one is for whoever is invited, and for all if the share is public. A note names the \
+            addresses for which the cloud finds no account: these people have none yet, or do not let themselves be found.
 
             Examples:
               tidemark share invite MyJournal.tidemark senja ben@example.org
@@ -62,11 +62,26 @@ struct ShareInvite: AsyncParsableCommand {
                 })
             {
                 links.append(
-                    LinkLine(try await sharing.container.makeLink(to: now, for: limit, in: sharing.databases), of: now))
+                    LinkLine(
+                        try await sharing.container.makeLink(to: now, for: limit, in: sharing.databases), of: now,
+                        sharing.access.settings))
             }
+            let missing = await undiscovered(lookUps, in: sharing.databases)
             let what = "invited \(people.joined(separator: ", ")) to \"\(now.caption)\": "
             try ShareOutcome.tell(
-                what + "\(role.title), \(permission.title)", share: now, links: links, json: json)
+                what + "\(role.title), \(permission.title)", share: now, links: links, undiscovered: missing, json: json)
+        }
+    }
+}
+
+extension ShareInvite {
+    /// The addresses for which the cloud finds no account, as far as it tells; none where it can't be asked now: the invitation stands.
+    private func undiscovered(_ lookUps: [UserLookUp], in databases: CloudDatabases) async -> [String] {
+        do throws(CloudError) {
+            let found = try await databases.private.users(matching: lookUps).compactMap { $0.lookUp?.normalized }
+            return lookUps.filter { !found.contains($0.normalized ?? $0) }.map(\.value)
+        } catch {
+            return []
         }
     }
 }
@@ -125,7 +140,9 @@ struct ShareLinks: AsyncParsableCommand {
                 return try ShareOutcome.tell("revoked the link \(link.id)", share: found, json: json)
             }
             let limit = try participant.map { text throws(StoreError) in try found.participant(named: text).id }
-            let link = LinkLine(try await sharing.container.makeLink(to: found, for: limit, in: sharing.databases), of: found)
+            let link = LinkLine(
+                try await sharing.container.makeLink(to: found, for: limit, in: sharing.databases), of: found,
+                sharing.access.settings)
             if json { return try Output.json(ShareOutcome(share: ShareLine(found), links: [link])) }
             try link.tell()
         }

@@ -1,4 +1,5 @@
 import Tidemark
+import TidemarkStore
 import TidemarkSync
 
 /// A participant as the tool prints it.
@@ -45,12 +46,9 @@ struct LinkLine: Encodable {
     /// To whom it is limited.
     let participant: String?
 
-    /// What a link begins with: a bare token may look like an option.
-    private static let prefix = "tidemark://share/"
-
-    init(_ link: ShareLink, of share: Share) {
+    init(_ link: ShareLink, of share: Share, _ settings: AccountSettings) {
         identifier = link.id
-        self.link = Self.prefix + link.token
+        self.link = ShareAddress(token: link.token, settings).text
         participant = link.participant.map { id in share.participants.first { $0.id == id }?.identity.title ?? id }
     }
 
@@ -81,15 +79,18 @@ struct ShareOutcome: Encodable {
     var sync: Sync.Report?
     /// Why it was not synchronised.
     var note: String?
+    /// Addresses that were invited, and for which the cloud finds no account.
+    var undiscovered: [String]?
 
     /// Tells of it: `text` and the links, or one JSON object.
     ///
     /// - Throws: The exit code where the synchronisation has not come to its end.
     static func tell(
         _ text: String, share: Share? = nil, links: [LinkLine]? = nil, records: [RecordName]? = nil,
-        sync: SyncAfterwards.Outcome = .notWanted, json: Bool
+        undiscovered: [String] = [], sync: SyncAfterwards.Outcome = .notWanted, json: Bool
     ) throws {
         var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links, records: records)
+        if !undiscovered.isEmpty { outcome.undiscovered = undiscovered }
         switch sync {
         case .notWanted: break
         case .leftToAnother(let failure): outcome.note = "\(failure.code): \(failure.reason), and does so with this, too"
@@ -100,6 +101,13 @@ struct ShareOutcome: Encodable {
         } else {
             try Output.line(text)
             for link in links ?? [] { try link.tell() }
+            for address in undiscovered {
+                Output.error(
+                    """
+                    note: the cloud finds no account of \(address): without one there, the link leads nowhere for them; or they do not let \
+                    themselves be found
+                    """)
+            }
             if let note = outcome.note { Output.error("note: \(note)") }
         }
         guard case .done(let report) = sync else { return }

@@ -15,7 +15,7 @@ struct EventLine: Encodable {
     /// Of which of the container's stores, where that is said.
     let scope: String?
 
-    init(_ event: ContainerEvent, of scope: DatabaseScope? = nil) {
+    init(_ event: ContainerEvent, of scope: StoreScope? = nil) {
         identifier = event.id.uuidString
         store = event.store.uuidString
         type = event.kind.name
@@ -37,7 +37,7 @@ struct EventLine: Encodable {
         if records > 0 { text += "  \(Wording.count(records, "record"))" }
         if bytes > 0 { text += "  \(Wording.bytes(Int(bytes)))" }
         if conflicts > 0 { text += "  \(Wording.count(conflicts, "conflict"))" }
-        if scope == DatabaseScope.shared.name { text += "  (what others share)" }
+        if scope == StoreScope.shared.name { text += "  (what others share)" }
         return text
     }
 }

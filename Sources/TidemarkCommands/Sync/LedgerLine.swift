@@ -35,7 +35,11 @@ struct LedgerLine: Encodable {
 struct KeptLine: Encodable {
     let type, record, reason: String
 
-    init(_ kept: KeptRecord) { (type, record, reason) = (kept.type, kept.name, kept.reason.explanation) }
+    init(_ kept: KeptRecord, _ collision: NameCollision? = nil) {
+        (type, record) = (kept.type, kept.name)
+        reason =
+            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? kept.reason.explanation
+    }
 
     var text: String { "\(type) \(record): \(reason)" }
 }

@@ -91,7 +91,7 @@ struct Status: AsyncParsableCommand {
             account: settings.email, initialImportComplete: try reader.initialImportIsComplete(), pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try reader.refused().count,
             records: entries,
-            kept: try reader.kept().filter { record == nil || $0.name == record }.map(KeptLine.init),
+            kept: try reader.keptLines().filter { record == nil || $0.record == record },
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [])

@@ -185,7 +185,7 @@ struct Sync: AsyncParsableCommand {
                     if let failure = event.failure { event.failure = access.told(failure) }
                     // That the cloud is away, or knows nobody, is of both.
                     let isOfBoth = event.kind == .setup || event.failure?.isPassing ?? (event.records == 0 && event.bytes == 0)
-                    let scope: DatabaseScope = event.store == shared ? .shared : .private
+                    let scope: StoreScope = event.store == shared ? .shared : .private
                     try command.tell(EventLine(event, of: isOfBoth ? nil : scope), of: event, reading, &news)
                 }
             } catch {
@@ -272,7 +272,7 @@ struct Sync: AsyncParsableCommand {
                     winner: $0.winner.rawValue, policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
-            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map(KeptLine.init))
+            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map { KeptLine($0) })
         if json { return try Output.json(report) }
         func list(_ title: String, _ changes: [Preview.Change], of count: Int) throws {
             try Output.line("\(title): \(Wording.count(count, "change"))")

@@ -1,5 +1,6 @@
 import TidemarkModel
 import TidemarkStore
+import TidemarkSync
 
 /// What a container's stores tell of their synchronisation: one's own records, and what others share.
 struct SyncReading {
@@ -36,6 +37,14 @@ struct SyncReading {
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
     func kept() throws -> [KeptRecord] { try readers.flatMap { try $0.kept() } }
+    /// The records of the cloud that could not be applied, or not whole, with the reason of each.
+    func keptLines() throws -> [KeptLine] {
+        try readers.flatMap { reader in
+            let kept = try reader.kept()
+            let types = kept.isEmpty ? [] : try reader.types()
+            return try kept.map { KeptLine($0, try $0.nameCollision(in: types)) }
+        }
+    }
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }
     func conflictCount() throws -> Int { try readers.reduce(0) { try $0 + $1.conflictCount() } }
     /// Newest first; those of one's own records before those of others'.

@@ -9,7 +9,7 @@ public struct RefusedSave: Hashable, Sendable, Identifiable {
     public let id: Int64
     /// When it was refused; microseconds since 1970 UTC.
     public let time: Int64
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     public let zone: ZoneName
     public let record: RecordName
     public let kind: Kind
@@ -22,7 +22,7 @@ public struct RefusedSave: Hashable, Sendable, Identifiable {
     public let reason: String
 
     public init(
-        id: Int64, time: Int64, scope: DatabaseScope, zone: ZoneName, record: RecordName, kind: Kind,
+        id: Int64, time: Int64, scope: StoreScope, zone: ZoneName, record: RecordName, kind: Kind,
         before: [String: FieldValue?], after: [String: FieldValue?], code: String, reason: String
     ) {
         (self.id, self.time, self.scope, self.zone, self.record) = (id, time, scope, zone, record)

@@ -3,7 +3,7 @@
 /// It is what the cloud said last: what somebody may do, the cloud decides when they do it.
 public struct Share: Hashable, Codable, Sendable {
     /// Private for the owner, shared for everybody else.
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     public let zone: ZoneName
     /// The name of the share's record.
     public let name: String
@@ -19,7 +19,7 @@ public struct Share: Hashable, Codable, Sendable {
     public var changeTag: String?
 
     public init(
-        scope: DatabaseScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
+        scope: StoreScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
         publicPermission: ShareParticipant.Permission = .none, participants: [ShareParticipant] = [],
         currentUser: ShareParticipant? = nil, changeTag: String? = nil
     ) {
@@ -45,7 +45,8 @@ public struct Share: Hashable, Codable, Sendable {
     /// A record that it covers, for ``SharePolicy``.
     public func target(record: String? = nil, isUnsaved: Bool = false) -> SharePolicy.Target {
         SharePolicy.Target(
-            scope: scope, isShared: true, publicPermission: publicPermission, isRoot: record != nil && record == root,
+            scope: scope.databaseScope, isShared: true, publicPermission: publicPermission,
+            isRoot: record != nil && record == root,
             isUnsaved: isUnsaved)
     }
 }

@@ -24,7 +24,7 @@ enum DamageScan {
     }
 
     /// All damaged records of a store.
-    static func records(_ db: Database, scope: DatabaseScope) throws -> [DamagedRecord] {
+    static func records(_ db: Database, scope: StoreScope) throws -> [DamagedRecord] {
         let seed = try StoreIdentity.digestSeed(db)
         return try StoredType.fetchAll(db).flatMap { type in
             try rows(db, type: type, seed: seed).damaged.compactMap { row in

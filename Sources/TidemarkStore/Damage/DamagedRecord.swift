@@ -4,11 +4,11 @@ import TidemarkModel
 public struct DamagedRecord: Hashable, Sendable, Codable {
     public let record: RecordName
     /// The store that it is in.
-    public let scope: DatabaseScope
+    public let scope: StoreScope
     /// Whether it has edits that the cloud does not have.
     public let isPending: Bool
 
-    package init(record: RecordName, scope: DatabaseScope, isPending: Bool) {
+    package init(record: RecordName, scope: StoreScope, isPending: Bool) {
         (self.record, self.scope, self.isPending) = (record, scope, isPending)
     }
 }

@@ -16,10 +16,10 @@ public struct RepairReport: Sendable, Hashable, Codable {
 
     public struct Repaired: Sendable, Hashable, Codable {
         public let record: RecordName
-        public let scope: DatabaseScope
+        public let scope: StoreScope
         public let source: Source
 
-        package init(record: RecordName, scope: DatabaseScope, source: Source) {
+        package init(record: RecordName, scope: StoreScope, source: Source) {
             (self.record, self.scope, self.source) = (record, scope, source)
         }
     }

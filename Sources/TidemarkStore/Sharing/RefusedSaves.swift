@@ -54,7 +54,7 @@ struct RefusedSaves {
         for copy in copies { try statement.execute(arguments: StatementArguments(copy)) }
     }
 
-    func fetchAll(scope: DatabaseScope) throws -> [RefusedSave] {
+    func fetchAll(scope: StoreScope) throws -> [RefusedSave] {
         let types = try StoredType.fetchAll(db)
         let table = "tide_refused"
         let sql = "SELECT id, \(Self.columns) FROM tide_refused ORDER BY id"

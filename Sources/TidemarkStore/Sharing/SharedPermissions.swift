@@ -7,7 +7,7 @@ final class SharedPermissions {
     private let coverage: [Int64: ShareCoverage]
 
     /// `nil` where nobody needs to be asked: in one's own store, and in a shared one that knows no zone of others.
-    init?(_ db: Database, scope: DatabaseScope) throws {
+    init?(_ db: Database, scope: StoreScope) throws {
         guard scope == .shared, try StoreZone.areSeveral(db) else { return nil }
         let known = try StoreZone.fetchAll(db)
         zones = Set(known.map(\.id)).subtracting([StoreFormat.defaultZone])

@@ -23,7 +23,7 @@ struct StoredShares {
     ///   - zone: One of the store's; `nil` for all.
     ///   - participants: Which of the participants they are to have.
     func fetchAll(
-        scope: DatabaseScope, zone: Int64? = nil, participants: StoredShare.Participants = .all
+        scope: StoreScope, zone: Int64? = nil, participants: StoredShare.Participants = .all
     ) throws -> [Share] {
         let rows = try rows(zone: zone)
         guard !rows.isEmpty else { return [] }
@@ -104,7 +104,7 @@ struct StoredShare: Hashable {
     }
 
     /// - Throws: ``StoreError`` `corrupt` when it has a form that it can't have.
-    func share(scope: DatabaseScope, zone: ZoneName, _ wanted: Participants) throws(StoreError) -> Share {
+    func share(scope: StoreScope, zone: ZoneName, _ wanted: Participants) throws(StoreError) -> Share {
         do {
             guard let permission = ShareParticipant.Permission(rawValue: publicPermission) else { throw Misshapen() }
             let (decoder, list) = (JSONDecoder(), Data(participants.utf8))

@@ -20,7 +20,7 @@ package struct ZoneShares: Hashable, Sendable {
     /// The shares, in the order of their names. Of the participants they have the owner only.
     ///
     /// - Throws: ``StoreError`` `corrupt` when one has a form that it can't have.
-    package func shares(scope: DatabaseScope) throws(StoreError) -> [Share] {
+    package func shares(scope: StoreScope) throws(StoreError) -> [Share] {
         var decoded: [Share] = []
         for share in shares { decoded.append(try share.share(scope: scope, zone: zone, .owner)) }
         return decoded
@@ -39,6 +39,11 @@ extension RecordSource {
     /// The shares of a zone.
     package func shares(_ db: Database, ofZone zone: Int64) throws -> ZoneShares {
         try ZoneShares(db, zone: zone, path: container.store(scope).path)
+    }
+
+    /// The shares of a zone; `nil` where the zone is gone.
+    package func shares(_ db: Database, ofZoneThatMayBeGone zone: Int64) throws -> ZoneShares? {
+        try StoreZone.isThere(db, id: zone) ? shares(db, ofZone: zone) : nil
     }
 
     /// - Complexity: O(shares).

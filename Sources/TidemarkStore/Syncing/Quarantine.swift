@@ -14,17 +14,17 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     /// Records, and those of them that no cloud has yet, deleted ones among them.
     public let records: Int
     public let pending: Int
-    private let store: DatabaseScope?
+    private let store: StoreScope?
     private let refusals: Int?
 
     /// The store that they were in, and go back to.
-    public var scope: DatabaseScope { store ?? .private }
+    public var scope: StoreScope { store ?? .private }
 
     /// Saves among it that a cloud has refused.
     public var refused: Int { refusals ?? 0 }
 
     init(
-        id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, refused: Int, scope: DatabaseScope
+        id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, refused: Int, scope: StoreScope
     ) {
         (self.id, self.time, self.user, self.reason, self.records, self.pending) = (id, time, user, reason, records, pending)
         store = scope

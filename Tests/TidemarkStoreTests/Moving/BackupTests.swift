@@ -113,7 +113,7 @@ import TidemarkStore
         private let queue: DatabaseQueue
         private let lock: StoreLock
 
-        init(_ container: ContainerDirectory, _ scope: DatabaseScope) throws {
+        init(_ container: ContainerDirectory, _ scope: StoreScope) throws {
             queue = try DatabaseQueue(path: container.store(scope).path)
             lock = try StoreLock(at: URL(fileURLWithPath: container.store(scope).path + "-lock"))
         }

@@ -186,8 +186,8 @@ import TidemarkStore
         #expect(try StoreVerification(of: device.store.container).run().problems == [])
     }
 
-    @Test(arguments: [DatabaseScope.private, .shared])
-    func `a save for a zone that is gone is refused, and a deletion there is done already`(_ scope: DatabaseScope) async throws {
+    @Test(arguments: [StoreScope.private, .shared])
+    func `a save for a zone that is gone is refused, and a deletion there is done already`(_ scope: StoreScope) async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container, scope: scope)
         let zone = try await device.store.zone(scope == .shared ? Self.anna : .shared)

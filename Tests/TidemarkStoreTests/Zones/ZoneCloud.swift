@@ -91,7 +91,7 @@ final class ZonedDevice {
         ])
 
     init(
-        _ url: URL, _ cloud: ZoneCloud = ZoneCloud(), scope: DatabaseScope = .private,
+        _ url: URL, _ cloud: ZoneCloud = ZoneCloud(), scope: StoreScope = .private,
         policy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws {
         store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url), scope: scope)

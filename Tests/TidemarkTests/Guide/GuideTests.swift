@@ -246,7 +246,7 @@ import TidemarkStore
         let list = await Guide.DestinationList()
         let both = await Guide.DestinationList()
         let following = [Task { try await list.follow(journal) }, Task { try await both.followBothStores(journal) }]
-        let all = try await Guide.useBothStores(journal)
+        let all = try await Guide.useBothStores(journal, scratch.acceptedShare())
         #expect(Set(all.map(\.caption)) == ["Senja", "Ada's Lofoten"])
         while await list.destinations.map(\.caption) != ["Senja"] { await Task.yield() }
         while await both.destinations.count != 2 { await Task.yield() }

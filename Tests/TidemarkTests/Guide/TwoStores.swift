@@ -6,9 +6,9 @@ import TidemarkStore
 
 /// The code of `TwoStores.md`.
 extension Guide {
-    static func useBothStores(_ journal: PersistentContainer) async throws -> [Destination] {
+    static func useBothStores(_ journal: PersistentContainer, _ share: Share) async throws -> [Destination] {
         try await journal.save(Destination(caption: "Senja"))
-        try await journal.save(Destination(caption: "Ada's Lofoten"), in: .shared)
+        try await journal.save([Destination(caption: "Ada's Lofoten")], in: share)
         let all = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")])
 
         return all

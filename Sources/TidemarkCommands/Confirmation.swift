@@ -1,0 +1,21 @@
+import ArgumentParser
+import Foundation
+
+/// Asks before a command changes many records.
+struct Confirmation: ParsableArguments {
+    /// More records than that are asked about.
+    static let limit = 100
+
+    @Flag(name: [.customLong("yes"), .customShort("y")], help: "Does not ask, however many records are concerned.")
+    var yes = false
+
+    /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.
+    ///
+    /// - Throws: The exit code of an interruption where the answer is no.
+    func ask(_ question: String, count: Int) throws {
+        guard count > Self.limit, !yes, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return }
+        try? FileHandle.standardError.write(contentsOf: Data("\(Output.printable(question)) [y/N] ".utf8))
+        let answer = readLine()?.trimmingCharacters(in: .whitespaces).lowercased()
+        guard answer == "y" || answer == "yes" else { throw ending("nothing was done", .interrupted) }
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import TidemarkHTTP
+import TidemarkStore
+
+/// A link into a share as people send it: its token, and the cloud and the container that it leads to.
+///
+/// `tidemark://share/TOKEN?server=URL&container=NAME`. A cloud in a directory is not named: its path says nothing on another machine.
+struct ShareAddress: Equatable {
+    let token: String
+    /// The address of the server; `nil` for a cloud in a directory, and in links that do not say.
+    let server: String?
+    /// The name of the container in the cloud.
+    let container: String?
+
+    init(token: String, _ settings: AccountSettings) {
+        self.token = token
+        server = settings.cloud.flatMap { ServerAddress.isAddress($0) ? $0 : nil }
+        container = server == nil ? nil : settings.cloudContainer
+    }
+
+    /// Reads a link, or a token alone. Values that can be no server's address are left out.
+    init(_ text: String) {
+        let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        token = String(parts[0].split { $0 == "/" || $0.isWhitespace }.last ?? "")
+        var values: [String: String] = [:]
+        for item in parts.count > 1 ? parts[1].split(separator: "&") : [] {
+            let pair = item.split(separator: "=", maxSplits: 1)
+            if pair.count == 2, let value = pair[1].removingPercentEncoding { values[String(pair[0])] = value }
+        }
+        server = values["server"].flatMap { (try? ServerAddress($0, allowsInsecure: true))?.description }
+        container = values["container"]
+    }
+
+    var text: String {
+        var unreserved = CharacterSet.alphanumerics
+        unreserved.insert(charactersIn: "-._~")
+        unreserved.formIntersection(CharacterSet(charactersIn: Unicode.Scalar(0)..<Unicode.Scalar(0x80)))
+        let items = [("server", server), ("container", container)].compactMap { name, value in
+            value?.addingPercentEncoding(withAllowedCharacters: unreserved).map { "\(name)=\($0)" }
+        }
+        // What it begins with: a bare token may look like an option.
+        return "tidemark://share/\(token)" + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))
+    }
+
+    /// The command with which a container is signed in where the link leads; `nil` where the link does not say where that is.
+    func signIn(_ directory: String) -> String? {
+        guard let server else { return nil }
+        func quoted(_ text: String) -> String {
+            let isPlain = text.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+                    || "-._~/:".utf8.contains(byte)
+            }
+            return isPlain && !text.isEmpty ? text : "'\(text.replacingOccurrences(of: "'", with: "'\\''"))'"
+        }
+        let named = container.map { " --container \(quoted($0))" } ?? ""
+        return "tidemark account sign-in \(quoted(directory)) --server \(quoted(server))\(named) --email ADDRESS"
+    }
+}
