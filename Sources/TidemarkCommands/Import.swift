@@ -84,7 +84,8 @@ struct Import: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00. (default: UTC)", valueName: "name"))
+            "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00. (default: UTC)", valueName: "name"
+        ))
     var timeZone: String?
 
     @Option(help: "Reads dates such as 5/1/2024: dmy (5 January) or mdy (May 1). Without it they are text.")
@@ -347,7 +348,8 @@ struct Import: AsyncParsableCommand {
         func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
         if !summary.localTimeFields.isEmpty, timeZone == nil {
             Output.error(
-                "note: times of \(list(summary.localTimeFields)) have no offset and were read as UTC; --time-zone NAME says otherwise")
+                "note: times of \(list(summary.localTimeFields)) have no offset and were read as UTC; --time-zone NAME says otherwise"
+            )
         }
         for field in summary.fileFields where !asset.contains(field) {
             Output.error(
