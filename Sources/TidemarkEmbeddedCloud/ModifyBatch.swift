@@ -266,7 +266,7 @@ struct ModifyBatch {
             return record
         }
         try checkAbove(record, rows)
-        try fill(&record, operation.record.fields, before: [], schema: &schema, rows)
+        try fill(&record, operation.record.fields, operation.record.encryptedFields, before: [], schema: &schema, rows)
         return record
     }
 
