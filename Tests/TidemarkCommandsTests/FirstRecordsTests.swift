@@ -132,7 +132,7 @@ import Testing
         #expect(json.contains(#""flag":true"#))
         let csv = try await run(["export", container, "--type", "Flag", "--to", "-", "--format", "csv"]).output
         #expect(csv.hasPrefix("id,flag,mixed\r\n1,true,1\r\n2,false,true\r\n3,,x\r\n4,true,"))
-        #expect(try await run(["records", "set", container, "4", "flag=false"]).output == "Flag 4: changed\n")
+        #expect(try await run(["records", "set", container, "4", "flag=false"]).output == "Flag Flag:4: changed\n")
         #expect(
             try await run(["records", "set", container, "4", "flag=maybe"], expecting: 64).errors.contains("write true or false"))
         #expect(try await run(["records", container, "--type", "Flag", "--where", "flag = 0"]).output.contains("false"))
@@ -185,20 +185,23 @@ import Testing
         _ = try await set("a", "--type", "Note", "text=hi")
         _ = try await set("b", "--type", "Note", "text=ho", "about:reference=a")
         let renamed = try await run(["records", "rename", notes, "a", "first"])
-        #expect(
-            renamed.output == "Note a: renamed to first\n1 record that refer to it have the new name\n"
-                || renamed.output.hasPrefix("Note a: renamed to first\n"))
+        #expect(renamed.output == "Note a: renamed to first\nthe references of 1 record name it so as well\n")
         #expect(try await run(["records", "get", notes, "b"]).output.contains("about: first"))
         #expect(
             try await run(["records", "rename", notes, "first", "b"], expecting: 64).errors.contains(
                 "a record of type Note has the name 'b'"))
         _ = try await run(["records", "rename", notes, "none", "c"], expecting: 66)
+        // A short id of an import stays one.
+        try scratch.write("id,total\n1,2\n", to: "orders.csv")
+        _ = try await run(["import", scratch["orders.csv"].path, "--into", notes, "--type", "Order", "--id", "id"])
+        #expect(try await run(["records", "rename", notes, "1", "7"]).output == "Order Order:1: renamed to Order:7\n")
+        #expect(try await run(["records", notes, "--type", "Order", "--json"]).output == "[\n{\"id\":\"7\",\"total\":2}\n]\n")
     }
 
     @Test func `every command that prints a result prints it as JSON when it is asked to`() throws {
         /// Commands that only say that they have done it, or that run until they are ended.
         let others: Set<String> = [
-            "help", "serve", "account sign-in", "account sign-out", "account set", "conflicts settle", "quarantine restore",
+            "help", "manual", "serve", "account sign-in", "account sign-out", "account set", "conflicts settle", "quarantine restore",
             "quarantine discard", "admin container add", "admin container remove", "admin account add", "admin account set",
             "admin account password", "admin account remove", "admin token revoke", "admin key revoke", "admin session end",
             "admin schema index", "admin schema deploy",

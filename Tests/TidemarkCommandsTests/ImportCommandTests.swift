@@ -106,6 +106,6 @@ import Testing
                 + "(the field is a string now, and stays one)\n")
         let misspelt = try await run("import", "./reise.csv", "--into", "./c.tidemark", "--type", "reise", "--id", "id")
         #expect(misspelt.status == 64)
-        #expect(misspelt.errors.contains("there is a record type 'Reise'"))
+        #expect(misspelt.errors.contains("differs from the record type 'Reise'"))
     }
 }

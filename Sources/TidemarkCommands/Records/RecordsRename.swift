@@ -8,7 +8,8 @@ struct RecordsRename: AsyncParsableCommand {
         commandName: "rename", abstract: "Gives a record another name; references to it follow.",
         discussion: """
             A name is unique in its container, has 1 to 255 bytes, and is stored in the normal form C of Unicode, which the cloud demands. History \
-            and the cloud see a deletion and an insertion; 'tidemark undo' takes both back.
+            and the cloud see a deletion and an insertion; 'tidemark undo' takes both back. Where an import has put the type before an id, it \
+            stays there: 7 of Order:1 makes Order:7.
 
             Examples:
               tidemark records rename MyJournal.tidemark lofoten lofoten-2024
