@@ -19,7 +19,7 @@ extension RecordStore {
     ///   - name: Taken in the normal form C of Unicode.
     ///   - zone: In a shared store, where the record is; `nil` for any zone.
     /// - Throws: ``StoreError`` `notFound` where there is no such record, `invalid` where another record has the name, the name can't be one,
-    ///   or the record is the root of a share; `PermissionDenied`. Then nothing is changed.
+    ///   or the record is the root of a share, `damaged`; `PermissionDenied`. Then nothing is changed.
     /// - Complexity: Reads the tables of all types with references.
     package func rename(
         _ record: RecordName, to name: String, zone: Int64? = nil, author: TransactionAuthor
@@ -36,6 +36,8 @@ extension StoreTransaction {
         guard let found = try find(record.name, type: type, zone: zone) else {
             throw StoreError(.notFound, "there is no \(record.type) '\(record.name)'")
         }
+        // A copy under another name would have a digest of its own, and the damage would go on unnoticed.
+        guard found.isIntact else { throw StoreError.damaged(RecordName(type: type.name, name: found.name)) }
         guard !found.name.utf8.elementsEqual(name.utf8) else { return RenameOutcome(name: name, referring: []) }
         for other in connection.types {
             let keys = RecordKey.all(name: name)

@@ -44,6 +44,11 @@ import Testing
         #expect(try String(contentsOf: scratch["out.jsonl"], encoding: .utf8).split(separator: "\n").count == 2)
         let set = try await run("records", "set", container, "b", "caption=edited")
         #expect(set.status == 65 && set.errors.contains("damaged"), "\(set.status) \(set.errors)")
+        // A renamed copy would have a digest of its own.
+        let renamed = try await run("records", "rename", container, "b", "d")
+        #expect(renamed.status == 65 && renamed.errors.contains("damaged"), "\(renamed.status) \(renamed.errors)")
+        let folder = try await run("export", container, "--to", scratch["all"].path)
+        #expect(folder.status == 65 && folder.errors.contains("Destination b is damaged, and was left out"))
         let backup = try await run("store", "backup", container, scratch["copy.tidemark"].path)
         #expect(backup.status == 65 && backup.errors.contains("Destination b"))
         let copied = try await run("store", "backup", container, scratch["copy.tidemark"].path, "--allow-damage")
