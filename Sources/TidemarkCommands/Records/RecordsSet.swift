@@ -86,6 +86,7 @@ struct RecordsSet: AsyncParsableCommand {
             let known = try schema(found, directory)
             let name = try found?.record.name ?? newName(known, directory)
             let values = try assignments.map { try assignment($0, schema: known) }
+            try Self.checkSpelling(values, known)
             let schema = Self.adding(values, to: known)
             let nameField = schema.nameField ?? "_name"
             let manifest = try Manifest(
@@ -159,6 +160,7 @@ struct RecordsSet: AsyncParsableCommand {
 
     /// Makes a container with its first record; nothing where the record is refused.
     private func make(_ url: URL, _ known: RecordTypeSchema, _ values: [Assignment]) async throws {
+        try Self.checkSpelling(values, known)
         let schema = Self.adding(values, to: known)
         let manifest = try Manifest(header: ["_name"] + values.map(\.field), row: [name] + values.map(\.value), schema: schema)
         defer { manifest.remove() }
@@ -213,6 +215,13 @@ struct RecordsSet: AsyncParsableCommand {
     private func types(_ directory: ContainerDirectory) throws -> [String] {
         try ContainerDirectory.scopes.filter { directory.hasStore($0) }
             .flatMap { try StoreReader(container: directory, scope: $0).types().map(\.name) }
+    }
+
+    /// - Throws: ``StoreError`` `schema` where a field differs from another one by the case of letters only.
+    private static func checkSpelling(_ values: [Assignment], _ known: RecordTypeSchema) throws {
+        var names = RecordTypeSchema(name: known.name, nameField: known.nameField)
+        names.fields = values.map { .init(name: $0.field, type: .string) }
+        if let collision = names.nameCollision(with: known.fields) { throw StoreError(.schema, collision.description) }
     }
 
     /// A schema with the fields that values are given for, as far as their types are known.
