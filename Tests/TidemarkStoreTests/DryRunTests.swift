@@ -55,7 +55,7 @@ import TidemarkTransfer
 
     @Test func `of a store whose tables are named otherwise`() async throws {
         let scratch = try Scratch()
-        try await scratch.importing(lines: [#"{"id": "a", "n": 1, "N": 2}"#, #"{"id": "b", "n": 1}"#], .destination())
+        try await scratch.importing(lines: [#"{"id": "a", "n": 1, "m": 2}"#, #"{"id": "b", "n": 1}"#], .destination())
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         try await store.write { db in
             try db.execute(
@@ -68,7 +68,7 @@ import TidemarkTransfer
                     """)
         }
         let options = ImportOptions.destination { $0.isDryRun = true }
-        let changed = [#"{"id": "a", "n": 1, "N": 3}"#, #"{"id": "b", "n": 1, "new": true}"#, #"{"id": "c", "n": 1}"#]
+        let changed = [#"{"id": "a", "n": 1, "m": 3}"#, #"{"id": "b", "n": 1, "new": true}"#, #"{"id": "c", "n": 1}"#]
         let rehearsal = try await scratch.importing(lines: changed, options)
         #expect(rehearsal.changes == ChangeCounts(inserted: 1, updated: 2, unchanged: 0))
         #expect(try await scratch.importing(lines: changed, .destination()).changes == rehearsal.changes)

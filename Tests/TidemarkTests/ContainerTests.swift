@@ -38,7 +38,7 @@ import TidemarkStore
         }
         #expect(
             types == [
-                "caption 1", "createdAt 4", "details 1", "elevation 3", "image 8", "isSecret 2", "neighbour 7", "notes 1",
+                "caption 1", "createdAt 4", "details 1", "elevation 3", "image 8", "isSecret 34", "neighbour 7", "notes 1",
                 "position 6", "rating 2", "raw 5", "season 1", "tags 17",
             ])
     }

@@ -56,11 +56,13 @@ import TidemarkStore
     @Test func `a process is told what others commit, once, and never its own`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
+        let share = try scratch.acceptedShare()
         let start = try journal.historyToken()
         var changes = journal.changes(since: start).makeAsyncIterator()
         for n in 0..<20 {
             try await journal.save(Place(id: "mine\(n)", caption: "x"))
-            try await other.save(Place(id: "theirs\(n)", caption: "x"), in: n % 2 == 0 ? .private : .shared)
+            let theirs = Place(id: "theirs\(n)", caption: "x")
+            if n % 2 == 0 { try await other.save(theirs) } else { try await other.save([theirs], in: share) }
             let change = try #require(try await changes.next())
             #expect(change.changes.map(\.record.name) == ["theirs\(n)"])
             #expect(change.origin == .anotherProcess)
