@@ -182,6 +182,14 @@ struct LimitOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Millions of instructions of SQLite that a query may take: 1 looks at some 50,000 records.", valueName: "n"))
+    var queryCost = 50
+
+    @Option(help: ArgumentHelp("Seconds after which a query ends.", valueName: "seconds"))
+    var queryTime = 10
+
+    @Option(
+        help: ArgumentHelp(
             "Attempts to sign in a minute to an account from one address, five times as many from an address in all; 0 for no limit.",
             valueName: "n"))
     var signInAttempts = ServerLimits().signInAttempts
@@ -195,7 +203,7 @@ struct LimitOptions: ParsableArguments {
             ("bodies-size-of-address", bodiesSizeOfAddress ?? 1_024, 1_024), ("connections", connections, 1),
             ("connections-of-address", connectionsOfAddress ?? 0, 0),
             ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
-            ("idle-time", idleTime, 1),
+            ("idle-time", idleTime, 1), ("query-cost", queryCost, 1), ("query-time", queryTime, 1),
         ]
         for (name, number, least) in numbers where number < least || number > 1 << 40 {
             throw ValidationError("--\(name) takes a number from \(least) on")
@@ -226,6 +234,8 @@ struct LimitOptions: ParsableArguments {
         limits.connectionsOfAddress = connectionsOfAddress ?? max(1, connections / 2)
         (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
+        limits.queries.cost = Int64(queryCost) * 1_000_000
+        limits.queries.time = .seconds(queryTime)
         return limits
     }
 }

@@ -45,7 +45,8 @@ public final class CloudServer: Service {
         do {
             let access = try AccessBook(at: configuration.directory)
             let metrics = ServerMetrics()
-            let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics)
+            let served = try ServedCloud(
+                at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
                 sweeper: Sweeper(served.cloud, access, metrics, logger), logger: logger, onListening: onListening)
