@@ -84,8 +84,9 @@ struct Import: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00.", valueName: "name"))
-    var timeZone: String = "UTC"
+            "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00. (default: UTC)", valueName: "name"
+        ))
+    var timeZone: String?
 
     @Option(help: "Reads dates such as 5/1/2024: dmy (5 January) or mdy (May 1). Without it they are text.")
     var dateOrder: DateOrder?
@@ -279,15 +280,16 @@ struct Import: AsyncParsableCommand {
 
     /// The time zone of the options.
     private func zone() throws -> TimeZone {
-        if let zone = TimeZone(identifier: timeZone) { return zone }
-        let digits = timeZone.dropFirst().split(separator: ":", maxSplits: 1)
-        if timeZone.hasPrefix("+") || timeZone.hasPrefix("-"), digits.count == 2, digits.allSatisfy({ $0.utf8.count == 2 }),
+        guard let name = timeZone else { return .gmt }
+        if let zone = TimeZone(identifier: name) { return zone }
+        let digits = name.dropFirst().split(separator: ":", maxSplits: 1)
+        if name.hasPrefix("+") || name.hasPrefix("-"), digits.count == 2, digits.allSatisfy({ $0.utf8.count == 2 }),
             let hours = UInt(digits[0]), let minutes = UInt(digits[1]), hours <= 18, minutes < 60,
-            let zone = TimeZone(secondsFromGMT: Int(hours * 3600 + minutes * 60) * (timeZone.hasPrefix("-") ? -1 : 1))
+            let zone = TimeZone(secondsFromGMT: Int(hours * 3600 + minutes * 60) * (name.hasPrefix("-") ? -1 : 1))
         {
             return zone
         }
-        throw ValidationError("there is no time zone '\(timeZone)'; others are UTC, Europe/Berlin, America/New_York or +02:00")
+        throw ValidationError("there is no time zone '\(name)'; others are UTC, Europe/Berlin, America/New_York or +02:00")
     }
 
     private func importSource() throws -> ImportSource {
@@ -344,9 +346,9 @@ struct Import: AsyncParsableCommand {
     /// What could be meant otherwise.
     private func tellNotes(_ summary: ImportSummary) {
         func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
-        if !summary.localTimeFields.isEmpty {
+        if !summary.localTimeFields.isEmpty, timeZone == nil {
             Output.error(
-                "note: times of \(list(summary.localTimeFields)) have no offset and were read as \(timeZone); --time-zone NAME says otherwise"
+                "note: times of \(list(summary.localTimeFields)) have no offset and were read as UTC; --time-zone NAME says otherwise"
             )
         }
         for field in summary.fileFields where !asset.contains(field) {
@@ -362,7 +364,9 @@ struct Import: AsyncParsableCommand {
             }
                 || name.hasSuffix("id")
         }
-        let others = columns.filter { !likely.contains($0) }
+        // Numbers that happen to differ, such as ratings, name nothing.
+        let numbers = Set((summary.newTypes + summary.newFields).flatMap(\.fields).filter { $0.type == .int64 }.map(\.name))
+        let others = columns.filter { !likely.contains($0) && !numbers.contains($0) }
         let served = (likely + others).prefix(3).map { "--id \($0)" }.joined(separator: " or ")
         Output.error(
             "note: without --id, an edited row becomes a second record"

@@ -1,0 +1,122 @@
+import ArgumentParser
+import Foundation
+import Synchronization
+import TidemarkModel
+import TidemarkStore
+import TidemarkSync
+
+struct Verify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Examines a container: database, records, assets; repairs damaged records.",
+        discussion: """
+            Checks, in one's own store and in that of what others share, SQLite's own integrity, every record against its digest, that every asset is there and has the content that its name \
+            says, and that nothing else lies about in assets/ and staging/. Exits with 1 when it finds a problem.
+
+            --repair repairs damaged records from themselves, from their history, and from the cloud where the container has an account, as far \
+            as a record's digest proves what it was. --accept takes a damaged record as it is.
+
+            Examples:
+              tidemark verify MyJournal.tidemark
+              tidemark verify MyJournal.tidemark --json
+              tidemark verify MyJournal.tidemark --repair
+              tidemark verify MyJournal.tidemark --accept Destination/lofoten
+            """)
+
+    @Argument(help: "The container.")
+    var container: String
+
+    @Flag(help: "Repairs damaged records before the examination.")
+    var repair = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Accepts a damaged record as it is: NAME, or TYPE/NAME. It is sent to the cloud as an edit. Can be repeated.",
+            valueName: "name"))
+    var accept: [String] = []
+
+    @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
+    var progress: ProgressMode = .auto
+
+    @Flag(help: "Prints the report as one JSON object.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            var repaired: [RepairReport.Repaired]?
+            if repair { repaired = try await repairRecords(of: container) }
+            if !accept.isEmpty { repaired = try await (repaired ?? []) + acceptRecords(of: container) }
+            // The examination reports from several threads.
+            let bar = Mutex(ProgressBar(progress))
+            var report = try StoreVerification(of: container).run { state in
+                bar.withLock { $0.show("\(Wording.count(state.assets)) assets", done: state.assets, total: state.total) }
+            }
+            bar.withLock { $0.finish() }
+            report.repaired = repaired
+            if json {
+                try Output.json(report)
+            } else {
+                for it in repaired ?? [] { try Output.line(Self.line(it)) }
+                for problem in report.problems { try Output.line("\(problem.kind.rawValue): \(problem.message)") }
+                let found = report.isOK ? "no problem" : Wording.count(report.problems.count, "problem")
+                try Output.line(
+                    "Verified \(Wording.count(report.records, "record")) and \(Wording.count(report.assets, "asset")): \(found).")
+            }
+            if !report.isOK { throw ExitCode(ExitStatus.problemsFound.rawValue) }
+        }
+    }
+
+    private static func line(_ it: RepairReport.Repaired) -> String {
+        let record = "\(it.record.type) \(it.record.name)"
+        return switch it.source {
+        case .digest: "repaired: \(record), in which one bit was flipped"
+        case .history: "repaired: \(record), from its history"
+        case .cloud: "repaired: \(record), from the cloud"
+        case .accepted: "accepted: \(record), as it is"
+        }
+    }
+
+    private func stores(of container: ContainerDirectory) throws -> [RecordStore] {
+        var stores = [try RecordStore(container: container, doorbell: Doorbell(container: container, role: .tool))]
+        if container.hasStore(.shared) {
+            stores.append(
+                try RecordStore(container: container, scope: .shared, doorbell: Doorbell(container: container, role: .tool)))
+        }
+        return stores
+    }
+
+    /// Repairs what the container alone can repair, and asks the cloud for the rest.
+    private func repairRecords(of container: ContainerDirectory) async throws -> [RepairReport.Repaired] {
+        var repaired: [RepairReport.Repaired] = []
+        var needsCloud = false
+        for store in try stores(of: container) {
+            repaired += try await store.repair(try await store.damagedRows())
+            // The cloud can have a record only if it has given a tag for it.
+            if try await store.damagedRows().contains(where: { $0.tag != nil }) { needsCloud = true }
+        }
+        guard needsCloud else { return repaired }
+        do {
+            repaired += try await CloudAccess(container).sync().repair().repaired
+        } catch let failure as ContainerEvent.Failure {
+            // What is repaired stays so, and the examination names what is not.
+            Output.error("note: the cloud was not asked for damaged records: \(failure.reason)")
+        }
+        return repaired
+    }
+
+    private func acceptRecords(of container: ContainerDirectory) async throws -> [RepairReport.Repaired] {
+        var accepted: [RepairReport.Repaired] = []
+        var missing = accept
+        for store in try stores(of: container) {
+            let rows = try await store.damagedRows().filter { row in
+                accept.contains { $0 == row.name || $0 == "\(row.type)/\(row.name)" }
+            }
+            missing.removeAll { name in rows.contains { name == $0.name || name == "\($0.type)/\($0.name)" } }
+            if missing.isEmpty || !rows.isEmpty { accepted += try await store.accept(rows) }
+        }
+        if let name = missing.first {
+            throw StoreError(.notFound, "there is no damaged record '\(name)'; 'tidemark verify' names those that there are")
+        }
+        return accepted
+    }
+}

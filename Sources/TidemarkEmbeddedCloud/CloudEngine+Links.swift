@@ -85,6 +85,7 @@ extension CloudEngine {
             let zoneID = metadata.share.id.zone
             func record(_ name: String, _ keys: Set<String>?) throws(CloudError) -> CloudRecord? {
                 guard let stored = stored[name], !stored.isDeleted else { return nil }
+                guard stored.damage == nil else { throw Self.damaged(name) }
                 let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
                 var record = CloudRecord(
                     CloudRecordID(name, in: zoneID), type: stored.type, fields: fields, changeTag: tag(stored.changed))

@@ -97,6 +97,7 @@ struct CloudEngine: Sendable {
     /// - Complexity: O(zones), in one transaction.
     func zonesWithTokens(_ caller: Caller) async throws(CloudError) -> [(zone: CloudZoneID, token: CloudToken?)] {
         try await storage.read { rows throws(CloudError) in
+            let incarnation = try rows.incarnation()
             var listed: [(zone: CloudZoneID, token: CloudToken?)] = []
             for id in try zones(caller, rows) {
                 guard !id.isDefault else {
@@ -104,7 +105,7 @@ struct CloudEngine: Sendable {
                     continue
                 }
                 let access = try access(to: id, caller, rows)
-                listed.append((id, token(access.newest, kind: "z", of: access.mark)))
+                listed.append((id, token(access.newest, kind: "z", of: access.mark, in: incarnation)))
             }
             return listed
         }

@@ -67,7 +67,7 @@ struct RowBytes {
         output.add(data)
     }
 
-    var digest: Data { RowDigest.of(output.bytes) }
+    var digest: Data { BytesDigest.of(output.bytes) }
 }
 
 extension DatabaseValue {

@@ -50,7 +50,7 @@ extension CloudContract {
                 try expect(error == nil || error?.code == .invalidArguments, "\(String(describing: error))")
                 return error?.reason ?? "found"
             }
-            try equal(try await reason(query()), "Queried type is not marked indexable")
+            try equal(try await reason(query()), "Field 'recordName' is not marked queryable")
             try equal(try await reason(query(.init(.field("n"), .equals, .int64(1)))), "Field 'n' is not marked queryable")
             try await subject.index("recordName", of: "Destination")
             try equal(try await reason(query()), "found")

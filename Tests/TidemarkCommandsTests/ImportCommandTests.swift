@@ -56,7 +56,7 @@ import Testing
         for (zone, hour) in [("Europe/Berlin", "10:30"), ("+05:45", "06:45"), ("-03:00", "15:30")] {
             let result = try await run(
                 "import", "./n.csv", "--into", "./c.tidemark", "--type", "S", "--id", "id", "--time-zone=\(zone)")
-            #expect(result.errors.contains("were read as \(zone)"), "\(result)")
+            #expect(result.errors == "", "\(result)")
             let records = try await run("records", "./c.tidemark", "--type", "S", "--json")
             #expect(records.output.contains("2024-05-01T\(hour):00Z"), "\(zone): \(records.output)")
         }

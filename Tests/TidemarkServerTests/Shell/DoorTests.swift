@@ -67,7 +67,8 @@ import TidemarkEmbeddedCloud
             // All of them have come: 32 wait.
             #expect(try await eventually { access.hashers.waiting == 32 && refused.all.count == 268 })
             group.addTask {
-                #expect(try await attempt("anna@example.org", "correct horse", from: "198.51.100.1", deviceToken))
+                let isIn = try await attempt("anna@example.org", "correct horse", from: "198.51.100.1", deviceToken)
+                #expect(isIn)
                 order.add("anna")
             }
             #expect(try await eventually { access.hashers.waiting == 33 })
@@ -113,9 +114,13 @@ import TidemarkEmbeddedCloud
                 ("Host: \r\n", 400),
                 ("Host: a/b\r\n", 400), ("Host: a@b\r\n", 400), ("Host: [::1\r\n", 400), ("Host: a:99999\r\n", 400),
                 ("Host: cloud.example.org:8080\r\n", 200), ("Host: [::1]:80\r\n", 200), ("Host: 127.0.0.1\r\n", 200),
-            ] { #expect(try await status(server, "\(line)\(hosts)\r\n") == expected, "\(hosts)") }
+            ] {
+                let found = try await status(server, "\(line)\(hosts)\r\n")
+                #expect(found == expected, "\(hosts)")
+            }
             // What watches over the server asks in its own way.
-            #expect(try await status(server, "GET /health HTTP/1.0\r\n\r\n") == 200)
+            let health = try await status(server, "GET /health HTTP/1.0\r\n\r\n")
+            #expect(health == 200)
         }
     }
 
@@ -186,7 +191,10 @@ import TidemarkEmbeddedCloud
             try await connection.receive("404 Not Found")
             try await connection.close()
         }
-        try await ShellServer.with { server in #expect(try await server.send(.GET, "/metrics").status == 403) }
+        try await ShellServer.with { server in
+            let answer = try await server.send(.GET, "/metrics")
+            #expect(answer.status == 403)
+        }
     }
 
     @Test func `connections that rest give way when there is room for no more`() async throws {

@@ -1,8 +1,8 @@
 import CTideCore
 import Foundation
 
-/// The digest of a row that a database keeps beside it: XXH3-128. It detects accident, not malice.
-package enum RowDigest {
+/// The XXH3-128 of bytes, as a database keeps it beside a row. It detects accident, not malice.
+package enum BytesDigest {
     package static let size = 16
 
     package static func of(_ bytes: [UInt8]) -> Data {
