@@ -281,9 +281,9 @@ final class CurlTransfer: @unchecked Sendable {
         case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
         case CURLE_OPERATION_TIMEDOUT: return isConnected ? .handshakeTimeout : .connectTimeout
         case CURLE_PEER_FAILED_VERIFICATION:
-            // The numbers of X509_V_ERR_….
+            // The numbers of X509_V_ERR_…. libcurl compares the host before it asks for the result, which is 1 (unspecified) until then.
             switch tide_curl_number(easy, CURLINFO_SSL_VERIFYRESULT) {
-            case 0: return .untrusted(.otherHost)
+            case 0, 1, 62, 64: return .untrusted(.otherHost)
             case 9: return .untrusted(.notYetValid)
             case 10: return .untrusted(.expired)
             default: return .untrusted(.authority)

@@ -4,13 +4,19 @@ import GRDB
 /// Damages rows of a database as a disk does: its digests stay as they are.
 public enum DamagedRows {
     /// Changes a bit in the fields of a record of a cloud's database.
+    ///
+    /// - Parameter record: Its name, with or without its type and a colon before it.
     public static func flip(in database: URL, record: String) throws {
         try run(database) { db in
-            guard var fields = try Data.fetchOne(db, sql: "SELECT fields FROM records WHERE name = ?", arguments: [record]) else {
+            guard
+                var fields = try Data.fetchOne(
+                    db, sql: "SELECT fields FROM records WHERE name = ?1 OR name LIKE '%:' || ?1", arguments: [record])
+            else {
                 throw CocoaError(.fileReadCorruptFile)
             }
             fields[fields.count - 2] ^= 4
-            try db.execute(sql: "UPDATE records SET fields = ? WHERE name = ?", arguments: [fields, record])
+            try db.execute(
+                sql: "UPDATE records SET fields = ?1 WHERE name = ?2 OR name LIKE '%:' || ?2", arguments: [fields, record])
         }
     }
 

@@ -38,7 +38,7 @@ import TidemarkModel
 
     private static let unindexed = [
         "invalidArguments: Field 'recordName' is not marked queryable", "invalidArguments: Field 'n' is not marked queryable",
-        "0",
+        "invalidArguments: Field 'recordName' is not marked queryable",
     ]
 
     @Test(arguments: [DatabaseScope.public, .private])

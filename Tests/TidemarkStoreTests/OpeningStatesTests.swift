@@ -476,6 +476,7 @@ import TidemarkModel
                 at: container.store(.private), applicationID: 0x5469_6465, version: 3, tables: "", prepare: { _ in })
         }
         #expect(shared?.code == code)
-        #expect(try FileState(of: scratch.container) == before)
+        let after = try FileState(of: scratch.container)
+        #expect(after == before, "\(after)\n\(before)")
     }
 }
