@@ -31,7 +31,9 @@ struct QueryBuilder {
         // So are the records that conditions leave out few of.
         let isWide = query.order.isEmpty && query.conditions.allSatisfy { if case .not = $0 { true } else { false } }
         let index = isFrequent && isWide ? " INDEXED BY records_by_name" : ""
-        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE r.zone = \(bind(zone.databaseValue))"
+        // Without statistics, SQLite would rather walk along all names of the zone. The plus keeps it from that.
+        let zoneColumn = query.conditions.contains(where: Self.isNarrow) ? "+r.zone" : "r.zone"
+        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(zoneColumn) = \(bind(zone.databaseValue))"
         inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
         if isLimited {
             inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN \(Self.shares) AND c.is_gone = 0)"
@@ -67,6 +69,16 @@ struct QueryBuilder {
     private func index(_ key: IndexQuery.Key) -> Int64 {
         if case .index(let number) = key { return number }
         return 0
+    }
+
+    /// Tells whether the index of values finds the few records that meet a condition.
+    private static func isNarrow(_ condition: IndexQuery.Condition) -> Bool {
+        switch condition {
+        case .compare(.index, let comparison, _): comparison == .equal
+        case .isOneOf(.index, _), .beginsWith(.index, _): true
+        case .all(let conditions): conditions.contains(where: isNarrow)
+        default: false
+        }
     }
 
     /// - Parameter zone: `nil` within a negation. What lacks a value is not found by walking along the values that there are: each record's own

@@ -45,31 +45,32 @@ import TidemarkModel
         var queries = Self.comparators.map { CloudQuery(recordType: "Note", filters: [.init(.field("text"), $0, $1)]) }
         queries.append(CloudQuery(recordType: "Note", sorts: [.init(.field("text"))]))
         queries.append(CloudQuery(recordType: "Note"))
+        let ben = try await tenants.journal("ben")
+        let index = try #require(
+            try await tenants.cloud.schema(of: Tenants.container).types["Note"]?.fields["text"]?.indexes)
+        let (caller, engine) = (try await ben.caller(), try tenants.inner().engine)
+        func save(_ numbers: Range<Int>) async throws {
+            try await engine.storage.write { rows throws(CloudError) in
+                let zone = try engine.access(to: Tenants.zone, caller, rows).zone.id
+                var records: [StoredRecord] = []
+                for number in numbers {
+                    let text = "n\(number)"
+                    records.append(
+                        StoredRecord(
+                            zone: zone, name: "b\(number)", type: "Note", fields: FieldCoding.encode(["text": .string(text)]),
+                            parent: nil,
+                            changed: Int64(1_000_000 + number), created: .init(time: 1, userRecordName: caller.user),
+                            modified: .init(time: 1, userRecordName: caller.user), isDeleted: false, dependsOn: [], assets: [],
+                            indexed: [index[.queryable] ?? 0: [.text(text)], index[.sortable] ?? 0: [.text(text)]]))
+                }
+                try rows.save(records)
+            }
+        }
+        // The end of a range is told by the entry behind it, which is one instruction: one of the other account is always there.
+        try await save(0..<1)
         var before: [Int64] = []
         for query in queries { before.append(try await steps(try await indexed(query, tenants), of: own, zone, tenants).steps) }
-
-        let ben = try await tenants.journal("ben")
-        let (count, index) = (
-            20_000,
-            try #require(
-                try await tenants.cloud.schema(of: Tenants.container).types["Note"]?.fields["text"]?.indexes)
-        )
-        let (caller, engine) = (try await ben.caller(), try tenants.inner().engine)
-        try await engine.storage.write { rows throws(CloudError) in
-            let zone = try engine.access(to: Tenants.zone, caller, rows).zone.id
-            var records: [StoredRecord] = []
-            for number in 0..<count {
-                let text = "n\(number)"
-                records.append(
-                    StoredRecord(
-                        zone: zone, name: "b\(number)", type: "Note", fields: FieldCoding.encode(["text": .string(text)]),
-                        parent: nil,
-                        changed: Int64(1_000_000 + number), created: .init(time: 1, userRecordName: caller.user),
-                        modified: .init(time: 1, userRecordName: caller.user), isDeleted: false, dependsOn: [], assets: [],
-                        indexed: [index[.queryable] ?? 0: [.text(text)], index[.sortable] ?? 0: [.text(text)]]))
-            }
-            try rows.save(records)
-        }
+        try await save(1..<20_000)
         for (query, known) in zip(queries, before) {
             let after = try await steps(try await indexed(query, tenants), of: own, zone, tenants)
             #expect(after.steps == known, "\(query.filters.first?.comparator.rawValue ?? "no filter")")
@@ -104,6 +105,7 @@ import TidemarkModel
         let few = CloudQuery(recordType: "Note", filters: [.init(.field("text"), .beginsWith, .string("ab"))])
         #expect(try await steps(try await indexed(few, tenants), of: own, Tenants.zone, tenants).steps < 300)
         // By name, too.
+        try await tenants.cloud.setIndexes([.queryable], of: "recordName", in: "Note", container: Tenants.container)
         let named = CloudQuery(recordType: "Note", filters: [.init(.recordName, .equals, .string("r7"))])
         #expect(try await steps(try await indexed(named, tenants), of: own, Tenants.zone, tenants).steps < 300)
     }

@@ -101,7 +101,10 @@ import TidemarkModel
         #expect((100_000...101_000).contains(bens))
         for (name, database) in [("a", anna), ("b", anna), ("c", ben)] {
             let outcome = try await tenants.outcome(.delete(CloudRecordID(name, in: .default)), database, zone: .default)
-            #expect(outcome == .deleted(CloudRecordID(name, in: .default)))
+            guard case .deleted(let deleted) = outcome, deleted.recordName == name else {
+                Issue.record("\(name): \(outcome)")
+                continue
+            }
         }
         annas = try await used(anna)
         #expect(annas < 300)

@@ -23,7 +23,11 @@ import TidemarkModel
 
     private func delete(_ name: String, _ tenants: Tenants, _ database: EmbeddedDatabase) async throws {
         let id = CloudRecordID(name, in: Tenants.zone)
-        #expect(try await tenants.outcome(.delete(id), database) == .deleted(id))
+        let outcome = try await tenants.outcome(.delete(id), database)
+        guard case .deleted(let deleted) = outcome, deleted.recordName == name else {
+            Issue.record("\(name): \(outcome)")
+            return
+        }
     }
 
     private func isThere(_ name: String, _ database: EmbeddedDatabase) async throws -> Bool {
