@@ -111,6 +111,10 @@ prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in proce
 prove-server: build server ## Kills a server under load; nothing acknowledged may be lost, nothing done twice; KILLS (100)
 	Tests/Prove/server.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),100)
 
+.PHONY: prove-tenants
+prove-tenants: build server ## Lets one account do to others what it can, over HTTP, and measures what reaches them; CASE= for one alone
+	Tests/Prove/tenants.py --tidemark $(CLI) --server .build/release/tidemark-server $(if $(CASE),--case $(CASE))
+
 .PHONY: prove-sharing
 prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any)
 	swift build -c release --build-tests -Xswiftc -enable-testing

@@ -80,6 +80,15 @@ actor AssetShelf {
         return sum
     }
 
+    /// When the last piece of an asset came that is on its way up, in microseconds since 1970 UTC; `nil` where there is none.
+    func lastPiece(of digest: String, owner: String, by user: String?) -> Int64? {
+        guard let part = try? place(CloudAsset(digest: digest, size: 0), owner: owner, by: user).part,
+            let attributes = try? FileManager.default.attributesOfItem(atPath: part.path),
+            let modified = attributes[.modificationDate] as? Date
+        else { return nil }
+        return Int64((modified.timeIntervalSince1970 * 1e6).rounded())
+    }
+
     /// Seconds for which what was begun is kept.
     private static let partAge: TimeInterval = 7 * 86_400
 

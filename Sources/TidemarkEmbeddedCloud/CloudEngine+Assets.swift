@@ -47,7 +47,9 @@ extension CloudEngine {
         guard piece.count <= limits.bytesPerAssetPiece else {
             throw CloudError(.limitExceeded, "a piece has \(limits.bytesPerAssetPiece) bytes at the most, not \(piece.count)")
         }
-        guard try await isWanted(asset, in: id, hasBegun: offset > 0, shelf, caller) else { return asset.size }
+        guard try await isMissing(asset, in: id, shelf, caller) else { return asset.size }
+        // What does not come at once takes its room before anything of it lies there.
+        if Int64(piece.count) < asset.size { try await reserve(asset, in: id, shelf, caller) }
         let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }
         try await count(asset, in: id, shelf, caller)
@@ -58,74 +60,183 @@ extension CloudEngine {
     func adopt(
         _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) {
-        guard try await isWanted(asset, in: id, hasBegun: false, shelf, caller) else { return }
+        guard try await isMissing(asset, in: id, shelf, caller) else { return }
         try await shelf.adopt(file, as: asset, owner: try place(id, caller).owner)
         try await count(asset, in: id, shelf, caller)
     }
 
-    /// Bytes that the caller may still send; what is on its way up has its room already.
+    /// Bytes that the caller may still send.
     func room(in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller) async throws(CloudError) -> Int64 {
-        let owner = try place(id, caller).owner
-        let used = try await storage.read { rows throws(CloudError) in
+        let payer = payer(try place(id, caller), caller)
+        return try await storage.read { rows throws(CloudError) in
             if caller.scope == .shared { try access(to: id, caller, rows).demandWriting() }
-            return try rows.used(by: owner)
+            return max(0, caller.quota - (try rows.used(by: payer)) - (try rows.reserved(by: payer).bytes))
         }
-        let begun = try await shelf.unfinished(beside: nil, owner: owner)
-        return max(0, caller.quota - used - begun)
     }
 
     /// Whether an asset has to come yet; then the caller may send it, and there is room.
-    private func isWanted(
-        _ asset: CloudAsset, in id: CloudZoneID, hasBegun: Bool, _ shelf: AssetShelf, _ caller: Caller
+    private func isMissing(
+        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) -> Bool {
+        do throws(CloudError) {
+            return try await isMissingNow(asset, in: id, shelf, caller)
+        } catch {
+            // What nobody has gone on with for a week makes room.
+            guard error.code == .quotaExceeded,
+                try await forgetUploads(of: payer(try place(id, caller), caller), shelf)
+            else { throw error }
+            return try await isMissingNow(asset, in: id, shelf, caller)
+        }
+    }
+
+    private func isMissingNow(
+        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) -> Bool {
         try AssetShelf.check(asset)
         guard asset.size <= limits.bytesPerAsset else {
             throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
         }
-        let owner = try place(id, caller).owner
-        let (there, used) = try await storage.read { rows throws(CloudError) in
-            guard caller.scope == .shared else {
-                return (try rows.assets([asset.digest], owner: owner)[asset.digest], try rows.used(by: owner))
+        let place = try place(id, caller)
+        let upload = self.upload(of: asset, in: place, caller)
+        let there = try await storage.read { rows throws(CloudError) in
+            var there: Int64?
+            if caller.scope == .shared {
+                let access = try access(to: id, caller, rows)
+                try access.demandWriting()
+                there = try assets([asset.digest], for: access, rows)[asset.digest]
+            } else {
+                there = try rows.assets([asset.digest], owner: place.owner)[asset.digest]
             }
-            let access = try access(to: id, caller, rows)
-            try access.demandWriting()
-            return (try assets([asset.digest], for: access, rows)[asset.digest], try rows.used(by: owner))
+            if there == nil, try rows.reservation(upload) == nil { try checkRoom(for: asset, upload, caller, rows) }
+            return there
         }
-        if let there {
-            guard there == asset.size else {
-                throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
-            }
-            if try await keep([asset], owner: owner, shelf).isEmpty { return false }
+        guard let there else { return true }
+        guard there == asset.size else {
+            throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
         }
-        // What has begun will need its room, too.
-        let begun =
-            !hasBegun || caller.quota < .max ? try await shelf.unfinished(beside: asset, owner: owner, by: uploader(caller)) : 0
-        guard used + begun + asset.size <= caller.quota else {
+        return try await !keep([asset], owner: place.owner, shelf).isEmpty
+    }
+
+    // What an upload takes of a quota
+
+    /// Uploads that an account may have begun at once.
+    private static let uploadsAtOnce = 1_000
+    /// After so long without a piece, what was begun is gone: microseconds.
+    private static let uploadAge: Int64 = 7 * 86_400 * 1_000_000
+    /// The room of an upload without a piece is kept for so long: microseconds.
+    private static let firstPieceAge: Int64 = 3_600 * 1_000_000
+
+    /// Who pays for what the caller puts somewhere: the owner of a private zone; in the public database, who puts it there.
+    func payer(_ place: StoredZone.Place, _ caller: Caller) -> String {
+        place.scope == .public ? caller.user : place.owner
+    }
+
+    func payer(_ zone: StoredZone, _ caller: Caller) -> String { payer(zone.place, caller) }
+
+    /// Who has paid for a record.
+    func payer(of record: StoredRecord, in zone: StoredZone) -> String {
+        zone.place.scope == .public ? record.created.userRecordName : zone.place.owner
+    }
+
+    private func upload(of asset: CloudAsset, in place: StoredZone.Place, _ caller: Caller) -> StoredUpload {
+        StoredUpload(payer: payer(place, caller), owner: place.owner, digest: asset.digest, user: caller.user)
+    }
+
+    /// - Throws: `CloudError` `quotaExceeded`.
+    private func checkRoom(
+        for asset: CloudAsset, _ upload: StoredUpload, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        guard caller.quota < .max else { return }
+        let (used, reserved) = (try rows.used(by: upload.payer), try rows.reserved(by: upload.payer))
+        // What the upload has reserved itself is there for it.
+        let own = try rows.reservation(upload) ?? 0
+        guard used + reserved.bytes - own + asset.size + StoredUpload.overhead <= caller.quota else {
             // How much somebody else has is theirs to know.
-            let numbers = caller.scope == .shared ? "" : ": \(used) of \(caller.quota) bytes are used"
+            let numbers =
+                caller.scope == .shared
+                ? "" : ": \(used) of \(caller.quota) bytes are used, and uploads that have begun need \(reserved.bytes - own)"
             throw CloudError(.quotaExceeded, "the account's storage is full\(numbers)")
+        }
+    }
+
+    /// Sets room aside for an upload that comes in pieces. No other can take it, whoever comes at the same time.
+    private func reserve(
+        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+    ) async throws(CloudError) {
+        let upload = upload(of: asset, in: try place(id, caller), caller)
+        let isReserved = try await storage.read { rows throws(CloudError) in
+            try rows.reservation(upload) == asset.size + StoredUpload.overhead
+        }
+        guard !isReserved else { return }
+        try await storage.write { rows throws(CloudError) in
+            if caller.scope == .shared { try access(to: id, caller, rows).demandWriting() }
+            try checkRoom(for: asset, upload, caller, rows)
+            guard try rows.reserved(by: upload.payer).count < Self.uploadsAtOnce else {
+                throw CloudError(
+                    .limitExceeded, "an account has \(Self.uploadsAtOnce) unfinished uploads at the most. Finish some first")
+            }
+            try rows.reserve(asset.size + StoredUpload.overhead, for: upload, at: now())
+        }
+    }
+
+    /// Gives back the room of uploads that nobody has gone on with for a week.
+    ///
+    /// - Parameter payer: Whose; `nil` for all.
+    /// - Returns: Whether there were some.
+    @discardableResult
+    func forgetUploads(of payer: String?, _ shelf: AssetShelf) async throws(CloudError) -> Bool {
+        let begun = try await storage.read { rows throws(CloudError) in try rows.reservations(of: payer) }
+        var stale: [StoredUpload] = []
+        for (upload, time) in begun {
+            // The first piece comes soon after its room was set aside.
+            let last = await shelf.lastPiece(of: upload.digest, owner: upload.owner, by: uploader(upload))
+            if last.map({ $0 < now() - Self.uploadAge }) ?? (time < now() - Self.firstPieceAge) { stale.append(upload) }
+        }
+        guard !stale.isEmpty else { return false }
+        for owner in Set(stale.map(\.owner)) { _ = try await shelf.unfinished(beside: nil, owner: owner) }
+        let gone = stale
+        try await storage.write { rows throws(CloudError) in
+            for upload in gone { try rows.removeReservation(upload) }
         }
         return true
     }
 
-    /// Notes an asset that lies on the shelf now, and who has sent it; it counts from here on.
+    private func uploader(_ upload: StoredUpload) -> String? { upload.user == upload.owner ? nil : upload.user }
+
+    /// Notes an asset that lies on the shelf now, and who has sent it; it counts from here on. One for which there is no room is removed.
     private func count(
         _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
     ) async throws(CloudError) {
-        let owner = try place(id, caller).owner
-        try await storage.write { rows throws(CloudError) in
+        let place = try place(id, caller)
+        let (owner, upload) = (place.owner, upload(of: asset, in: place, caller))
+        let isFull = try await storage.write { rows throws(CloudError) -> CloudError? in
             if caller.scope == .shared {
                 try access(to: id, caller, rows).demandWriting()
                 try rows.noteUpload(asset.digest, owner: owner, by: caller.user)
             }
-            guard try rows.assets([asset.digest], owner: owner).isEmpty else { return }
+            guard try rows.assets([asset.digest], owner: owner).isEmpty else {
+                try rows.removeReservation(upload)
+                return nil
+            }
+            // Others may have come to lie there since this one began.
+            do throws(CloudError) {
+                try checkRoom(for: asset, upload, caller, rows)
+            } catch {
+                guard error.code == .quotaExceeded else { throw error }
+                try rows.removeReservation(upload)
+                shelf.remove(asset, owner: owner)
+                return error
+            }
             // Somebody may just have removed it as one that nobody names.
             guard shelf.has(asset, owner: owner) else {
                 throw CloudError(.serviceUnavailable, "the asset was removed while it came; upload it again", retryAfter: .zero)
             }
-            try rows.addAsset(asset, owner: owner)
-            try rows.addUsed(asset.size, by: owner)
+            try rows.removeReservation(upload)
+            try rows.addAsset(asset, owner: owner, payer: upload.payer)
+            try rows.addUsed(asset.size + StoredUpload.overhead, by: upload.payer)
+            return nil
         }
+        if let isFull { throw isFull }
     }
 
     /// Takes files off the shelf unless they were uploaded anew meanwhile.
@@ -177,8 +288,10 @@ struct ReleasedAssets {
     init(_ digests: Set<String>, of owner: String, _ rows: any CloudTransaction) throws(CloudError) {
         self.owner = owner
         guard !digests.isEmpty else { return }
-        assets = try rows.removeUnnamedAssets(digests, owner: owner)
-        try rows.addUsed(-assets.reduce(0) { $0 + $1.size }, by: owner)
+        for (asset, payer) in try rows.removeUnnamedAssets(digests, owner: owner) {
+            assets.append(asset)
+            try rows.addUsed(-asset.size - StoredUpload.overhead, by: payer)
+        }
     }
 
     mutating func add(_ other: ReleasedAssets) {

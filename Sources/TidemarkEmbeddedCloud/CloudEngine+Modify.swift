@@ -4,9 +4,11 @@ import TidemarkModel
 
 extension CloudEngine {
     /// Changes records; see `CloudDatabase`.
+    ///
+    /// - Returns: With the outcomes, whether something is left to be removed.
     func modify(
         _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
-    ) async throws(CloudError) -> [RecordOutcome] {
+    ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
         try check(request)
         do throws(CloudError) {
             return try await modifyNow(request, shelf, caller)
@@ -18,24 +20,35 @@ extension CloudEngine {
 
     private func modifyNow(
         _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
-    ) async throws(CloudError) -> [RecordOutcome] {
-        let (outcomes, released) = try await storage.write { rows throws(CloudError) in
+    ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
+        let (outcomes, released, isUnfinished) = try await storage.write { rows throws(CloudError) in
             // Who is out gets no answer, not even one that was given before.
             let access = try accessToWrite(request.zone, caller, rows)
             if let token = request.clientToken, let answer = try rows.answer(to: token, of: caller.user) {
-                return (try repeated(answer, request, access, rows), ReleasedAssets())
+                return (try repeated(answer, request, access, rows), ReleasedAssets(), false)
             }
             var batch = try ModifyBatch(engine: self, request: request, access: access, rows)
             let outcomes = try batch.run(rows)
             if let token = request.clientToken {
                 let time = now()
                 try rows.forgetAnswers(before: time - Self.answerAge)
-                try rows.keep(KeptAnswer(to: request, outcomes).data, to: token, of: caller.user, at: time)
+                try keep(KeptAnswer(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
             }
-            return (outcomes, batch.released)
+            return (outcomes, batch.released, !batch.left.isEmpty)
         }
         await remove(released, shelf)
-        return outcomes
+        return (outcomes, isUnfinished)
+    }
+
+    /// Keeps an answer, which counts against the quota of who asks. Where that is full, only the answers to requests that have changed
+    /// something are kept: to do the others again does no harm.
+    private func keep(
+        _ answer: Data, to token: String, isNeeded: Bool, at time: Int64, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        let size = StoredAnswer.size(answer, token: token)
+        if !isNeeded, try rows.used(by: caller.user) + size > caller.account?.quota ?? .max { return }
+        try rows.keep(answer, to: token, of: caller.user, at: time)
+        try rows.addUsed(size, by: caller.user)
     }
 
     /// What can be told without looking anything up.

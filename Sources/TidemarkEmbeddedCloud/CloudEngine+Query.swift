@@ -9,41 +9,74 @@ extension CloudEngine {
         _ caller: Caller
     ) async throws(CloudError) -> QueryAnswer {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
-        return try await storage.read { rows throws(CloudError) in
-            let schema = try rows.schema()
-            let zone = try existing(id, caller, rows)
-            let known = schema.types[query.recordType]
-            // In development, a type that could be saved is a type without records and indexes.
-            guard known != nil || environment == .development && CloudSchema.canBeQueried(query.recordType) else {
-                throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
+        let client = caller.client ?? caller.user
+        var next = lanes.lane(for: client)
+        while true {
+            let lane = next
+            let (budget, isLong) = (lanes.budget(in: lane), lane == .long)
+            try await lanes.enter(client, lane)
+            var cost = QueryLanes.Cost()
+            defer { lanes.leave(client, lane, cost) }
+            let answer: QueryAnswer?
+            (answer, cost) = try await storage.read { rows throws(CloudError) in
+                try found(
+                    query, in: id, most: most, keys: keys, continuation, within: budget, mayEndEarly: isLong, caller, rows)
             }
-            // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
-            // nothing was is as one that is empty.
-            var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
-            guard let access = zone else { return QueryAnswer(records: [], continuation: nil) }
-            indexed.shares = access.shares
-            if let continuation { indexed.after = try IndexQuery.Place(continuation, of: query) }
-            let found = try rows.find(indexed, in: access.zone.id, limit: most + 1)
-            let zoneID = self.id(of: access.zone, caller)
-            var (records, bytes): ([CloudRecord], Int) = ([], 0)
-            var failed: [RecordFailure] = []
-            for (stored, _) in found.prefix(most) {
-                guard records.isEmpty || bytes + stored.fields.count <= limits.bytesPerRequest else { break }
-                bytes += stored.fields.count
-                do throws(CloudError) {
-                    records.append(try record(stored, in: zoneID, keys: keys, access, rows))
-                } catch {
-                    guard error.code == .recordDamaged else { throw error }
-                    failed.append(failure(stored, error, in: zoneID))
-                }
+            if let answer { return answer }
+            guard lane == .quick else {
+                throw CloudError(
+                    .limitExceeded,
+                    "the query looks at too many records: filter by a field that few records share, or leave the sorting out")
             }
-            let hasMore = records.count + failed.count < found.count
-            let last = found[..<(records.count + failed.count)].last
-            return QueryAnswer(
-                records: records,
-                continuation: hasMore ? last.map { IndexQuery.Place(values: $0.keys, name: $0.record.name).continuation } : nil,
-                failed: failed)
+            next = .long
         }
+    }
+
+    /// Runs a query within a budget.
+    ///
+    /// - Parameter mayEndEarly: Whether an exceeded budget ends the query after the records that were found.
+    /// - Returns: The answer, `nil` for an exceeded budget otherwise; and what the query has cost.
+    private func found(
+        _ query: CloudQuery, in id: CloudZoneID, most: Int, keys: Set<String>?, _ continuation: QueryContinuation?,
+        within budget: QueryBudget, mayEndEarly: Bool, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> (answer: QueryAnswer?, cost: QueryLanes.Cost) {
+        let schema = try rows.schema()
+        let zone = try existing(id, caller, rows)
+        let known = schema.types[query.recordType]
+        // In development, a type that could be saved is a type without records and indexes.
+        guard known != nil || environment == .development && CloudSchema.canBeQueried(query.recordType) else {
+            throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
+        }
+        // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
+        // nothing was is as one that is empty.
+        var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
+        guard let access = zone else { return (QueryAnswer(records: [], continuation: nil), .init()) }
+        indexed.shares = access.shares
+        if let continuation { indexed.after = try IndexQuery.Place(continuation, of: query) }
+        let found = try rows.find(indexed, in: access.zone.id, limit: most + 1, within: budget)
+        let cost = QueryLanes.Cost(steps: found.steps, seconds: found.seconds)
+        guard !found.isCut || mayEndEarly && !found.rows.isEmpty else { return (nil, cost) }
+        let zoneID = self.id(of: access.zone, caller)
+        var (records, bytes): ([CloudRecord], Int) = ([], 0)
+        var failed: [RecordFailure] = []
+        for (stored, _) in found.rows.prefix(most) {
+            guard records.isEmpty || bytes + stored.fields.count <= limits.bytesPerRequest else { break }
+            bytes += stored.fields.count
+            do throws(CloudError) {
+                records.append(try record(stored, in: zoneID, keys: keys, access, rows))
+            } catch {
+                guard error.code == .recordDamaged else { throw error }
+                failed.append(failure(stored, error, in: zoneID))
+            }
+        }
+        let count = records.count + failed.count
+        let hasMore = found.isCut || count < found.rows.count
+        let last = found.rows[..<count].last
+        let answer = QueryAnswer(
+            records: records,
+            continuation: hasMore ? last.map { IndexQuery.Place(values: $0.keys, name: $0.record.name).continuation } : nil,
+            failed: failed)
+        return (answer, cost)
     }
 }
 

@@ -72,6 +72,65 @@ extension CloudEngine {
         }
     }
 
+    /// Lets a development schema grow no more, or again.
+    func setFrozen(_ isFrozen: Bool) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            var schema = try rows.schema()
+            schema.isFrozen = isFrozen ? true : nil
+            try rows.save(schema)
+        }
+    }
+
+    /// Removes a type, or one of its fields, from a development schema. The next record that has it decides its type.
+    ///
+    /// - Parameter isForced: Whether to do so also where records have it. They keep their values and can be read; nothing finds them by the
+    ///   field any more.
+    /// - Returns: How many records have it.
+    /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
+    func removeFromSchema(_ typeName: String, field: String?, isForced: Bool) async throws(CloudError) -> Int {
+        @Sendable func check(_ schema: CloudSchema) throws(CloudError) -> CloudSchema.RecordType {
+            guard let type = schema.types[typeName] else {
+                throw CloudError(.unknownItem, "there is no record type '\(typeName)'")
+            }
+            guard field.map({ type.fields[$0] != nil }) ?? true else {
+                throw CloudError(.unknownItem, "'\(typeName)' has no field '\(field ?? "")'")
+            }
+            return type
+        }
+        // Beside the writers: all records are looked at.
+        let count = try await storage.read { rows throws(CloudError) in
+            _ = try check(rows.schema())
+            return try rows.countRecords(of: typeName) { data throws(CloudError) in
+                guard let field else { return true }
+                return try FieldCoding.decode(data, only: [field])[field] != nil
+            }
+        }
+        let what = field.map { "the field '\($0)' of '\(typeName)'" } ?? "the type '\(typeName)'"
+        guard count == 0 || isForced else {
+            throw CloudError(
+                .invalidArguments,
+                "\(count) \(count == 1 ? "record has" : "records have") \(what): delete them first, or force it")
+        }
+        try await storage.write { rows throws(CloudError) in
+            var schema = try rows.schema()
+            var type = try check(schema)
+            let isIndexed: Bool
+            if let field {
+                isIndexed = type.fields.removeValue(forKey: field)?.indexes.isEmpty == false
+                schema.types[typeName] = type
+            } else {
+                isIndexed = type.fields.values.contains { !$0.indexes.isEmpty }
+                schema.types[typeName] = nil
+            }
+            try rows.save(schema)
+            guard isIndexed else { return }
+            try rows.reindex(typeName) { data throws(CloudError) in
+                schema.indexed(try FieldCoding.decode(data), type: typeName)
+            }
+        }
+        return count
+    }
+
     func schema() async throws(CloudError) -> CloudSchema {
         try await storage.read { rows throws(CloudError) in try rows.schema() }
     }

@@ -270,7 +270,8 @@ extension CloudEngine {
         _ share: inout StoredShare, in zone: inout StoredZone, _ change: Int64, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {
         let stamp = CloudRecord.Stamp(time: now(), userRecordName: caller.user)
-        let before = try rows.records([share.name], in: zone.id)[share.name].flatMap { $0.isDeleted ? nil : $0 }
+        let there = try rows.records([share.name], in: zone.id)[share.name]
+        let before = there.flatMap { $0.isDeleted ? nil : $0 }
         let record = StoredRecord(
             zone: zone.id, name: share.name, type: CloudShare.recordType,
             fields: FieldCoding.encode(share.title.map { [CloudShare.titleField: .string($0)] } ?? [:]), parent: nil,
@@ -285,7 +286,7 @@ extension CloudEngine {
         share = try rows.save(share)
         zone.changed = change
         zone = try rows.save(zone)
-        try rows.addUsed(Int64(record.fields.count) - Int64(before?.fields.count ?? 0), by: zone.place.owner)
+        try rows.addUsed(record.size - (there?.size ?? 0), by: zone.place.owner)
     }
 
     /// Ends a share for everybody. The zone is the caller's to save.
@@ -307,8 +308,9 @@ extension CloudEngine {
         over.touched = change
         _ = try rows.save(over)
         if var record = try rows.records([share.name], in: zone.id)[share.name], !record.isDeleted {
-            try rows.addUsed(-Int64(record.fields.count), by: zone.place.owner)
+            let before = record.size
             record.clear()
+            try rows.addUsed(record.size - before, by: zone.place.owner)
             record.changed = change
             record.modified = CloudRecord.Stamp(time: now(), userRecordName: caller.user)
             try rows.save([record])

@@ -17,12 +17,15 @@ struct CloudEngine: Sendable {
     let now: @Sendable () -> Int64
     /// Bytes that nobody can guess.
     let random: @Sendable (Int) -> [UInt8]
+    let lanes: QueryLanes
+    let schemaLimits = SchemaLimits()
 
     init(
         storage: any CloudStorage, limits: CloudLimits, environment: StoreEnvironment, now: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        random: @escaping @Sendable (Int) -> [UInt8], lanes: QueryLanes
     ) {
         (self.storage, self.limits, self.environment, self.now, self.random) = (storage, limits, environment, now, random)
+        self.lanes = lanes
         seal = ChangeSeal(storage.key)
         publicOwner = "_" + seal.digest("owner of the public database")
     }
@@ -35,6 +38,8 @@ struct CloudEngine: Sendable {
         var quota: Int64
         /// `nil` for nobody.
         var account: EmbeddedAccount?
+        /// Whose share of the time for queries counts, where it is not the user: the address of who is not signed in.
+        var client: String?
     }
 
     /// How long a request that was answered is known.
@@ -108,9 +113,10 @@ struct CloudEngine: Sendable {
 
     func owner(_ caller: Caller) -> String { caller.scope == .public ? "" : caller.user }
 
+    /// - Returns: Whether something is left to be removed.
     func modifyZones(
         saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ shelf: AssetShelf, _ caller: Caller
-    ) async throws(CloudError) {
+    ) async throws(CloudError) -> Bool {
         guard caller.scope != .shared else {
             // The same for what is shared and for what is not there.
             throw CloudError(
@@ -119,8 +125,8 @@ struct CloudEngine: Sendable {
         guard caller.scope == .private else {
             throw CloudError(.permissionFailure, "zones can be made and deleted in the private database only")
         }
-        let released = try await storage.write { rows throws(CloudError) in
-            var released = ReleasedAssets()
+        let (released, isUnfinished) = try await storage.write { rows throws(CloudError) in
+            var (released, isUnfinished) = (ReleasedAssets(), false)
             var count = try rows.zones(.private, owner: caller.user, after: -1, limit: .max).count { $0.state == .present }
             for id in saving {
                 let place = try place(id, caller)
@@ -130,6 +136,7 @@ struct CloudEngine: Sendable {
                 }
                 let stored = try rows.zone(place)
                 if stored?.state == .present { continue }
+                if let stored, try !rows.removals(in: stored.id).isEmpty { throw Self.removing("zone '\(id.zoneName)'") }
                 guard count < limits.zones else {
                     throw CloudError(.limitExceeded, "there are \(limits.zones) zones, and no more can be made")
                 }
@@ -140,28 +147,22 @@ struct CloudEngine: Sendable {
             for id in deleting {
                 guard !id.isDefault else { throw CloudError(.invalidArguments, "the default zone can't be deleted") }
                 guard var stored = try rows.zone(try place(id, caller)), stored.state == .present else { continue }
-                try rows.addUsed(-(try bytes(in: stored, rows)), by: caller.user)
-                let named = try rows.assetsNamed(by: nil, in: stored.id)
-                try rows.removeRecords(in: stored.id)
-                released.add(try ReleasedAssets(named, of: caller.user, rows))
                 for share in try rows.shares(in: stored.id) { try end(share, in: &stored, caller, rows) }
                 stored.state = purging ? .purged : .deleted
                 stored.changed = try nextChange(rows)
                 _ = try rows.save(stored)
+                let removal = StoredRemoval(
+                    zone: stored.id, kind: .zone, target: "", change: stored.changed, user: caller.user)
+                let (isDone, gone) = try removeRecords(of: removal, stored, rows)
+                released.add(gone)
+                guard !isDone else { continue }
+                try rows.add(removal)
+                isUnfinished = true
             }
-            return released
+            return (released, isUnfinished)
         }
         await remove(released, shelf)
-    }
-
-    private func bytes(in zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) -> Int64 {
-        var (sum, after): (Int64, Int64) = (0, -1)
-        while true {
-            let page = try rows.records(in: zone.id, after: after, limit: 1000)
-            guard let last = page.last else { return sum }
-            for record in page { sum += Int64(record.fields.count) }
-            after = last.changed
-        }
+        return isUnfinished
     }
 
     // Reading records

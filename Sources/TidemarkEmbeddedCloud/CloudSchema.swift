@@ -12,6 +12,8 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         public var type: String
         /// The indexes that it has, with their numbers.
         public var indexes: [Index: Int64] = [:]
+        /// The user record name of the account that has saved the first record with it; of one that was deployed, `nil`.
+        public var addedBy: String?
 
         public var fieldType: FieldType? { FieldType(type) }
     }
@@ -20,23 +22,31 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         public var fields: [String: Field] = [:]
         /// Whether its records can be queried as such: whether `recordName` is queryable.
         public var isQueryable = false
+        /// The user record name of the account that has saved the first record of it; of one that was deployed, `nil`.
+        public var addedBy: String?
     }
 
     public var types: [String: RecordType] = [:]
     public var nextIndex: Int64 = 1
+    /// Whether nothing may come to it in development either; `nil` as `false`.
+    public var isFrozen: Bool?
 
     public init() {}
 
     /// Takes in what a record has, or checks it.
     ///
-    /// - Parameter isFixed: Whether nothing may come to it.
+    /// - Parameters:
+    ///   - isFixed: Whether nothing may come to it, as in production.
+    ///   - user: The account that saves the record.
     /// - Returns: Whether the schema has changed.
     /// - Throws: `CloudError` `invalidArguments` for a value of another type, and for what a fixed schema lacks; `limitExceeded` for a field
     ///   too many.
     mutating func admit(
-        _ type: String, fields values: [String: CloudValue], limits: CloudLimits, isFixed: Bool
+        _ type: String, fields values: [String: CloudValue], limits: CloudLimits, isFixed: Bool, by user: String
     ) throws(CloudError) -> Bool {
         var known = types[type]
+        let isFrozen = isFrozen == true && !isFixed
+        guard known != nil || !isFrozen else { throw Self.frozen("the type '\(type.prefix(100))'") }
         guard known != nil || !isFixed else {
             throw CloudError(
                 .unknownItem, "there is no record type '\(type)' in the production schema. Deploy the schema that has it")
@@ -44,7 +54,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         var hasChanged = known == nil
         if known == nil {
             try Self.checkName(type)
-            known = RecordType()
+            known = RecordType(addedBy: user)
         }
         for (name, value) in values {
             guard value.isWhollyFinite else {
@@ -61,11 +71,17 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 // A list without elements may be of any.
                 if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
                 guard field.fieldType == wanted else {
+                    let remedy =
+                        isFixed
+                        ? ""
+                        : ". In development, the first record with a field decides its type; an administrator of the cloud can "
+                            + "free it: tidemark admin schema remove --type \(type) --field \(name)"
                     throw CloudError(
-                        .invalidArguments, "Invalid value for '\(name)', expected type \(field.type), got \(wanted)")
+                        .invalidArguments, "Invalid value for '\(name)', expected type \(field.type), got \(wanted)\(remedy)")
                 }
                 continue
             }
+            guard !isFrozen else { throw Self.frozen("'\(name.prefix(100))' of '\(type)'") }
             guard !isFixed else {
                 throw CloudError(
                     .invalidArguments, "'\(type)' has no field '\(name)' in the production schema. Deploy the schema that has it")
@@ -75,7 +91,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 throw CloudError(
                     .limitExceeded, "'\(type)' has \(limits.fieldsPerType) fields, and can't have '\(name)' as well")
             }
-            known!.fields[name] = Field(type: wanted.description)
+            known!.fields[name] = Field(type: wanted.description, addedBy: user)
             hasChanged = true
         }
         if hasChanged { types[type] = known }
@@ -84,6 +100,13 @@ public struct CloudSchema: Hashable, Codable, Sendable {
 
     /// Tells whether a record type of this name can exist.
     static func canBeQueried(_ type: String) -> Bool { isName(type) || type == CloudShare.recordType }
+
+    private static func frozen(_ what: String) -> CloudError {
+        CloudError(
+            .invalidArguments,
+            "\(what) is not in the development schema, which is frozen. An administrator of the cloud can let it grow: "
+                + "tidemark admin schema freeze --off")
+    }
 
     /// - Throws: `CloudError` `invalidArguments`.
     static func checkName(_ name: String) throws(CloudError) {

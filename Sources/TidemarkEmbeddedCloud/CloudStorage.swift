@@ -54,29 +54,48 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord]
     func parent(of name: String, in zone: Int64) throws(CloudError) -> String?
     /// Those, not deleted, that have one of the names as their parent, without what they depend on and are found under.
-    func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild]
+    func children(of names: [String], in zone: Int64, limit: Int) throws(CloudError) -> [StoredChild]
     /// Whether one that is not deleted has a parent.
     func hasChildren(in zone: Int64) throws(CloudError) -> Bool
-    /// Names of those that hold a `deleteSelf` reference to one of the names.
-    func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String]
-    func removeRecords(in zone: Int64) throws(CloudError)
+    /// Names of those that hold a `deleteSelf` reference to one of the names and were last changed before a number.
+    func dependents(of names: [String], in zone: Int64, before change: Int64, limit: Int) throws(CloudError) -> [String]
+    /// Removes records of a zone, tombstones among them.
+    ///
+    /// - Returns: How many, the bytes that they have counted, and the digests of the assets that they have named.
+    func removeRecords(in zone: Int64, limit: Int) throws(CloudError) -> (count: Int, bytes: Int64, assets: Set<String>)
     /// Those that a query finds, in its order, each with what it was ordered by.
     func find(
-        _ query: IndexQuery, in zone: Int64, limit: Int
-    ) throws(CloudError) -> [(record: StoredRecord, keys: [IndexValue?])]
+        _ query: IndexQuery, in zone: Int64, limit: Int, within budget: QueryBudget
+    ) throws(CloudError) -> FoundRecords
+
+    // Removals that take more than one transaction
+
+    func add(_ removal: StoredRemoval) throws(CloudError)
+    /// The one that was begun first.
+    func nextRemoval() throws(CloudError) -> StoredRemoval?
+    func removals(in zone: Int64) throws(CloudError) -> [StoredRemoval]
+    func endRemoval(_ id: Int64) throws(CloudError)
 
     /// Finds all records of a type anew, in all zones, under what their fields are to be found.
     func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError)
+
+    /// How many records of a type there are whose fields pass a test. O(records).
+    func countRecords(
+        of type: String, where isCounted: (Data) throws(CloudError) -> Bool
+    ) throws(CloudError) -> Int
 
     // Assets
 
     /// Which of the digests an owner has, with their sizes.
     func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64]
-    func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError)
-    /// Digests that records of a zone name: those of some names, or all.
-    func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String>
-    /// Removes those of an owner's assets that none of their records names; returns these, with their sizes.
-    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset]
+    /// - Parameter payer: The account whose quota it counts against.
+    func addAsset(_ asset: CloudAsset, owner: String, payer: String) throws(CloudError)
+    /// Digests that records of a zone name.
+    func assetsNamed(by records: [String], in zone: Int64) throws(CloudError) -> Set<String>
+    /// Removes those of an owner's assets that none of their records names; returns these, with the accounts that have paid for them.
+    func removeUnnamedAssets(
+        _ digests: Set<String>, owner: String
+    ) throws(CloudError) -> [(asset: CloudAsset, payer: String)]
     /// Looks at some of an owner's assets, behind a digest, in the order of the digests.
     ///
     /// - Parameter limit: How many are looked at.
@@ -91,10 +110,23 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError)
     func forgetAnswers(before time: Int64) throws(CloudError)
 
-    // What an owner's records and assets take, in bytes
+    // What is stored for an account, in bytes
 
-    func used(by owner: String) throws(CloudError) -> Int64
-    func addUsed(_ bytes: Int64, by owner: String) throws(CloudError)
+    func used(by user: String) throws(CloudError) -> Int64
+    func addUsed(_ bytes: Int64, by user: String) throws(CloudError)
+    /// What is counted, by account.
+    func allUsed() throws(CloudError) -> [String: Int64]
+    func replaceUsed(_ used: [String: Int64]) throws(CloudError)
+    /// What is stored, counted from the rows, by account.
+    func countUsed() throws(CloudError) -> [String: Int64]
+
+    /// Bytes that uploads which have begun will take, and how many they are.
+    func reserved(by payer: String) throws(CloudError) -> (bytes: Int64, count: Int)
+    func reservation(_ upload: StoredUpload) throws(CloudError) -> Int64?
+    func reserve(_ bytes: Int64, for upload: StoredUpload, at time: Int64) throws(CloudError)
+    func removeReservation(_ upload: StoredUpload) throws(CloudError)
+    /// Those of an account, or all, with the times when they began.
+    func reservations(of payer: String?) throws(CloudError) -> [(upload: StoredUpload, time: Int64)]
 
     // Schema
 
@@ -201,6 +233,17 @@ public struct StoredChild: Hashable, Sendable {
     public let name: String
     public let type: String
     public let changed: Int64
+}
+
+/// The records that a query has found, each with what it was ordered by.
+public struct FoundRecords: Sendable {
+    public var rows: [(record: StoredRecord, keys: [IndexValue?])] = []
+    /// Whether the query has exceeded its budget. Further records may be behind those that were found.
+    public var isCut = false
+    /// Instructions of SQLite's virtual machine that it has taken.
+    public var steps: Int64 = 0
+    /// Seconds of processor time that it has taken.
+    public var seconds = 0.0
 }
 
 /// What a record is found under.

@@ -93,10 +93,12 @@ extension EmbeddedCloud {
                         removed.records += page.records.count
                         after = page.last
                     }
-                    try await engine.modifyZones(saving: [], deleting: [zone], purging: true, shelf, caller)
+                    _ = try await engine.modifyZones(saving: [], deleting: [zone], purging: true, shelf, caller)
                     removed.zones += 1
                 }
             }
+            // Large zones, and records with many dependents, go in steps.
+            while try await engine.removeNext(shelf) {}
             container.bell.ring()
         }
         try await accountBook.remove(account)
@@ -116,7 +118,7 @@ extension EmbeddedCloud {
             while !rest.isEmpty {
                 let some = rest.prefix(max(1, min(100, engine.limits.operationsPerRequest)))
                 rest = rest.dropFirst(some.count)
-                let outcomes = try await engine.modify(
+                let (outcomes, _) = try await engine.modify(
                     ModifyRecordsRequest(
                         zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), shelf, caller)
                 for case .failed(let error) in outcomes { throw error }

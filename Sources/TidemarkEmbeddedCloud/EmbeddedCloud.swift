@@ -23,13 +23,20 @@ public final class EmbeddedCloud: Sendable {
     private let opened = Mutex<[String: CloudContainer]>([:])
     private let now: @Sendable () -> Int64
     private let random: @Sendable (Int) -> [UInt8]
+    private let lanes: QueryLanes
+    private let removesByItself: Bool
 
     /// Opens the cloud of a directory, making it if there is none.
     ///
-    /// - Parameter limits: What it takes at once, by this opening of it.
+    /// - Parameters:
+    ///   - limits: What it takes at once, by this opening of it.
+    ///   - queries: What a query may cost, by this opening of it.
     /// - Throws: `CloudError` `internalError`.
-    public convenience init(at directory: URL, limits: CloudLimits = CloudLimits()) throws(CloudError) {
-        try self.init(at: directory, limits: limits, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
+    public convenience init(
+        at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits()
+    ) throws(CloudError) {
+        try self.init(
+            at: directory, limits: limits, queries: queries, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
     }
 
     /// Random bytes of the system's, which nobody can guess.
@@ -39,7 +46,8 @@ public final class EmbeddedCloud: Sendable {
     }
 
     package init(
-        at directory: URL, limits: CloudLimits = CloudLimits(), now: @escaping @Sendable () -> Int64,
+        at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits(),
+        removesByItself: Bool = true, now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom
     ) throws(CloudError) {
         do {
@@ -54,6 +62,8 @@ public final class EmbeddedCloud: Sendable {
         self.now = now
         self.random = random
         isInMemory = false
+        lanes = QueryLanes(QueryLanes.Limits(queries))
+        self.removesByItself = removesByItself
     }
 
     /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
@@ -73,6 +83,8 @@ public final class EmbeddedCloud: Sendable {
         self.now = now
         self.random = random
         isInMemory = true
+        lanes = QueryLanes()
+        removesByItself = true
     }
 
     /// Whether a directory holds a cloud.
@@ -97,7 +109,7 @@ public final class EmbeddedCloud: Sendable {
     /// - Parameters:
     ///   - phone: A number, with `+` and the country's, by which the person can be found and invited.
     ///   - name: What others are shown with whom the person shares something.
-    ///   - quota: Bytes that it may have in all.
+    ///   - quota: Bytes that it may have in each container and environment.
     /// - Throws: `invalidArguments` for what is no address or number, and for a number that another account has.
     @discardableResult
     public func addAccount(
@@ -178,6 +190,23 @@ public final class EmbeddedCloud: Sendable {
         try await self.container(container, .production).engine.deploy(schema)
     }
 
+    /// Removes a record type, or one of its fields, from the development schema; the next record that has it decides its type.
+    ///
+    /// - Parameter isForced: Whether to do so also where records have it, which keep their values.
+    /// - Returns: How many records have it. O(records).
+    /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
+    @discardableResult
+    public func removeFromSchema(
+        type: String, field: String? = nil, of container: String, isForced: Bool = false
+    ) async throws(CloudError) -> Int {
+        try await self.container(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
+    }
+
+    /// Lets the development schema grow no more by what is saved, or again.
+    public func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(CloudError) {
+        try await self.container(container, .development).engine.setFrozen(isFrozen)
+    }
+
     /// An account's name in a container: `_` and 32 hexadecimal digits.
     package static func userRecordName(_ account: String, in container: String) -> String {
         "_" + AssetDigest.asset(of: Data("\(account) \(container)".utf8)).digest.prefix(32)
@@ -204,13 +233,15 @@ public final class EmbeddedCloud: Sendable {
         try Self.check(container: name)
         let key = "\(name)/\(environment.rawValue)"
         let (directory, now, random, isInMemory, limits) = (directory, now, random, isInMemory, limits)
+        let (lanes, removesByItself) = (lanes, removesByItself)
         do {
             return try opened.withLock { opened in
                 if let known = opened[key] { return known }
                 let folder = directory.appendingPathComponent("containers/\(key)", isDirectory: true)
                 try Folder.make(folder, mode: 0o700)
                 let container = try CloudContainer(
-                    name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random)
+                    name, in: folder, isInMemory: isInMemory, limits: limits, environment: environment, now: now, random: random,
+                    lanes: lanes, removesByItself: removesByItself)
                 opened[key] = container
                 return container
             }
@@ -222,13 +253,16 @@ public final class EmbeddedCloud: Sendable {
 
 /// An account of an embedded cloud.
 public struct EmbeddedAccount: Hashable, Sendable {
+    /// The quota of an account of a cloud that is served, unless another one is given.
+    public static let servedQuota: Int64 = 5_000_000_000
+
     public let id: String
     public let email: String
     /// Digits behind a plus sign.
     public var phone: String?
     /// What others are shown with whom the person shares something.
     public var name: PersonName?
-    /// Bytes that it may have in all.
+    /// Bytes that it may have in each container and environment.
     public var quota: Int64
     public var status: CloudAccount.Status
     /// Whether others can find the person by an address or a number.
@@ -241,21 +275,31 @@ final class CloudContainer: Sendable {
     let engine: CloudEngine
     let shelf: AssetShelf
     let bell: CloudBell
+    private let removals: RemovalTask
+    private let removesByItself: Bool
 
     init(
         _ name: String, in folder: URL, isInMemory: Bool, limits: CloudLimits, environment: StoreEnvironment,
-        now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8]
+        now: @escaping @Sendable () -> Int64, random: @escaping @Sendable (Int) -> [UInt8], lanes: QueryLanes,
+        removesByItself: Bool
     ) throws {
         self.name = name
         let storage =
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
-        engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random)
+        engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
         let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         shelf = AssetShelf(
             folder.appendingPathComponent("assets", isDirectory: true),
             backupLock: isInMemory ? nil : CloudDirectory(url: root).backupLock)
         bell = try CloudBell(folder)
+        removals = RemovalTask(engine, shelf, bell)
+        self.removesByItself = removesByItself
+        // What another process has left.
+        if !isInMemory { goOnRemoving() }
     }
+
+    /// Has what is left to be removed go, beside what else is done.
+    func goOnRemoving() { if removesByItself { removals.begin() } }
 }
 
 /// Tells others that a cloud is open, so that nobody puts another in its place.

@@ -11,6 +11,8 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// `nil` for nobody.
     let account: String?
     let userRecordName: String?
+    /// By what a client is known that is not signed in: an address. All of one name have one share of the time for queries.
+    package var client: String?
 
     public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
 
@@ -54,7 +56,9 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     /// Who asks for something public; nobody has to be signed in for that.
     private func reader() async throws(CloudError) -> CloudEngine.Caller {
-        if scope == .public, account == nil { return .init(user: "_world", scope: .public, quota: 0) }
+        if scope == .public, account == nil {
+            return .init(user: "_world", scope: .public, quota: 0, client: client.map { "address \($0)" })
+        }
         return try await caller()
     }
 
@@ -66,20 +70,25 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
-        try await container.engine.modifyZones(saving: saving, deleting: deleting, container.shelf, caller())
+        let isUnfinished = try await container.engine.modifyZones(
+            saving: saving, deleting: deleting, container.shelf, caller())
         container.bell.ring()
+        if isUnfinished { container.goOnRemoving() }
     }
 
     /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
     public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
-        try await container.engine.modifyZones(saving: [], deleting: [zone], purging: true, container.shelf, caller())
+        let isUnfinished = try await container.engine.modifyZones(
+            saving: [], deleting: [zone], purging: true, container.shelf, caller())
         container.bell.ring()
+        if isUnfinished { container.goOnRemoving() }
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let outcomes = try await container.engine.modify(request, container.shelf, caller(writing: request.zone))
+        let (outcomes, isUnfinished) = try await container.engine.modify(request, container.shelf, caller(writing: request.zone))
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
         if isChanged { container.bell.ring() }
+        if isUnfinished { container.goOnRemoving() }
         return outcomes
     }
 

@@ -21,6 +21,8 @@ actor LeftoverSweep {
         for (name, environment) in cloud.containers() where names?.contains(name) ?? Self.isContainer(name) {
             do throws(CloudError) {
                 let container = try cloud.container(name, environment)
+                container.goOnRemoving()
+                try await container.engine.forgetUploads(of: nil, container.shelf)
                 for owner in await container.shelf.owners() {
                     guard !Task.isCancelled else { return sweep }
                     do throws(CloudError) {

@@ -11,22 +11,31 @@ struct ModifyBatch {
     private var outcomes: [RecordOutcome?]
     /// The types of the fields that records of this request have had, by record type: the schema has them.
     private var admitted: [String: [String: FieldType]] = [:]
-    private var records: RecordsInHand
+    /// Whether the operation adds to the schema.
+    private var grows = false
+    /// What the container and the caller have added to the schema.
+    private var schemaUse: (all: CloudSchema.Use, own: CloudSchema.Use)?
+    var records: RecordsInHand
     /// Of a zone in which hierarchies are shared.
-    private var book: HierarchyBook?
-    private var changed: [StoredRecord] = []
+    var book: HierarchyBook?
+    var changed: [StoredRecord] = []
     /// Names of records that were there before.
-    private var replaced: Set<String> = []
-    private var bytes: Int64 = 0
+    var replaced: Set<String> = []
+    /// What accounts have stored more, by account.
+    var bytes: [String: Int64] = [:]
+    /// Records that this request may still remove beside those that it names.
+    var removable = CloudEngine.removedAtOnce
+    /// What is left to be removed of what was deleted before, and what this request leaves.
+    var (pending, left): ([StoredRemoval], [StoredRemoval]) = ([], [])
     /// The number of the last change.
-    private var change: Int64
-    private let stamp: CloudRecord.Stamp
+    var change: Int64
+    let stamp: CloudRecord.Stamp
     /// Shares that end with their root.
-    private var ended: [StoredShare] = []
+    var ended: [StoredShare] = []
     /// Assets that no record names any more.
     private(set) var released = ReleasedAssets()
 
-    private var zone: StoredZone { access.zone }
+    var zone: StoredZone { access.zone }
 
     init(
         engine: CloudEngine, request: ModifyRecordsRequest, access: ShareAccess, _ rows: any CloudTransaction
@@ -43,22 +52,28 @@ struct ModifyBatch {
             book = HierarchyBook(zone: access.zone.id)
             try book?.load(composed + request.operations.compactMap(\.record.parent).filter(\.isComposed), rows)
         }
+        pending = try rows.removals(in: access.zone.id)
         change = try rows.lastChange()
         stamp = CloudRecord.Stamp(time: engine.now(), userRecordName: access.caller.user)
         changed.reserveCapacity(names.count)
     }
 
+    /// Whether something was written.
+    private(set) var hasChanged = false
+
     mutating func run(_ rows: any CloudTransaction) throws(CloudError) -> [RecordOutcome] {
         var schema = try rows.schema()
-        let (first, schemaBefore) = (change, schema)
+        let first = change
+        var hasGrown = false
         let zoneID = engine.id(of: zone, access.caller)
         var failures: [Int: CloudError] = [:]
         var answered = 0
         for (index, operation) in request.operations.enumerated() {
             let name = operation.record.id.recordName
             do {
-                let before = try records.record(name, rows).flatMap { $0.isDeleted && $0.damage == nil ? nil : $0 }
+                let before = try present(name, schema: schema, rows)
                 var grown = schema
+                grows = false
                 guard let record = try settle(operation, before, schema: &grown, rows, zoneID) else {
                     outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
                     continue
@@ -67,8 +82,9 @@ struct ModifyBatch {
                     try delete(before, schema: schema, rows)
                     outcomes[index] = .deleted(CloudRecordID(name, in: zoneID))
                 } else {
+                    if grows { try checkGrowth(of: record.type, from: schema, to: grown) }
                     let saved = try save(record, before, rows)
-                    schema = grown
+                    if grows { (schema, hasGrown) = (grown, true) }
                     outcomes[index] = .saved(try engine.record(saved, in: zoneID, keys: request.desiredKeys, access, rows))
                     if request.desiredKeys == nil { answered += saved.fields.count }
                 }
@@ -92,22 +108,29 @@ struct ModifyBatch {
             return request.operations.indices.map { .failed(failures[$0] ?? innocent) }
         }
         for (index, error) in failures { outcomes[index] = .failed(error) }
-        if bytes > 0, try rows.used(by: zone.place.owner) + bytes > access.caller.quota {
-            throw CloudError(.quotaExceeded, "the account's storage is full")
+        // What others have paid for and goes is theirs: what comes, the caller pays, or the owner of what is shared.
+        let payer = engine.payer(zone, access.caller)
+        if let more = bytes[payer], more > 0 {
+            let (used, reserved) = (try rows.used(by: payer), try rows.reserved(by: payer).bytes)
+            guard used + reserved + more <= access.caller.quota else {
+                throw CloudError(.quotaExceeded, "the account's storage is full")
+            }
         }
         guard change > first else { return outcomes.map { $0! } }
-        if schema != schemaBefore { try rows.save(schema) }
+        if hasGrown { try rows.save(schema) }
         try write(rows)
         return outcomes.map { $0! }
     }
 
-    private mutating func write(_ rows: any CloudTransaction) throws(CloudError) {
+    mutating func write(_ rows: any CloudTransaction) throws(CloudError) {
+        hasChanged = true
         let named = try rows.assetsNamed(by: replaced.sorted(), in: zone.id)
         try rows.save(latest(changed))
         released = try ReleasedAssets(named, of: zone.place.owner, rows)
         try book?.save(rows)
         try rows.setLastChange(change)
-        try rows.addUsed(bytes, by: zone.place.owner)
+        for (user, bytes) in bytes { try rows.addUsed(bytes, by: user) }
+        for removal in left { try rows.add(removal) }
         var touched = zone
         touched.changed = change
         for share in ended { try engine.end(share, in: &touched, access.caller, rows) }
@@ -123,54 +146,26 @@ struct ModifyBatch {
 
     // Changes of one record
 
-    private mutating func save(
+    /// Counts a record, in the place of what is there of its name, a tombstone too.
+    mutating func count(_ record: StoredRecord, _ rows: any CloudTransaction) throws(CloudError) {
+        if let before = try records.record(record.name, rows) {
+            bytes[engine.payer(of: before, in: zone), default: 0] -= before.size
+        }
+        bytes[engine.payer(of: record, in: zone), default: 0] += record.size
+    }
+
+    mutating func save(
         _ record: StoredRecord, _ before: StoredRecord?, _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredRecord {
         var (record, next) = (record, change + 1)
         record.changed = next
         try book?.place(record, was: before, change: &next, &records, rows)
         change = next
-        bytes += Int64(record.fields.count) - Int64(before?.fields.count ?? 0)
+        try count(record, rows)
         if before != nil { replaced.insert(record.name) }
         records.put(record)
         changed.append(record)
         return record
-    }
-
-    /// Deletes a record and what goes with it. Those that hang below lose their parent, so that nothing comes to hang below whatever will be
-    /// made with its name.
-    private mutating func delete(
-        _ record: StoredRecord, schema: CloudSchema, _ rows: any CloudTransaction
-    ) throws(CloudError) {
-        let gone = [record] + (try records.dependents(of: record.name, rows))
-        var roots: [StoredShare] = []
-        if book != nil {
-            for record in gone {
-                guard let share = try book!.rooted(record.name, rows) else { continue }
-                try access.demand(.delete, share: access.isLimited ? access.parts[0].share.id : nil, isRoot: true)
-                roots.append(share)
-            }
-        }
-        for var record in gone {
-            change += 1
-            record.changed = change
-            record.modified = stamp
-            bytes -= Int64(record.fields.count)
-            record.clear()
-            replaced.insert(record.name)
-            try book?.remove(record, rows)
-            records.put(record)
-            changed.append(record)
-        }
-        for child in try records.children(of: gone.map(\.name), rows) {
-            guard var orphan = try records.record(child.name, rows), orphan.damage == nil else { continue }
-            let before = orphan
-            orphan.parent = nil
-            orphan.modified = stamp
-            orphan.link(to: try FieldCoding.decode(orphan.fields), schema)
-            _ = try save(orphan, before, rows)
-        }
-        ended += roots
     }
 
     /// What a record is to be; `nil` when what is to be deleted is not there.
@@ -212,11 +207,12 @@ struct ModifyBatch {
         }
         guard let before else {
             try checkNew(given, isTaken: there != nil, rows)
+            try checkReleased(name)
             var record = StoredRecord(
                 zone: zone.id, name: name, type: given.type, fields: Data(), parent: given.parent, changed: 0,
                 created: stamp, modified: stamp, isDeleted: false, dependsOn: [], assets: [], indexed: [:])
             try checkAbove(record, rows)
-            try fill(&record, given.fields, given.encryptedFields, before: [], schema: &schema, rows)
+            try fill(&record, given.fields, given.encryptedFields, known: [:], before: [], schema: &schema, rows)
             return record
         }
         guard given.type.isEmpty || given.type == before.type else {
@@ -239,7 +235,8 @@ struct ModifyBatch {
         record.modified = stamp
         if given.parent != nil || !keeps { record.parent = try parent(given.parent, of: before, share, rows) }
         if record.parent != before.parent { try checkAbove(record, rows) }
-        try fill(&record, fields, encrypted, before: access.isLimited ? known.references : [], schema: &schema, rows)
+        try fill(
+            &record, fields, encrypted, known: known, before: access.isLimited ? known.references : [], schema: &schema, rows)
         return record
     }
 
@@ -266,7 +263,8 @@ struct ModifyBatch {
             return record
         }
         try checkAbove(record, rows)
-        try fill(&record, operation.record.fields, operation.record.encryptedFields, before: [], schema: &schema, rows)
+        try fill(
+            &record, operation.record.fields, operation.record.encryptedFields, known: [:], before: [], schema: &schema, rows)
         return record
     }
 
@@ -372,13 +370,14 @@ struct ModifyBatch {
     ///
     /// - Parameters:
     ///   - encrypted: The marks of fields that clients encrypt.
+    ///   - known: Fields that it has had, as far as they were looked at.
     ///   - before: References that it has had: whoever keeps them learns nothing of what they name.
     private mutating func fill(
         _ record: inout StoredRecord, _ fields: [String: CloudValue], _ encrypted: [String: CloudRecord.FieldEncryption],
-        before: Set<CloudReference>, schema: inout CloudSchema,
+        known: [String: CloudValue], before: Set<CloudReference>, schema: inout CloudSchema,
         _ rows: any CloudTransaction
     ) throws(CloudError) {
-        try admit(fields, of: record.type, into: &schema)
+        try admit(fields, before: known, of: record.type, into: &schema)
         record.fields = FieldCoding.encode(fields, encrypted: encrypted)
         guard record.fields.count <= engine.limits.bytesPerRecord else {
             throw CloudError(
@@ -421,15 +420,31 @@ struct ModifyBatch {
 
     /// Takes into the schema what a record has, or checks it; what records of this request have had before is known.
     private mutating func admit(
-        _ fields: [String: CloudValue], of type: String, into schema: inout CloudSchema
+        _ fields: [String: CloudValue], before: [String: CloudValue], of type: String, into schema: inout CloudSchema
     ) throws(CloudError) {
         if let known = admitted[type], fields.allSatisfy({ known[$0] == $1.type && $1.isWhollyFinite && $1.isOnEarth }) { return }
-        _ = try schema.admit(type, fields: fields, limits: engine.limits, isFixed: engine.environment == .production)
-        for (name, value) in fields {
+        // Values that were taken once stay, also when the field has another type since.
+        let new = before.isEmpty ? fields : fields.filter { before[$0] != $1 }
+        if try schema.admit(
+            type, fields: new, limits: engine.limits, isFixed: engine.environment == .production, by: access.caller.user)
+        {
+            grows = true
+        }
+        for (name, value) in new {
             // A list without elements may be of any type.
             if case .list(let elements, _) = value, elements.isEmpty { continue }
             admitted[type, default: [:]][name] = value.type
         }
+    }
+
+    /// That an account does not add more to the schema than it may.
+    private mutating func checkGrowth(of type: String, from old: CloudSchema, to new: CloudSchema) throws(CloudError) {
+        let user = access.caller.user
+        var use = schemaUse ?? (old.use(by: nil), old.use(by: user))
+        use.all += new.use(of: type, by: nil) - old.use(of: type, by: nil)
+        use.own += new.use(of: type, by: user) - old.use(of: type, by: user)
+        try engine.schemaLimits.check(use.all, use.own)
+        schemaUse = use
     }
 
     private mutating func checkPresent(_ name: String, _ what: String, _ rows: any CloudTransaction) throws(CloudError) {

@@ -38,12 +38,16 @@ struct RecordsInHand {
     }
 
     /// Those, not deleted, that have one of the names as their parent, in the order in which they came.
-    mutating func children(of names: [String], _ rows: any CloudTransaction) throws(CloudError) -> [StoredChild] {
+    ///
+    /// - Parameter limit: How many are looked at of those that the storage has.
+    mutating func children(
+        of names: [String], limit: Int = .max, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [StoredChild] {
         if hasChildren == nil { hasChildren = try rows.hasChildren(in: zone) }
         guard hasChildren == true || !adopted.isEmpty else { return [] }
         let parents = Set(names)
         var (found, seen): ([StoredChild], Set<String>) = ([], [])
-        for child in try rows.children(of: names, in: zone) {
+        for child in try rows.children(of: names, in: zone, limit: limit) {
             if let record = known[child.name] ?? nil, record.isDeleted || !parents.contains(record.parent ?? "") { continue }
             seen.insert(child.name)
             found.append(child)
@@ -100,29 +104,38 @@ struct RecordsInHand {
     /// Steps of a hierarchy at the most: who adds to it climbs all of them.
     private static let stepsMax = 1000
 
-    /// Those that go with a record by their `deleteSelf` references, and with these, and so on.
-    func dependents(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> [StoredRecord] {
-        var (found, seen, next): ([StoredRecord], Set<String>, [String]) = ([], [name], [name])
-        while !next.isEmpty {
-            let gone = Set(next)
-            var level: [StoredRecord] = []
-            let names = try rows.dependents(of: next, in: zone)
+    /// Records that go with others by their `deleteSelf` references, and with these, and so on.
+    struct Dependents {
+        var found: [StoredRecord] = []
+        /// The names of records of which further dependents may be there.
+        var unfinished: [String] = []
+    }
+
+    /// Those that go with a record.
+    ///
+    /// - Parameter limit: How many are looked for.
+    func dependents(of name: String, limit: Int, _ rows: any CloudTransaction) throws(CloudError) -> Dependents {
+        var (dependents, seen, next) = (Dependents(), Set([name]), [name][...])
+        while let target = next.popFirst() {
+            let left = limit - dependents.found.count
+            let names = try rows.dependents(of: [target], in: zone, before: .max, limit: left + 1)
+            if names.count > left { dependents.unfinished.append(target) }
             let stored = try rows.records(names.filter { written[$0] == nil }, in: zone)
-            for name in names + next.flatMap({ attached[$0] ?? [] }) where !seen.contains(name) {
+            // Those of this request are few, and are all found.
+            for name in names.prefix(left) + (attached[target] ?? []) where !seen.contains(name) {
                 // What this request has made of it is what counts.
                 if let record = written[name] {
-                    guard !record.isDeleted, !record.dependsOn.isDisjoint(with: gone) else { continue }
-                    level.append(record)
+                    guard !record.isDeleted, record.dependsOn.contains(target) else { continue }
+                    dependents.found.append(record)
                 } else if let record = stored[name], !record.isDeleted {
-                    level.append(record)
+                    dependents.found.append(record)
                 } else {
                     continue
                 }
                 seen.insert(name)
+                next.append(name)
             }
-            found += level
-            next = level.map(\.name)
         }
-        return found
+        return dependents
     }
 }

@@ -15,6 +15,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     private let readers: any DatabaseReader
     /// For what is read in the thread that calls; none of one in memory.
     private let glances: DatabaseQueue?
+    private let schemas = SchemaCache()
 
     /// Opens a file, making it if there is none.
     ///
@@ -25,7 +26,7 @@ public final class SQLiteCloudStorage: CloudStorage {
                 at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
             (key, began) = try Self.made(database)
-            writer = Writer(database)
+            writer = Writer(database, schemas)
             readers = database.reader
             glances = try SharedDatabase.watcher(of: url)
         } catch {
@@ -65,7 +66,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             try database.write { db in try SQLiteCloudTransaction.makeIncarnation(db, id: Data(count: 16)) }
             key = Array(0..<16)
             began = Self.systemTime()
-            writer = Writer(database)
+            writer = Writer(database, schemas)
             readers = database.reader
             glances = nil
         } catch {
@@ -77,7 +78,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await readers.read { db in try body(SQLiteCloudTransaction(db: db)) }
+            return try await readers.read { [schemas] db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -101,7 +102,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {
-            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db)) }
+            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -115,7 +116,9 @@ public final class SQLiteCloudStorage: CloudStorage {
         /// Writes that have been asked for and not been begun.
         private let waiting = Atomic(0)
 
-        init(_ database: SharedDatabase) { self.database = database }
+        private let schemas: SchemaCache
+
+        init(_ database: SharedDatabase, _ schemas: SchemaCache) { (self.database, self.schemas) = (database, schemas) }
 
         /// A write is about to be asked for.
         nonisolated func expect() { waiting.add(1, ordering: .relaxed) }
@@ -125,7 +128,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             _ body: (any CloudTransaction) throws(CloudError) -> Answer
         ) throws -> (answer: Answer, mayRest: Bool) {
             waiting.subtract(1, ordering: .relaxed)
-            let answer = try database.write { db in try body(SQLiteCloudTransaction(db: db)) }
+            let answer = try database.write { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
             return (answer, database.isWorthResting)
         }
 
@@ -161,7 +164,9 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
 
-    private static let tables = recordTables + SQLiteCloudTransaction.incarnationTables + SQLiteCloudTransaction.sharingTables
+    private static let tables =
+        recordTables + SQLiteCloudTransaction.incarnationTables + SQLiteCloudTransaction.sharingTables
+        + SQLiteCloudTransaction.quotaTables + SQLiteCloudTransaction.removalTables
 
     private static let recordTables = """
         CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -183,18 +188,17 @@ public final class SQLiteCloudStorage: CloudStorage {
         CREATE TABLE dependencies (zone INTEGER NOT NULL, target TEXT NOT NULL, record INTEGER NOT NULL,
             PRIMARY KEY (zone, target, record)) STRICT, WITHOUT ROWID;
         CREATE INDEX dependencies_by_record ON dependencies (record);
-        CREATE TABLE found (idx INTEGER NOT NULL, value ANY NOT NULL, record INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-            PRIMARY KEY (idx, value, record, ordinal)) STRICT, WITHOUT ROWID;
+        CREATE TABLE found (zone INTEGER NOT NULL, idx INTEGER NOT NULL, value ANY NOT NULL, record INTEGER NOT NULL,
+            ordinal INTEGER NOT NULL, PRIMARY KEY (zone, idx, value, record, ordinal)) STRICT, WITHOUT ROWID;
         CREATE INDEX found_by_record ON found (record, idx);
-        CREATE TABLE assets (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (owner, digest))
-            STRICT, WITHOUT ROWID;
-        CREATE TABLE named (digest TEXT NOT NULL, zone INTEGER NOT NULL, record INTEGER NOT NULL,
-            PRIMARY KEY (digest, zone, record)) STRICT, WITHOUT ROWID;
+        CREATE TABLE assets (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, payer TEXT NOT NULL,
+            PRIMARY KEY (owner, digest)) STRICT, WITHOUT ROWID;
+        CREATE TABLE named (zone INTEGER NOT NULL, digest TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (zone, digest, record)) STRICT, WITHOUT ROWID;
         CREATE INDEX named_by_record ON named (record);
         CREATE TABLE answers (user TEXT NOT NULL, token TEXT NOT NULL, time INTEGER NOT NULL, answer BLOB NOT NULL,
             PRIMARY KEY (user, token)) STRICT, WITHOUT ROWID;
         CREATE INDEX answers_by_time ON answers (time);
-        CREATE TABLE usage (owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE documents (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
         """

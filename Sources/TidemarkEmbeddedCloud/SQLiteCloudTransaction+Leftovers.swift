@@ -14,17 +14,21 @@ extension SQLiteCloudTransaction {
     /// Where an owner's records lie: what is shared lies in its owner's private database.
     private func scope(of owner: String) -> Int { (owner.isEmpty ? DatabaseScope.public : .private).rawValue }
 
-    func removeUnnamedAssets(_ digests: Set<String>, owner: String) throws(CloudError) -> [CloudAsset] {
+    func removeUnnamedAssets(
+        _ digests: Set<String>, owner: String
+    ) throws(CloudError) -> [(asset: CloudAsset, payer: String)] {
         try run {
             let sql = """
                 DELETE FROM assets WHERE owner = ?1 AND digest = ?2 AND NOT \(Self.isNamed("?2", owner: "?1", scope: "?3"))
-                RETURNING size
+                RETURNING size, payer
                 """
             let (remove, scope) = (try statement(sql), scope(of: owner))
-            let removed = try digests.compactMap { digest in
-                try Int64.fetchOne(remove, arguments: [owner, digest, scope]).map { CloudAsset(digest: digest, size: $0) }
+            let removed: [(asset: CloudAsset, payer: String)] = try digests.compactMap { digest in
+                try Row.fetchOne(remove, arguments: [owner, digest, scope]).map {
+                    (CloudAsset(digest: digest, size: $0[0]), $0[1])
+                }
             }
-            for asset in removed {
+            for (asset, _) in removed {
                 try statement("DELETE FROM uploads WHERE owner = ? AND digest = ?").execute(arguments: [owner, asset.digest])
             }
             return removed

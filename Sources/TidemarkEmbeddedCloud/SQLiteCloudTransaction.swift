@@ -6,6 +6,7 @@ import TidemarkModel
 /// The rows of a ``SQLiteCloudStorage``.
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
+    let schemas: SchemaCache
 
     func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
         do {
@@ -127,7 +128,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
     }
 
     /// Forgets under what a record was found.
-    private func unlink(_ id: Int64) throws {
+    func unlink(_ id: Int64) throws {
         for table in ["dependencies", "found", "named"] {
             try statement("DELETE FROM \(table) WHERE record = ?").execute(arguments: [id])
         }
@@ -144,14 +145,14 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 digest, record.zone, id,
             ])
         }
-        try note(record.indexed, id: id)
+        try note(record.indexed, id: id, in: record.zone)
     }
 
-    private func note(_ indexed: [Int64: [IndexValue]], id: Int64) throws {
+    private func note(_ indexed: [Int64: [IndexValue]], id: Int64, in zone: Int64) throws {
         for (index, values) in indexed {
             for (ordinal, value) in values.enumerated() {
-                try statement("INSERT INTO found (idx, value, record, ordinal) VALUES (?, ?, ?, ?)")
-                    .execute(arguments: [index, value.databaseValue, id, ordinal])
+                try statement("INSERT INTO found (zone, idx, value, record, ordinal) VALUES (?, ?, ?, ?, ?)")
+                    .execute(arguments: [zone, index, value.databaseValue, id, ordinal])
             }
         }
     }
@@ -159,12 +160,12 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError) {
         try run {
             let rows = try Row.fetchCursor(
-                statement("SELECT id, fields FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
+                statement("SELECT id, fields, zone FROM records WHERE type = ? AND is_deleted = 0"), arguments: [type])
             while let row = try rows.next() {
                 // What is damaged is not found by what it says.
                 guard let id: Int64 = row[0], let fields: Data = row[1], let values = try? indexed(fields) else { continue }
                 try statement("DELETE FROM found WHERE record = ?").execute(arguments: [id])
-                try note(values, id: id)
+                try note(values, id: id, in: row[2])
             }
         }
     }
@@ -187,13 +188,13 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func children(of names: [String], in zone: Int64) throws(CloudError) -> [StoredChild] {
+    func children(of names: [String], in zone: Int64, limit: Int) throws(CloudError) -> [StoredChild] {
         try run {
             let select = try statement(
-                "SELECT name, type, changed FROM records WHERE zone = ? AND parent = ? AND is_deleted = 0 ORDER BY id")
+                "SELECT name, type, changed FROM records WHERE zone = ? AND parent = ? AND is_deleted = 0 ORDER BY id LIMIT ?")
             var found: [StoredChild] = []
-            for name in names {
-                found += try Row.fetchAll(select, arguments: [zone, name]).map {
+            for name in names where found.count < limit {
+                found += try Row.fetchAll(select, arguments: [zone, name, limit - found.count]).map {
                     StoredChild(name: $0[0], type: $0[1], changed: $0[2])
                 }
             }
@@ -208,39 +209,28 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func dependents(of names: [String], in zone: Int64) throws(CloudError) -> [String] {
-        try run {
-            let sql = """
-                SELECT r.name FROM dependencies d JOIN records r ON r.id = d.record
-                WHERE d.zone = ? AND d.target = ? AND r.is_deleted = 0 ORDER BY r.id
-                """
-            var found: [String] = []
-            for name in names { found += try String.fetchAll(statement(sql), arguments: [zone, name]) }
-            return found
-        }
-    }
-
-    func removeRecords(in zone: Int64) throws(CloudError) {
-        try run {
-            for table in ["dependencies", "found", "named"] {
-                try statement("DELETE FROM \(table) WHERE record IN (SELECT id FROM records WHERE zone = ?)").execute(arguments: [
-                    zone
-                ])
-            }
-            try statement("DELETE FROM records WHERE zone = ?").execute(arguments: [zone])
-        }
-    }
-
     func find(
-        _ query: IndexQuery, in zone: Int64, limit: Int
-    ) throws(CloudError) -> [(record: StoredRecord, keys: [IndexValue?])] {
+        _ query: IndexQuery, in zone: Int64, limit: Int, within budget: QueryBudget
+    ) throws(CloudError) -> FoundRecords {
         try run {
             var builder = QueryBuilder(isFrequent: try isFrequent(query.type, in: zone))
             let sql = builder.sql(query, zone: zone, limit: limit)
             // Each query is another text: those that are kept for the next time would never end.
-            return try Row.fetchAll(try db.makeStatement(sql: sql), arguments: builder.arguments).map { row in
-                (StoredRecord(row), query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) })
+            let select = try db.makeStatement(sql: sql)
+            var found = FoundRecords()
+            let began = QueryBudget.processorTime()
+            let isWhole: Bool? = try budget.limit(db) {
+                let rows = try Row.fetchCursor(select, arguments: builder.arguments)
+                while let row = try rows.next() {
+                    let keys = query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) }
+                    found.rows.append((StoredRecord(row), keys))
+                }
+                return true
             }
+            found.isCut = isWhole == nil
+            found.steps = QueryBudget.steps(of: select)
+            found.seconds = QueryBudget.processorTime() - began
+            return found
         }
     }
 
@@ -261,11 +251,8 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func assetsNamed(by records: [String]?, in zone: Int64) throws(CloudError) -> Set<String> {
+    func assetsNamed(by records: [String], in zone: Int64) throws(CloudError) -> Set<String> {
         try run {
-            guard let records else {
-                return try String.fetchSet(statement("SELECT digest FROM named WHERE zone = ?"), arguments: [zone])
-            }
             let sql = "SELECT n.digest FROM records r JOIN named n ON n.record = r.id WHERE r.zone = ? AND r.name = ?"
             return try records.reduce(into: []) { found, name in
                 try found.formUnion(String.fetchSet(statement(sql), arguments: [zone, name]))
@@ -273,10 +260,10 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func addAsset(_ asset: CloudAsset, owner: String) throws(CloudError) {
+    func addAsset(_ asset: CloudAsset, owner: String, payer: String) throws(CloudError) {
         try run {
-            try statement("INSERT OR IGNORE INTO assets (owner, digest, size) VALUES (?, ?, ?)")
-                .execute(arguments: [owner, asset.digest, asset.size])
+            try statement("INSERT OR IGNORE INTO assets (owner, digest, size, payer) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [owner, asset.digest, asset.size, payer])
         }
     }
 
@@ -295,41 +282,6 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    func forgetAnswers(before time: Int64) throws(CloudError) {
-        try run { try statement("DELETE FROM answers WHERE time < ?").execute(arguments: [time]) }
-    }
-
-    // Usage
-
-    func used(by owner: String) throws(CloudError) -> Int64 {
-        try run { try Int64.fetchOne(statement("SELECT bytes FROM usage WHERE owner = ?"), arguments: [owner]) ?? 0 }
-    }
-
-    func addUsed(_ bytes: Int64, by owner: String) throws(CloudError) {
-        try run {
-            let sql = "INSERT INTO usage (owner, bytes) VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET bytes = bytes + ?2"
-            try statement(sql).execute(arguments: [owner, bytes])
-        }
-    }
-
-    // Schema
-
-    func schema() throws(CloudError) -> CloudSchema {
-        try run {
-            let content = try Data.fetchOne(statement("SELECT content FROM documents WHERE name = 'schema'"))
-            return try content.map { try JSONDecoder().decode(CloudSchema.self, from: $0) } ?? CloudSchema()
-        }
-    }
-
-    func save(_ schema: CloudSchema) throws(CloudError) {
-        try run {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = .sortedKeys
-            try statement("INSERT OR REPLACE INTO documents (name, content) VALUES ('schema', ?)")
-                .execute(arguments: [try encoder.encode(schema)])
-        }
-    }
-
     /// Metres between two places of a "latitude longitude" text and two numbers, on a sphere.
     static let distance = DatabaseFunction("cloud_distance", argumentCount: 3, pure: true) { values in
         guard let text = String.fromDatabaseValue(values[0]), let latitude = Double.fromDatabaseValue(values[1]),
@@ -345,6 +297,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
 }
 
 extension StoredRecord {
+    /// The columns that ``init(_:)`` reads.
     fileprivate static let columnCount = 14
 }
 

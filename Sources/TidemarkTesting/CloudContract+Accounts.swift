@@ -59,7 +59,8 @@ extension CloudContract {
             try await refused(.quotaExceeded) { try await database.upload(Data(count: 10), of: asset, at: 0, in: zone) }
             // What makes room is always done.
             _ = try await one(.delete(CloudRecordID("a", in: zone)), to: database)
-            try equal(try await database.account().used, 0)
+            let left = try await database.account().used ?? .max
+            try expect(left < 1_000, "\(left) bytes are used by a record that was deleted")
             try await save(record("b", ["text": text]), .create, to: database)
         },
     ]

@@ -217,6 +217,14 @@ struct LimitOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Millions of instructions of SQLite that a query may take: 1 looks at some 50,000 records.", valueName: "n"))
+    var queryCost = 50
+
+    @Option(help: ArgumentHelp("Seconds after which a query ends.", valueName: "seconds"))
+    var queryTime = 10
+
+    @Option(
+        help: ArgumentHelp(
             "Attempts to sign in a minute to an account from one address, five times as many from an address in all; 0 for no limit.",
             valueName: "n"))
     var signInAttempts = ServerLimits().signInAttempts
@@ -234,6 +242,7 @@ struct LimitOptions: ParsableArguments {
             ("connections-of-address", connectionsOfAddress ?? 0, 0),
             ("request-rate", requestRate, 0), ("request-burst", requestBurst, 1), ("sign-in-attempts", signInAttempts, 0),
             ("idle-time", idleTime, 1), ("sign-ins-at-once", signInsAtOnce, 1),
+            ("query-cost", queryCost, 1), ("query-time", queryTime, 1),
         ]
         for (name, number, least) in numbers where number < least || number > 1 << 40 {
             throw ValidationError("--\(name) takes a number from \(least) on")
@@ -265,6 +274,8 @@ struct LimitOptions: ParsableArguments {
         (limits.requestsPerSecond, limits.burst, limits.signInAttempts) = (Double(requestRate), requestBurst, signInAttempts)
         limits.idleTime = .seconds(idleTime)
         limits.hashesAtOnce = min(signInsAtOnce, 64)
+        limits.queries.cost = Int64(queryCost) * 1_000_000
+        limits.queries.time = .seconds(queryTime)
         return limits
     }
 }

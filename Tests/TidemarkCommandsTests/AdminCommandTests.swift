@@ -117,7 +117,7 @@ import Testing
 
     @Test func `accounts are added, shown, changed and removed`() async throws {
         try await admin(
-            "account", "add", "Anna@example.org", "--name", "Anna Berg", "--phone", "+49 123 45678", "--quota", "5GB",
+            "account", "add", "Anna@example.org", "--name", "Anna Berg", "--phone", "+49 123 45678", "--quota", "7GB",
             "--password-stdin",
             input: "correct horse\r\nmore")
         try await admin("account", "add", "ben@example.org", "--no-password")
@@ -126,7 +126,9 @@ import Testing
         var found = try lines(await admin("account", "list", "--json"))
         #expect(found.map { $0["email"] as? String } == ["anna@example.org", "ben@example.org"])
         #expect(found[0]["name"] as? String == "Anna Berg" && found[0]["phone"] as? String == "+4912345678")
-        #expect(found[0]["quota"] as? Int == 5_000_000_000 && found[1]["quota"] == nil)
+        // Without another one, an account has a quota.
+        #expect(found[0]["quota"] as? Int == 7_000_000_000 && found[1]["quota"] as? Int == 5_000_000_000)
+        #expect(found[0]["used"] as? Int == 0)
         #expect(found.map { $0["hasPassword"] as? Bool } == [true, false])
         #expect(try await admin("account", "list").output.contains("Anna Berg"))
 
@@ -231,6 +233,26 @@ import Testing
             let result = try await tool.run(arguments)
             #expect(result.status == 0, "\(result.errors)")
         }
+        // What it has is shown, and counted again.
+        let shown = try lines(await admin("account", "show", "anna@example.org", "--json"))
+        #expect(shown.map { $0["container"] as? String } == ["journal"])
+        let used = try #require(shown[0]["used"] as? Int)
+        #expect(used > 64)
+        #expect(try lines(await admin("account", "list", "--json"))[0]["used"] as? Int == used)
+        #expect(try await admin("account", "show", "anna@example.org").output.contains("journal"))
+        #expect(try await admin("account", "recount").output == "all numbers were right\n")
+        try await admin("account", "show", "nobody@example.org", expecting: 66)
+        // The container is not served by its being there.
+        try await admin("container", "add", "journal")
+        let frozen = try await admin("schema", "freeze", "--container", "journal")
+        #expect(frozen.output == "the development schema of journal is frozen\n")
+        try await admin("schema", "freeze", "--container", "journal", "--off")
+        let held = try await admin("schema", "remove", "--container", "journal", "--type", "Destination", expecting: 64)
+        #expect(held.errors.contains("1 record has the type 'Destination'") && held.errors.contains("force"))
+        try await admin("schema", "remove", "--container", "journal", "--type", "Absent", expecting: 66)
+        let removed = try await admin("schema", "remove", "--container", "journal", "--type", "Destination", "--force")
+        #expect(removed.output.contains("removed Destination from the development schema of journal; 1 record kept what"))
+
         let refused = try await admin("account", "remove", "anna@example.org", expecting: 77)
         #expect(refused.errors.contains("has records, and stays"))
         #expect(try lines(await admin("account", "list", "--json")).count == 1)

@@ -252,7 +252,7 @@ import TidemarkSync
         #expect(try b.reader().kept().map(\.reason) == [.schema])
         let entry = try #require(try b.reader().ledger(record: "other").first)
         #expect(entry.code == "invalidArguments")
-        #expect(entry.reason == "Invalid value for 'rating', expected type int64, got string")
+        #expect(entry.reason?.hasPrefix("Invalid value for 'rating', expected type int64, got string. In development") == true)
         // Its other fields go and come, and nothing of A's is touched.
         try await b.set("senja", ["caption": .string("of B")])
         #expect(try await b.engine.sync().exported == 1)

@@ -39,13 +39,14 @@ struct AdminAccount: AsyncParsableCommand {
             Examples:
               tidemark admin account add anna@example.org --name "Anna Berg" --data ~/cloud
               tidemark admin account list --data ~/cloud
-              tidemark admin account set anna@example.org --quota 5GB --data ~/cloud
+              tidemark admin account show anna@example.org --data ~/cloud
+              tidemark admin account set anna@example.org --quota 20GB --data ~/cloud
               tidemark admin account password anna@example.org --data ~/cloud
               tidemark admin account remove anna@example.org --data ~/cloud
             """,
         subcommands: [
-            AdminAccountAdd.self, AdminAccountList.self, AdminAccountSet.self, AdminAccountPassword.self, AdminAccountExport.self,
-            AdminAccountRemove.self,
+            AdminAccountAdd.self, AdminAccountList.self, AdminAccountShow.self, AdminAccountSet.self, AdminAccountPassword.self,
+            AdminAccountExport.self, AdminAccountRemove.self, AdminAccountRecount.self,
         ])
 }
 
@@ -71,7 +72,9 @@ struct AdminAccountAdd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The person's phone number, by which they can be invited: + and the country's, then the rest."))
     var phone: String?
 
-    @Option(help: ArgumentHelp("How much it may store, such as 5GB. (default: none)", valueName: "bytes"))
+    @Option(
+        help: ArgumentHelp(
+            "How much it may store in a container, such as 500MB; 'none' for no limit. (default: 5GB)", valueName: "bytes"))
     var quota: Quota?
 
     @OptionGroup var entry: PasswordEntry
@@ -101,7 +104,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
             if let password { try AccessBook.check(password: password) }
             let (cloud, book) = try place.openOrMake()
             let account = try await cloud.addAccount(
-                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? .max)
+                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? EmbeddedAccount.servedQuota)
             do {
                 if let password { try await book.setPassword(password, of: account.id) }
             } catch {
@@ -130,6 +133,7 @@ struct AdminAccountList: AsyncParsableCommand {
         let id, email: String
         let name, phone: String?
         let quota: Int64?
+        let used: Int64
         let status: String
         let hasPassword: Bool
         let sessions: Int
@@ -141,19 +145,23 @@ struct AdminAccountList: AsyncParsableCommand {
             let withPassword = try await book.accountsWithPassword()
             let sessions = Dictionary(grouping: try await book.sessions(), by: \.account)
             let accounts = try await cloud.allAccounts()
-            let lines = accounts.map { account in
-                Line(
-                    id: account.id, email: account.email, name: account.name?.title, phone: account.phone,
-                    quota: account.quota == .max ? nil : account.quota, status: account.status.rawValue,
-                    hasPassword: withPassword.contains(account.id), sessions: sessions[account.id]?.count ?? 0)
+            var lines: [Line] = []
+            for account in accounts {
+                lines.append(
+                    Line(
+                        id: account.id, email: account.email, name: account.name?.title, phone: account.phone,
+                        quota: account.quota == .max ? nil : account.quota,
+                        used: try await cloud.usage(of: account).reduce(0) { $0 + $1.bytes }, status: account.status.rawValue,
+                        hasPassword: withPassword.contains(account.id), sessions: sessions[account.id]?.count ?? 0))
             }
             try listing.show(
-                lines, columns: ["address", "name", "phone", "quota", "status", "password", "sessions"],
+                lines, columns: ["address", "name", "phone", "quota", "used", "status", "password", "sessions"],
                 none: "there is no account; add one with 'tidemark admin account add'"
             ) { line in
                 [
-                    line.email, line.name ?? "", line.phone ?? "", Quota.text(line.quota ?? .max), line.status,
-                    line.hasPassword ? "yes" : "no", Wording.count(line.sessions),
+                    line.email, line.name ?? "", line.phone ?? "", Quota.text(line.quota ?? .max),
+                    Wording.bytes(Int(line.used)), line.status, line.hasPassword ? "yes" : "no",
+                    Wording.count(line.sessions),
                 ]
             }
         }
@@ -167,7 +175,7 @@ struct AdminAccountSet: AsyncParsableCommand {
             Who is signed in stays so; an account that is not 'available' can't be used meanwhile.
 
             Examples:
-              tidemark admin account set anna@example.org --quota 5GB --data ~/cloud
+              tidemark admin account set anna@example.org --quota 20GB --data ~/cloud
               tidemark admin account set anna@example.org --status restricted --data ~/cloud
             """)
 
@@ -180,7 +188,7 @@ struct AdminAccountSet: AsyncParsableCommand {
     @Option(help: "The person's phone number; empty for none.")
     var phone: String?
 
-    @Option(help: ArgumentHelp("How much it may store, such as 5GB; 'none' for no limit.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("How much it may store in a container, such as 500MB; 'none' for no limit.", valueName: "bytes"))
     var quota: Quota?
 
     @Option(help: "available, restricted, temporarilyUnavailable or noAccount.")

@@ -14,8 +14,12 @@ struct AdminSchema: AsyncParsableCommand {
               tidemark admin schema index --container journal --type Destination --field title \\
                   --queryable --sortable --data ~/cloud
               tidemark admin schema deploy --container journal --data ~/cloud
+              tidemark admin schema freeze --container journal --data ~/cloud
+              tidemark admin schema remove --container journal --type Destination --field stars --data ~/cloud
             """,
-        subcommands: [AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self])
+        subcommands: [
+            AdminSchemaShow.self, AdminSchemaIndex.self, AdminSchemaDeploy.self, AdminSchemaFreeze.self, AdminSchemaRemove.self,
+        ])
 }
 
 extension CloudSchema.RecordType {

@@ -30,8 +30,10 @@ struct ServedCloud: Sendable {
     static let answerSize = 2_000_000
 
     /// - Parameter directory: That of the embedded cloud.
-    init(at directory: URL, access: AccessBook, metrics: ServerMetrics = ServerMetrics()) throws {
-        cloud = try EmbeddedCloud(at: directory, limits: Self.limits)
+    init(
+        at directory: URL, access: AccessBook, metrics: ServerMetrics = ServerMetrics(), queries: QueryLimits = QueryLimits()
+    ) throws {
+        cloud = try EmbeddedCloud(at: directory, limits: Self.limits, queries: queries)
         self.access = access
         subscriptions = try SubscriptionBook(at: directory)
         courier = Courier(metrics: metrics)
@@ -58,7 +60,10 @@ struct ServedCloud: Sendable {
     }
 
     func database(_ call: Call, _ scope: DatabaseScope) throws(CloudError) -> EmbeddedDatabase {
-        try cloud.database(scope, of: call.container, environment: call.environment, account: call.caller.account)
+        var database = try cloud.database(
+            scope, of: call.container, environment: call.environment, account: call.caller.account)
+        database.client = call.address
+        return database
     }
 
     func dialect(_ call: Call, numbersAsStrings: Bool = false) -> WireDialect {

@@ -48,7 +48,8 @@ public final class CloudServer: Service {
         do {
             let access = try AccessBook(at: configuration.directory, hashesAtOnce: configuration.limits.hashesAtOnce)
             let metrics = ServerMetrics()
-            let served = try ServedCloud(at: configuration.directory, access: access, metrics: metrics)
+            let served = try ServedCloud(
+                at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
                 sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), logger: logger,

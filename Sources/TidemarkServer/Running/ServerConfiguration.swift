@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import TidemarkEmbeddedCloud
 
 /// What a server of a cloud is told when it starts.
 public struct ServerConfiguration: Sendable {
@@ -65,6 +66,8 @@ public struct ServerLimits: Sendable {
     public var requestsPerSecond = 500.0
     /// Requests that may come at once before that rate counts.
     public var burst = 5_000
+    /// What a query may cost.
+    public var queries = QueryLimits()
     /// Attempts to sign in a minute to an account from one address, and five times as many from an address in all; 0 is no limit.
     public var signInAttempts = 10
     /// Passwords that are hashed at once, each in 128 MB; others wait.

@@ -1,0 +1,97 @@
+import ArgumentParser
+import TidemarkAccess
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+struct AdminAccountShow: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows what an account has stored, by container.",
+        discussion: """
+            Records count with their names, deleted ones too, since devices have to learn of them; assets count once; answers to \
+            requests count for the seven days for which they are kept. What an account saves in the public database counts as its own.
+
+            Examples:
+              tidemark admin account show anna@example.org --data ~/cloud
+              tidemark admin account show anna@example.org --data ~/cloud --json
+            """)
+
+    @Argument(help: "The address.")
+    var email: String
+
+    @OptionGroup var listing: AdminListing
+
+    private struct Line: Encodable {
+        let container, environment, user: String
+        let used, reserved: Int64
+        let quota: Int64?
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let cloud = try listing.place.open().cloud
+            let account = try await cloud.demandAccount(email)
+            let lines = try await cloud.usage(of: account).map {
+                Line(
+                    container: $0.container, environment: $0.environment.rawValue, user: $0.userRecordName, used: $0.bytes,
+                    reserved: $0.reserved, quota: account.quota == .max ? nil : account.quota)
+            }
+            try listing.show(
+                lines, columns: ["container", "environment", "used", "uploads begun", "quota"],
+                none: "\(account.email) has nothing stored"
+            ) { line in
+                [
+                    line.container, line.environment, Wording.bytes(Int(line.used)), Wording.bytes(Int(line.reserved)),
+                    Quota.text(line.quota ?? .max),
+                ]
+            }
+        }
+    }
+}
+
+struct AdminAccountRecount: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recount",
+        abstract: "Counts what all accounts have stored from the beginning, and corrects what was counted.",
+        discussion: """
+            Each container is counted in one go; what is saved meanwhile waits for it.
+
+            Examples:
+              tidemark admin account recount --data ~/cloud
+              tidemark admin account recount --data ~/cloud --json
+            """)
+
+    @OptionGroup var listing: AdminListing
+
+    private struct Line: Encodable {
+        let container, environment, user: String
+        let account: String?
+        let counted, found: Int64
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let cloud = try listing.place.open().cloud
+            let accounts = try await cloud.allAccounts()
+            var lines: [Line] = []
+            for recount in try await cloud.recountUsage() {
+                for (user, correction) in recount.corrected.sorted(by: { $0.key < $1.key }) {
+                    lines.append(
+                        Line(
+                            container: recount.container, environment: recount.environment.rawValue, user: user,
+                            account: accounts.first { cloud.userRecordName(of: $0, in: recount.container) == user }?.email,
+                            counted: correction.counted, found: correction.found))
+                }
+            }
+            try listing.show(
+                lines, columns: ["container", "environment", "account", "was counted", "is"],
+                none: "all numbers were right"
+            ) { line in
+                [
+                    line.container, line.environment, line.account ?? line.user, Wording.bytes(Int(line.counted)),
+                    Wording.bytes(Int(line.found)),
+                ]
+            }
+        }
+    }
+}

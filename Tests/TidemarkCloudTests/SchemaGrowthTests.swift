@@ -1,0 +1,149 @@
+import Foundation
+import TestSupport
+import Testing
+import TidemarkCloud
+import TidemarkModel
+
+@testable import TidemarkEmbeddedCloud
+
+/// Goal: one account's development schema does not hinder others. Method: an account that saves types without end; another that chose a type
+/// first; several openings of one cloud.
+@Suite struct SchemaGrowthTests {
+    private func types(_ numbers: Range<Int>, fields: Int, _ tenants: Tenants) -> [CloudRecord] {
+        numbers.map { number in
+            let fields = Dictionary(uniqueKeysWithValues: (0..<fields).map { ("field\($0)", CloudValue.int64(1)) })
+            return tenants.record("r\(number)", fields, type: "Type\(number)")
+        }
+    }
+
+    @Test func `an account adds no more types and fields than it may, and others go on`() async throws {
+        let tenants = try Tenants()
+        let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
+        let most = SchemaLimits().own
+        try await tenants.save(types(0..<most.types, fields: 1, tenants), to: anna)
+        let more = try await tenants.outcome(
+            RecordOperation(.create, types(most.types..<most.types + 1, fields: 1, tenants)[0]), anna)
+        guard case .failed(let error) = more else {
+            Issue.record("a type too many was taken")
+            return
+        }
+        #expect(error.code == .limitExceeded && error.reason.contains("250 record types"))
+        #expect(error.reason.contains("tidemark admin schema remove"))
+        // It was not saved in part, and what is known can still be saved.
+        #expect(try await tenants.cloud.schema(of: Tenants.container).types["Type\(most.types)"] == nil)
+        #expect((try? await anna.lookup(["r\(most.types)"], in: Tenants.zone, desiredKeys: nil)[0].get()) == nil)
+        try await tenants.save(types(0..<1, fields: 1, tenants), to: anna)
+        try await tenants.save([tenants.record("b", ["n": .int64(1)], type: "OfBen")], to: ben)
+
+        // Fields of few types count as well.
+        let cleo = try await tenants.journal("cleo")
+        let wide = (0..<most.fields / 250 + 1).map { number in
+            tenants.record(
+                "w\(number)", Dictionary(uniqueKeysWithValues: (0..<250).map { ("field\($0)", CloudValue.int64(1)) }),
+                type: "Wide\(number)")
+        }
+        var outcomes: [RecordOutcome] = []
+        for record in wide { outcomes.append(try await tenants.outcome(RecordOperation(.create, record), cleo)) }
+        #expect(outcomes.last == .failed(CloudError(.limitExceeded, "")))
+        #expect(outcomes.dropLast().allSatisfy { if case .saved = $0 { true } else { false } })
+    }
+
+    @Test func `the container has an end, whoever adds to it`() throws {
+        var limits = SchemaLimits()
+        limits.all = CloudSchema.Use(types: 2, fields: 3, bytes: 1_000)
+        let small = CloudSchema.Use(types: 1, fields: 1, bytes: 100)
+        #expect(throws: Never.self) { try limits.check(CloudSchema.Use(types: 2, fields: 3, bytes: 1_000), small) }
+        for use in [
+            CloudSchema.Use(types: 3, fields: 3, bytes: 1), .init(types: 1, fields: 4, bytes: 1),
+            .init(types: 1, fields: 1, bytes: 1_001),
+        ] { #expect(throws: CloudError(.limitExceeded, "")) { try limits.check(use, small) } }
+    }
+
+    @Test func `a schema that another opening has changed is seen`() async throws {
+        let scratch = try Scratch()
+        let (one, other) = (try Tenants(scratch), try Tenants(scratch))
+        let (anna, again) = (try await one.journal("anna"), try await other.journal("anna"))
+        try await one.save([one.record("a", ["n": .int64(1)])], to: anna)
+        try await other.save([other.record("b", ["n": .int64(2), "text": .string("x")])], to: again)
+        let wrong = RecordOperation(.create, one.record("c", ["text": .int64(1)]))
+        #expect(try await one.outcome(wrong, anna) == .failed(CloudError(.invalidArguments, "")))
+        #expect(try await one.cloud.schema(of: Tenants.container) == other.cloud.schema(of: Tenants.container))
+    }
+
+    @Test func `a field whose type another account has chosen is told with the remedy, and can be freed`() async throws {
+        let tenants = try Tenants()
+        let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
+        try await tenants.save([tenants.record("a", ["stars": .string("five")])], to: ben)
+        let wanted = RecordOperation(.create, tenants.record("a", ["stars": .int64(5)]))
+        guard case .failed(let error) = try await tenants.outcome(wanted, anna) else {
+            Issue.record("a field of another type was taken")
+            return
+        }
+        #expect(error.code == .invalidArguments)
+        #expect(error.reason.hasPrefix("Invalid value for 'stars', expected type string, got int64"))
+        #expect(error.reason.contains("tidemark admin schema remove --type Note --field stars"))
+
+        let refused = await #expect(throws: CloudError.self) {
+            try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container)
+        }
+        #expect(refused?.reason.contains("1 record has the field 'stars'") == true)
+        #expect(
+            try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container, isForced: true) == 1)
+        guard case .saved = try await tenants.outcome(wanted, anna) else {
+            Issue.record("the field is not free")
+            return
+        }
+        // What was there stays, and can be changed but for the field.
+        let theirs = try await ben.lookup(["a"], in: Tenants.zone, desiredKeys: nil)[0].get()
+        #expect(theirs.fields == ["stars": .string("five")])
+        var edit = tenants.record("a", ["text": .string("x")])
+        edit.changeTag = theirs.changeTag
+        guard case .saved(let edited) = try await tenants.outcome(RecordOperation(.update, edit), ben) else {
+            Issue.record("a record of before can't be changed")
+            return
+        }
+        #expect(edited.fields == ["stars": .string("five"), "text": .string("x")])
+
+        await #expect(throws: CloudError(.unknownItem, "")) {
+            try await tenants.cloud.removeFromSchema(type: "Note", field: "absent", of: Tenants.container)
+        }
+        // A type without records goes without force.
+        try await tenants.save([tenants.record("j", ["n": .int64(1)], type: "Junk")], to: ben)
+        _ = try await tenants.outcome(.delete(CloudRecordID("j", in: Tenants.zone)), ben)
+        #expect(try await tenants.cloud.removeFromSchema(type: "Junk", of: Tenants.container) == 0)
+        #expect(try await tenants.cloud.schema(of: Tenants.container).types["Junk"] == nil)
+    }
+
+    @Test func `a field that was indexed and is removed is found by nothing`() async throws {
+        let tenants = try Tenants()
+        let ben = try await tenants.journal("ben")
+        try await tenants.save([tenants.record("a", ["stars": .string("five"), "text": .string("x")])], to: ben)
+        for field in ["stars", "text"] {
+            try await tenants.cloud.setIndexes([.queryable], of: field, in: "Note", container: Tenants.container)
+        }
+        try await tenants.cloud.removeFromSchema(type: "Note", field: "stars", of: Tenants.container, isForced: true)
+        func found(_ field: String, _ text: String) async throws -> Int {
+            let query = CloudQuery(recordType: "Note", filters: [.init(.field(field), .equals, .string(text))])
+            return try await ben.query(query, in: Tenants.zone, limit: nil, desiredKeys: nil, continuation: nil).records.count
+        }
+        #expect(try await found("text", "x") == 1)
+        await #expect(throws: CloudError(.invalidArguments, "")) { try await found("stars", "five") }
+    }
+
+    @Test func `a frozen schema takes nothing new, and what it has`() async throws {
+        let tenants = try Tenants()
+        let anna = try await tenants.journal("anna")
+        try await tenants.save([tenants.record("a", ["n": .int64(1)])], to: anna)
+        try await tenants.cloud.setSchemaFrozen(true, of: Tenants.container)
+        for record in [tenants.record("b", ["m": .int64(1)]), tenants.record("c", type: "Other")] {
+            guard case .failed(let error) = try await tenants.outcome(RecordOperation(.create, record), anna) else {
+                Issue.record("a frozen schema has grown")
+                continue
+            }
+            #expect(error.code == .invalidArguments && error.reason.contains("tidemark admin schema freeze --off"))
+        }
+        try await tenants.save([tenants.record("b", ["n": .int64(2)])], to: anna)
+        try await tenants.cloud.setSchemaFrozen(false, of: Tenants.container)
+        try await tenants.save([tenants.record("c", ["m": .int64(1)])], to: anna)
+    }
+}
