@@ -53,6 +53,27 @@ import TidemarkModel
         #expect(try await tenants.cloud.recountUsage().flatMap(\.corrected).isEmpty)
     }
 
+    @Test func `a dependent that is damaged goes with the others, also after devices were told of the damage`() async throws {
+        let tenants = try Tenants(removesByItself: false)
+        let database = try await family(tenants)
+        try await delete("parent", tenants, database)
+        let damaged = "c\(count - 1)"
+        try DamagedRows.flip(in: tenants.file, record: damaged)
+        // The first reading notes the damage by another change, and is told by the next.
+        _ = try await tenants.changes(database)
+        let error = await #expect(throws: CloudError.self) {
+            try await database.lookup([damaged], in: Tenants.zone, desiredKeys: nil)[0].get()
+        }
+        #expect(error?.code == .recordDamaged)
+        _ = try await tenants.finishRemovals()
+        let gone = await #expect(throws: CloudError.self) {
+            try await database.lookup([damaged], in: Tenants.zone, desiredKeys: nil)[0].get()
+        }
+        #expect(gone?.code == .unknownItem)
+        #expect(try await tenants.changes(database).saved.isEmpty)
+        #expect(try await tenants.cloud.recountUsage().flatMap(\.corrected).isEmpty)
+    }
+
     private func changes(_ tenants: Tenants, _ database: EmbeddedDatabase) async throws -> CloudToken {
         try await tenants.changes(database).token
     }
