@@ -29,7 +29,6 @@ package final class SharedDatabase: @unchecked Sendable {
         at url: URL, applicationID: Int32, version: Int32, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
         prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
-        try Self.makePrivate(url)
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
         let log = GrowingLog(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
@@ -51,6 +50,8 @@ package final class SharedDatabase: @unchecked Sendable {
                 throw StoreError(.notAStore, "\(url.path) is a SQLite database of another kind")
             }
             try LogExamination.checkBeforeWriting(url.path)
+            // Behind the checks: what is refused stays as it is.
+            try Self.makePrivate(url)
             let pool = try DatabasePool(path: url.path, configuration: configuration)
             try pool.writeWithoutTransaction { db in
                 // A pool has made it less.

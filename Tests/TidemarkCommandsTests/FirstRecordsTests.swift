@@ -204,7 +204,7 @@ import Testing
             "help", "manual", "serve", "account sign-in", "account sign-out", "account set", "conflicts settle", "quarantine restore",
             "quarantine discard", "admin container add", "admin container remove", "admin account add", "admin account set",
             "admin account password", "admin account remove", "admin token revoke", "admin key revoke", "admin session end",
-            "admin schema index", "admin schema deploy",
+            "admin schema index", "admin schema deploy", "admin schema freeze", "admin schema remove",
         ]
         func leaves(_ command: any ParsableCommand.Type, _ path: [String]) -> [(String, any ParsableCommand.Type)] {
             let below = command.configuration.subcommands

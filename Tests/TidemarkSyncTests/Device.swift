@@ -89,8 +89,10 @@ struct TestCloud {
     let account: EmbeddedAccount
     static let container = "iCloud.org.example.journal"
 
-    init(_ scratch: Scratch, _ email: String = "anna@example.org") async throws {
-        cloud = try EmbeddedCloud(at: scratch["cloud"])
+    init(
+        _ scratch: Scratch, _ email: String = "anna@example.org", limits: CloudLimits = CloudLimits()
+    ) async throws {
+        cloud = try EmbeddedCloud(at: scratch["cloud"], limits: limits)
         account = try await cloud.addAccount(email)
     }
 

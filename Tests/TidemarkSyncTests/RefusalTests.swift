@@ -17,9 +17,11 @@ import TidemarkTesting
 
     @Test func `a record with too many fields stays here, the others go, and the ledger says why`() async throws {
         let scratch = try Scratch()
-        let cloud = try await TestCloud(scratch)
+        var limits = CloudLimits()
+        limits.fieldsPerType = 100
+        let cloud = try await TestCloud(scratch, limits: limits)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
-        try await a.set("large", fields(600), type: "Wide")
+        try await a.set("large", fields(200), type: "Wide")
         try await a.set("senja", ["caption": .string("Senja")])
         let report = try await a.engine.sync()
         #expect(report.exported == 1)

@@ -18,6 +18,7 @@ extension RecordStore {
             try Outbox(db).takeIn()
             var obsolete: [Int64] = []
             var batch = ExportBatch()
+            var damaged: [ExportBatch.Damaged] = []
             for lane in Outbox.Lane.allCases {
                 var reading = try ExportReading(
                     db, connection: connection, zone: zone, lane: lane, limits: lane == .edits ? edits : bulk, now: now(),
@@ -25,8 +26,11 @@ extension RecordStore {
                 batch = try reading.run()
                 obsolete += batch.obsolete
                 try note(batch, zone: zone, db)
+                damaged += batch.damaged
                 if !batch.isEmpty { break }
             }
+            // Those of a lane that has nothing else to send, too: they can be repaired.
+            batch.damaged = damaged
             for id in obsolete { try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE id = ?").execute(arguments: [id]) }
             return (batch, .commit)
         }
