@@ -182,8 +182,8 @@ import TidemarkModel
         for _ in 0..<2 {
             #expect(try await client.of("public").post("users/lookup/email", "{\"users\":[\(list)]}").status == 200)
         }
-        let refused = try await client.of("public").post(
-            "users/discover", #"{"lookupInfos":[{"emailAddress":"ben@example.org"},{"emailAddress":"cleo@example.org"}]}"#)
+        // More than become free again while the test runs, however slow the machine is.
+        let refused = try await client.of("public").post("users/discover", "{\"lookupInfos\":[\(list)]}")
         #expect(refused.status == 429 && refused.object.text("serverErrorCode") == "THROTTLED")
         #expect(refused.headers.first(name: "Retry-After") != nil)
     }
