@@ -316,6 +316,9 @@ struct ModifyBatch {
             guard name.utf8.count <= 255 else {
                 throw CloudError(.invalidArguments, "the name '\(name.prefix(40))…' is longer than 255 bytes")
             }
+            guard !name.utf8.contains(0) else {
+                throw CloudError(.invalidArguments, "the name '\(name.prefix(40))' has a NUL character, and no name can")
+            }
             guard !name.isComposed else { return }
             throw CloudError(
                 .invalidArguments,

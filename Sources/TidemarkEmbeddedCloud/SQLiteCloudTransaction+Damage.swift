@@ -59,7 +59,8 @@ struct RowBytes {
     mutating func add(_ text: String?) {
         guard let text else { return output.add(0 as UInt8) }
         output.add(2 as UInt8)
-        output.add(text)
+        // A column's text is read up to its first NUL.
+        output.add(text.utf8.contains(0) ? String(decoding: text.utf8.prefix { $0 != 0 }, as: UTF8.self) : text)
     }
 
     mutating func add(_ data: Data) {

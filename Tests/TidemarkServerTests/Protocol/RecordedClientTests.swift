@@ -200,6 +200,20 @@ import TidemarkModel
         #expect(batch.status == 400)
     }
 
+    @Test func `a name with a NUL is refused, and what has one elsewhere is not taken for damaged`() async throws {
+        let client = try await client()
+        try await client.makeZone()
+        let refused = try await client.modify("create", record: #"{"recordName":"a\u0000b","recordType":"Note","fields":{}}"#)
+        #expect(refused.text("serverErrorCode") == "BAD_REQUEST" && refused.text("reason")?.contains("NUL") == true)
+        try await client.modify("create", record: #"{"recordName":"n","recordType":"Note","fields":{"t":{"value":"a\u0000b"}}}"#)
+        let share = try await client.modify(
+            "create", record: Self.shareRecord("s", of: "n").replacing("My notes", with: #"My\u0000notes"#))
+        #expect(share.text("serverErrorCode") == nil, "\(share)")
+        let found = try await client.post(
+            "records/lookup", #"{"zoneID":{"zoneName":"notes"},"records":[{"recordName":"n"},{"recordName":"s"}]}"#)
+        #expect(found.list("records").map { $0.text("serverErrorCode") } == [nil, nil], "\(found.object)")
+    }
+
     // Shares
 
     private static func shareRecord(_ name: String, of root: String) -> String {
