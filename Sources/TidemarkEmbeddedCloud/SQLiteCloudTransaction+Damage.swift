@@ -72,11 +72,12 @@ struct RowBytes {
 }
 
 extension DatabaseValue {
-    // What a column holds by its type, and nothing that is made of another type's value.
+    // What a column holds by its type, and nothing that is made of another type's value. Not inlined: Swift 6.3's optimiser ends with an error
+    // ("non consuming use outside of the lifetime") where several of these are inlined into one function.
 
-    fileprivate var integer: Int64? { if case .int64(let number) = storage { number } else { nil } }
-    fileprivate var text: String? { if case .string(let text) = storage { text } else { nil } }
-    fileprivate var bytes: Data? { if case .blob(let data) = storage { data } else { nil } }
+    @inline(never) fileprivate var integer: Int64? { if case .int64(let number) = storage { number } else { nil } }
+    @inline(never) fileprivate var text: String? { if case .string(let text) = storage { text } else { nil } }
+    @inline(never) fileprivate var bytes: Data? { if case .blob(let data) = storage { data } else { nil } }
 }
 
 extension Row {
