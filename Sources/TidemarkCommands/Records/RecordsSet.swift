@@ -144,10 +144,11 @@ struct RecordsSet: AsyncParsableCommand {
         let folder = url.deletingLastPathComponent()
         guard FileManager.default.fileExists(atPath: folder.path) else { return false }
         let name = url.lastPathComponent
+        func stem(_ name: String) -> String { name.hasSuffix(".tidemark") ? String(name.dropLast(9)) : name }
         let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).filter { other in
             FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(other)/container.json").path)
         }
-        if let other = Suggestion.nearest(to: name, among: beside) {
+        if let other = beside.first(where: { Suggestion.isMisspelling(stem(name), of: stem($0)) }) {
             throw StoreError(
                 .notFound,
                 "there is no container at \(url.path); did you mean '\(other)'? To make another one, give it another name")
