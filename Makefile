@@ -14,6 +14,9 @@ PICTURES ?= 2000
 SERVED := server image install deb test test-interop prove-server prove-sharing prove-simulate bench-server
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
+# Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
+RELEASE := -c release -debug-info-format $(or $(DEBUG_INFO),none)
+
 .PHONY: help
 help: ## Lists the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -24,12 +27,12 @@ deps: ## Installs the libraries that are missing, or says which
 
 .PHONY: build
 build: deps ## Builds the release command-line tool at .build/release/tidemark
-	swift build -c release $(LEAN) --product tidemark
+	swift build $(RELEASE) $(LEAN) --product tidemark
 
 .PHONY: server
 server: deps ## Builds the release server at .build/release/tidemark-server, which 'tidemark serve' starts
-	swift build -c release --product tidemark
-	swift build -c release --product tidemark-server
+	swift build $(RELEASE) --product tidemark
+	swift build $(RELEASE) --product tidemark-server
 
 .PHONY: image
 image: ## Builds a container image of the server, IMAGE (tidemark), by docker or podman
@@ -48,8 +51,8 @@ uninstall: ## Removes what 'make install' has installed below PREFIX; DESTDIR
 
 .PHONY: deb
 deb: deps ## Makes a Debian package of tool and server in .build/deb, which runs without a Swift toolchain
-	swift build -c release --static-swift-stdlib --product tidemark
-	swift build -c release --static-swift-stdlib --product tidemark-server
+	swift build $(RELEASE) --static-swift-stdlib --product tidemark
+	swift build $(RELEASE) --static-swift-stdlib --product tidemark-server
 	Deployment/make-deb .build/deb
 
 .PHONY: import
@@ -98,12 +101,12 @@ prove: build ## Kills imports and moves at many random moments and compares the 
 
 .PHONY: prove-readers
 prove-readers: deps ## Lets processes read a store while another saves and is killed, and looks at their system calls
-	swift build -c release $(LEAN) --product store-probe
+	swift build $(RELEASE) $(LEAN) --product store-probe
 	Tests/Prove/readers.py --probe .build/release/store-probe
 
 .PHONY: prove-sync
 prove-sync: build $(if $(SERVER),server) ## Synchronises two containers in processes that are killed, through a cloud that goes wrong; KILLS (100) each; SERVER=1
-	swift build -c release $(LEAN) --product sync-probe
+	swift build $(RELEASE) $(LEAN) --product sync-probe
 	Tests/Prove/sync.py --tidemark $(CLI) --probe .build/release/sync-probe --kills $(or $(KILLS),100) \
 		$(if $(SERVER),--server .build/release/tidemark-server)
 
@@ -117,15 +120,15 @@ prove-tenants: build server ## Lets one account do to others what it can, over H
 
 .PHONY: prove-sharing
 prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any)
-	swift build -c release --build-tests -Xswiftc -enable-testing
+	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_SHARING_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
-		swift test -c release --skip-build --filter 'SharingRaceTests|HierarchyHistoryTests'
+		swift test $(RELEASE) --skip-build --filter 'SharingRaceTests|HierarchyHistoryTests'
 
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any)
-	swift build -c release --build-tests -Xswiftc -enable-testing
+	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
-		swift test -c release --skip-build --filter SimulationTests
+		swift test $(RELEASE) --skip-build --filter SimulationTests
 
 .PHONY: format
 format: ## Formats the Swift sources in place
