@@ -97,7 +97,7 @@ struct ShareCreate: AsyncParsableCommand {
         let graph = try await journal.graph(of: names(in: directory))
         if json { return try Output.json(["records": graph]) }
         try Output.line("would be shared: \(Wording.count(graph.count, "record"))")
-        for record in graph { try Output.line("  \(record.type) \(record.name)") }
+        for record in graph { try Output.line("  \(record.title)") }
     }
 
     /// The first of the record's fields that people would call it by.
