@@ -63,14 +63,14 @@ struct ShareCreate: AsyncParsableCommand {
             if let to { existing = try await sharing.share(to) }
             let shared = try await sharing.container.fetchShares(matching: names)
             let share = try await sharing.container.share(
-                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container) ?? names[0].name,
+                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container) ?? names[0].shortName,
                 publicPermission: publicPermission.permission, in: sharing.databases)
             let isNew = names.contains { shared[$0] == nil }
             if !isNew, title != nil || publicPermission != .none {
                 Output.error("note: the share is there already; 'tidemark share set' changes its title and what everybody may do")
             }
             let graph = try await sharing.container.graph(of: names)
-            let what = names.map { "\($0.type) \($0.name)" }.joined(separator: ", ")
+            let what = names.map(\.title).joined(separator: ", ")
             let others =
                 graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
             let text =
