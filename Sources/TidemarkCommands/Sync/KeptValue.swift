@@ -9,7 +9,10 @@ struct KnownFields {
     init(_ readers: [StoreReader]) throws {
         for reader in readers {
             for type in try reader.types() {
-                for field in type.fields { fields[type.name, default: [:]][field.name] = field }
+                // A field that came through the cloud is no Boolean, and may be one in the other store.
+                for field in type.fields where fields[type.name]?[field.name]?.isBoolean != true {
+                    fields[type.name, default: [:]][field.name] = field
+                }
             }
         }
     }
