@@ -35,7 +35,7 @@ static tide_status refuse(unpacking *it, const char *path) {
 
 /// Opens the folder that a path's file lies in, made if need be; `*name` is the file's. -1 with `errno`.
 static int parent_open(int folder, char *path, char **name) {
-    int at = dup(folder);
+    int at = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     char *part = path;
     for (char *slash; at >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
         *slash = 0;

@@ -207,6 +207,8 @@ static bool convert(tide_input *input, char *buffer, size_t capacity, size_t *co
         in += skipped;
         in_left -= skipped;
     }
+    // Some encodings keep the last character back until they know whether one follows that it becomes one with.
+    if (in_left == 0 && input->text_is_at_end) iconv(input->conversion, NULL, NULL, &out, &out_left);
     input->text_at = input->text_length - in_left;
     *count = capacity - out_left;
     return *count > 0;

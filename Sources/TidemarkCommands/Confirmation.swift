@@ -11,10 +11,16 @@ struct Confirmation: ParsableArguments {
 
     /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.
     ///
-    /// - Throws: The exit code of an interruption where the answer is no.
+    /// - Throws: The exit code of an interruption where the answer is no, or there is none.
     func ask(_ question: String, count: Int) throws {
-        guard count > Self.limit, !yes, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return }
-        try? FileHandle.standardError.write(contentsOf: Data("\(Output.printable(question)) [y/N] ".utf8))
+        guard count > Self.limit, !yes, isatty(STDIN_FILENO) == 1 else { return }
+        let text = Data("\(Output.printable(question)) [y/N] ".utf8)
+        // Where errors go to a file the question still goes to the person.
+        if isatty(STDERR_FILENO) == 0, let terminal = FileHandle(forWritingAtPath: "/dev/tty") {
+            try? terminal.write(contentsOf: text)
+        } else {
+            try? FileHandle.standardError.write(contentsOf: text)
+        }
         let answer = readLine()?.trimmingCharacters(in: .whitespaces).lowercased()
         guard answer == "y" || answer == "yes" else { throw ending("nothing was done", .interrupted) }
     }

@@ -120,7 +120,7 @@ struct Export: AsyncParsableCommand {
     /// Says on standard error which records are damaged, and not exported.
     private func tellDamaged(_ records: [RecordName]) {
         guard !records.isEmpty else { return }
-        for record in records.prefix(10) { Output.error("tidemark: \(record.type) \(record.name) is damaged, and was left out") }
+        for record in records.prefix(10) { Output.error("tidemark: \(record.title) is damaged, and was left out") }
         let more = records.count > 10 ? ", the first 10 of them named above," : ""
         Output.error(
             "tidemark: \(Wording.count(records.count, "damaged record"))\(more) left out of the export; repair them with `tidemark verify --repair`"

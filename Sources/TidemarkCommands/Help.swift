@@ -8,6 +8,8 @@ struct Help: ParsableCommand {
     @Argument(help: ArgumentHelp("The command.", valueName: "command"))
     var path: [String] = []
 
+    @OptionGroup var outcome: Outcome
+
     func run() throws {
         var command: any ParsableCommand.Type = Tidemark.self
         for name in path {
@@ -16,6 +18,8 @@ struct Help: ParsableCommand {
             }
             command = named
         }
-        print(Tidemark.helpMessage(for: command))
+        let help = Tidemark.helpMessage(for: command)
+        guard outcome.json else { return print(help) }
+        try outcome.tell("help", ["command": (["tidemark"] + path).joined(separator: " "), "text": help])
     }
 }

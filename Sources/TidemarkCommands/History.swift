@@ -42,15 +42,21 @@ struct History: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let reader = try StoreReader(container: directory, scope: scope)
             if let record {
-                let changes = try reader.changes(ofRecord: directory.recordName(record, in: scope))
+                var changes = try reader.changes(ofRecord: directory.recordName(record, in: scope))
+                if changes.isEmpty {
+                    // A record that is gone has a short name, too.
+                    for type in try reader.types() { changes += try reader.changes(ofRecord: type.qualifiedName(of: record)) }
+                }
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
-                try show(HistoryReport(changes: changes.prefix(limit ?? .max).map(HistoryReport.Change.init)))
+                let known = try KnownFields([reader])
+                try show(HistoryReport(changes: changes.prefix(limit ?? .max).map { HistoryReport.Change($0, known) }))
             } else if let transaction {
                 let (changes, inserted) = try reader.changes(ofTransaction: transaction)
                 // The list is only looked through for a transaction that shows nothing.
                 guard try !changes.isEmpty || !inserted.isEmpty || reader.transactions().contains(where: { $0.id == transaction })
                 else { throw StoreError(.notFound, "there is no transaction \(transaction)") }
-                try show(HistoryReport(changes: changes.map(HistoryReport.Change.init), inserted: inserted))
+                let known = try KnownFields([reader])
+                try show(HistoryReport(changes: changes.map { HistoryReport.Change($0, known) }, inserted: inserted))
             } else {
                 try show(HistoryReport(transactions: try reader.transactions(limit: limit).map(HistoryReport.Transaction.init)))
             }
@@ -73,7 +79,7 @@ struct History: AsyncParsableCommand {
         }
         for change in report.changes ?? [] {
             try Output.line(
-                "\(change.time)  \(change.author)  \(change.kind) \(change.type) \(change.record)  (transaction \(change.transaction))"
+                "\(change.time)  \(change.author)  \(change.kind) \(RecordName(type: change.type, name: change.record).title)  (transaction \(change.transaction))"
             )
             for (field, values) in change.fields.sorted(by: { $0.key < $1.key }) {
                 try Output.line("    \(field): \(values.before?.text ?? "–") → \(values.after?.text ?? "–")")
@@ -103,26 +109,33 @@ private struct HistoryReport: Encodable {
         let time, author, origin, type, record, kind: String
         let fields: [String: Values]
 
-        init(_ it: HistoryChange) {
+        init(_ it: HistoryChange, _ known: KnownFields) {
             (transaction, time) = (it.transaction.id, Timestamp.text(microseconds: it.transaction.time))
             (author, origin, type, record) = (it.transaction.author, it.transaction.origin.rawValue, it.type, it.record)
             kind = "\(it.kind)"
             fields = Dictionary(
-                it.fields.map { ($0.field, Values(before: Value($0.before), after: Value($0.after))) }, uniquingKeysWith: { $1 })
+                it.fields.map { change in
+                    let field = known[it.type, change.field]
+                    return (change.field, Values(before: Value(change.before, of: field), after: Value(change.after, of: field)))
+                }, uniquingKeysWith: { $1 })
         }
     }
 
-    /// A stored value; JSON numbers for numbers, text for the rest.
+    /// A stored value; JSON numbers for numbers, Booleans for Booleans, text for the rest.
     struct Value: Encodable {
         let value: FieldValue
+        /// `true` or `false`, of a Boolean's value.
+        private let boolean: String?
 
-        init?(_ value: FieldValue?) {
+        init?(_ value: FieldValue?, of field: RecordTypeSchema.Field?) {
             guard let value else { return nil }
             self.value = value
+            boolean = field.flatMap { RecordText.boolean(value, of: $0) }
         }
 
         /// A list that is none, in a damaged store, is shown as it stands there.
         var text: String {
+            if let boolean { return boolean }
             do {
                 return try RecordText(schema: RecordTypeSchema(name: "")).plain(value)
             } catch {
@@ -132,6 +145,7 @@ private struct HistoryReport: Encodable {
 
         func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()
+            if let boolean { return try container.encode(boolean == "true") }
             switch value {
             case .int64(let number): try container.encode(number)
             case .double(let number): try container.encode(number)

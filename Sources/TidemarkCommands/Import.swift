@@ -82,7 +82,9 @@ struct Import: AsyncParsableCommand {
             "A field that refers to records of a type by their ids. Can be repeated.", valueName: "field=type"))
     var reference: [FieldMapping] = []
 
+    // Unconditional: -03:00 is a zone, too.
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The time zone of times without an offset: a name such as Europe/Berlin, or +02:00. (default: UTC)", valueName: "name"
         ))

@@ -17,13 +17,18 @@ struct Manual: ParsableCommand {
             "Of another program: what it prints for --experimental-dump-help; - for standard input.", valueName: "file"))
     var of: String?
 
+    @OptionGroup var outcome: Outcome
+
     func run() throws {
+        let (page, section): ([UInt8], Int)
         if let of {
             let data = try of == "-" ? FileHandle.standardInput.readToEnd() ?? Data() : Data(contentsOf: URL(fileURLWithPath: of))
-            try Output.write(Self.page(data, section: 8, seeAlso: ["tidemark"]))
+            (page, section) = (try Self.page(data, section: 8, seeAlso: ["tidemark"]), 8)
         } else {
-            try Output.write(Self.page(Data(Tidemark._dumpHelp().utf8), section: 1, seeAlso: ["tidemark-server"]))
+            (page, section) = (try Self.page(Data(Tidemark._dumpHelp().utf8), section: 1, seeAlso: ["tidemark-server"]), 1)
         }
+        guard outcome.json else { return try Output.write(page) }
+        try outcome.tell("manual", ["section": section, "page": String(decoding: page, as: UTF8.self)])
     }
 
     /// - Throws: `ExitCode` where the text is no help.

@@ -6,7 +6,8 @@ struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Serves a cloud to devices and programs on other machines.",
         discussion: """
-            It starts tidemark-server, which 'make server' builds, with all that is behind it; see 'tidemark serve --help'.
+            It starts tidemark-server, which 'make server' builds, with all that is behind it; see 'tidemark serve --help'. With --json it \
+            prints one JSON object, with its address and its port, once it can be reached.
 
             Examples:
               tidemark serve --data /srv/cloud

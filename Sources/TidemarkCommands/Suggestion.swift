@@ -9,14 +9,6 @@ enum Suggestion {
         return ranked.filter { $0.distance <= limit && $0.distance < $0.name.count }.min { $0.distance < $1.distance }?.name
     }
 
-    /// A text that is not written as a name by one letter only, in a name of four letters or more. Numbers tell names apart: `trip2` is not `trip1`
-    /// misspelt.
-    static func isMisspelling(_ text: String, of name: String) -> Bool {
-        func letters(_ text: String) -> [Character] { text.lowercased().filter { !$0.isNumber } }
-        return text != name && min(text.count, name.count) >= 4 && letters(text) != letters(name)
-            && distance(Array(text.lowercased()), Array(name.lowercased())) <= 1
-    }
-
     /// `; did you mean 'name'?` for the nearest name, or nothing.
     static func question(_ text: String, among names: some Sequence<String>) -> String {
         nearest(to: text, among: names).map { "; did you mean '\($0)'?" } ?? ""

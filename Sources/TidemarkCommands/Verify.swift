@@ -67,7 +67,7 @@ struct Verify: AsyncParsableCommand {
     }
 
     private static func line(_ it: RepairReport.Repaired) -> String {
-        let record = "\(it.record.type) \(it.record.name)"
+        let record = it.record.title
         return switch it.source {
         case .digest: "repaired: \(record), in which one bit was flipped"
         case .history: "repaired: \(record), from its history"
@@ -109,9 +109,9 @@ struct Verify: AsyncParsableCommand {
         var missing = accept
         for store in try stores(of: container) {
             let rows = try await store.damagedRows().filter { row in
-                accept.contains { $0 == row.name || $0 == "\(row.type)/\(row.name)" }
+                accept.contains { RecordName(type: row.type, name: row.name).isMeant(by: $0) }
             }
-            missing.removeAll { name in rows.contains { name == $0.name || name == "\($0.type)/\($0.name)" } }
+            missing.removeAll { name in rows.contains { RecordName(type: $0.type, name: $0.name).isMeant(by: name) } }
             if missing.isEmpty || !rows.isEmpty { accepted += try await store.accept(rows) }
         }
         if let name = missing.first {

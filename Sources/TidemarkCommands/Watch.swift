@@ -82,7 +82,7 @@ struct Watch: AsyncParsableCommand {
         }
         for change in changes {
             let fields = change.fields.isEmpty ? "" : "  (\(change.fields.joined(separator: ", ")))"
-            try Output.line("\(time)  \(it.author)  \(change.kind) \(change.record.type) \(change.record.name)\(fields)")
+            try Output.line("\(time)  \(it.author)  \(change.kind) \(change.record.title)\(fields)")
         }
     }
 }

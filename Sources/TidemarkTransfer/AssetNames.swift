@@ -6,6 +6,8 @@ import TidemarkStore
 struct AssetNames {
     /// In lower case: some file systems take both cases for one name.
     private var taken: Set<String> = []
+    /// Of each label in lower case, the first number that is not taken.
+    private var numbers: [String: Int] = [:]
     /// The places of the fields that a record is called by, in order of preference.
     private let places: [Int]
 
@@ -35,9 +37,13 @@ struct AssetNames {
     ///
     /// - Parameter isFree: Whether a file of that name may be made.
     mutating func name(_ label: String, _ pathExtension: String, isFree: (String) throws -> Bool) rethrows -> String {
-        var number = 1
+        func numbered(_ number: Int) -> String { "\(label)\(number == 1 ? "" : "-\(number)").\(pathExtension)" }
+        let key = numbered(1).lowercased()
+        var number = numbers[key] ?? 1
+        while taken.contains(numbered(number).lowercased()) { number += 1 }
+        numbers[key] = number
         while true {
-            let name = "\(label)\(number == 1 ? "" : "-\(number)").\(pathExtension)"
+            let name = numbered(number)
             number += 1
             guard !taken.contains(name.lowercased()), try isFree(name) else { continue }
             taken.insert(name.lowercased())
@@ -55,7 +61,9 @@ struct AssetNames {
                 || ["jpg", "jpeg", "png", "heic", "tiff", "gif", "webp", "mov", "mp4", "pdf"].contains(
                     (last as NSString).pathExtension.lowercased())
             ? (last as NSString).deletingPathExtension : last
-        for character in stem.precomposedStringWithCanonicalMapping {
+        // More can't be part of the name, however long the text is.
+        let beginning = String(String.UnicodeScalarView(stem.unicodeScalars.prefix(10 * lengthLimit)))
+        for character in beginning.precomposedStringWithCanonicalMapping {
             let isUnsafe = character.unicodeScalars.contains { scalar in
                 switch scalar.value {
                 case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2066...0x2069, 0xfffe...0xffff: true

@@ -352,6 +352,7 @@ extension ImportSession {
             [place, options.type, options.format.rawValue, options.nameField ?? ""]
             + options.mappings.map { "\($0.from)=\($0.to)" }.sorted() + ["assets"] + options.assetFields.sorted()
             + [options.encoding ?? "", options.nestedJSON.rawValue, options.delimiter.map { String($0) } ?? ""]
+            + [options.timeZone.identifier, options.dateOrder?.rawValue ?? "", options.hasDecimalComma ? "," : "."]
         return parts.joined(separator: "\u{1f}")
     }
 }

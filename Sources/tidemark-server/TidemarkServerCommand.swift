@@ -84,6 +84,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
                 + "nobody is shown them)", valueName: "file"))
     var metricsTokenFile: String?
 
+    @Flag(help: "Prints one JSON object on standard output, with the address and the port, once the server can be reached.")
+    var json = false
+
     @Option(help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel = "info"
 
@@ -123,12 +126,14 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             trustsProxy: trustProxy, limits: limits.limits, logLevel: level)
         (configuration.metricsPort, configuration.metricsHost) = (metricsPort, metricsHost)
         let address = publicURL ?? "\(tlsCert == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host)"
-        let isPublic = publicURL != nil
+        let (isPublic, prints) = (publicURL != nil, json)
         do {
             try checkData()
             configuration.metricsToken = try metricsToken()
             let server = try CloudServer(configuration, logger: logger) { port in
-                Self.tell("listening on \(isPublic ? address : "\(address):\(port)")")
+                let reached = isPublic ? address : "\(address):\(port)"
+                Self.tell("listening on \(reached)")
+                if prints { Self.print(Listening(address: reached, port: port)) }
             }
             try await server.runUntilSignalled()
         } catch let error as ServerError {
@@ -176,6 +181,21 @@ struct TidemarkServerCommand: AsyncParsableCommand {
             timer.activate()
             trimming = timer
         #endif
+    }
+
+    /// What `--json` prints.
+    private struct Listening: Encodable {
+        var done = "serve"
+        let address: String
+        let port: Int
+    }
+
+    private static func print(_ listening: Listening) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let line = try? encoder.encode(listening) else { return }
+        // The server serves also where nobody reads what it prints.
+        try? FileHandle.standardOutput.write(contentsOf: line + Data("\n".utf8))
     }
 
     private static func tell(_ text: String) {

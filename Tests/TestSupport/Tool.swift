@@ -37,8 +37,13 @@ public struct Tool: Sendable {
     }
 
     /// Runs it to its end, or kills it after `killingAfter`.
+    ///
+    /// - Parameters:
+    ///   - directory: Its current directory; by default the tests'.
+    ///   - terminal: Its standard input, and where it writes its errors.
     public func run(
-        _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:]
+        _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:],
+        in directory: URL? = nil, on terminal: PseudoTerminal? = nil
     ) async throws -> Result {
         let scratch = try Scratch()
         let (output, errors) = (scratch["output"], scratch["errors"])
@@ -47,14 +52,16 @@ public struct Tool: Sendable {
             // A hung backtrace of a killed process would keep it from ending.
             .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }.merging(environment) { $1 }
         let process = try ChildProcess(
-            executable, arguments, environment: variables, input: input?.path ?? "/dev/null", output: output.path,
-            errors: errors.path)
+            directory == nil ? executable : URL(fileURLWithPath: "/bin/sh"),
+            directory.map { ["-c", #"cd "$0" && exec "$@""#, $0.path, executable.path] + arguments } ?? arguments,
+            environment: variables, input: terminal?.path ?? input?.path ?? "/dev/null", output: output.path,
+            errors: terminal?.path ?? errors.path)
         async let killing: Void = kill(process, after: delay)
         let (status, signal) = await process.end()
         await killing
         return Result(
             status: status, signal: signal, output: try String(contentsOf: output, encoding: .utf8),
-            errors: try String(contentsOf: errors, encoding: .utf8))
+            errors: try terminal?.shown() ?? String(contentsOf: errors, encoding: .utf8))
     }
 
     private func kill(_ process: ChildProcess, after delay: Duration?) async {

@@ -177,8 +177,8 @@ import TidemarkModel
         #expect(try await report("ben") == ["senja": Self.reads])
         let late = try #require(try await refused("ben").first)
         #expect(late["record"] as? String == "senja" && late["code"] as? String == "permissionFailure")
-        #expect((late["after"] as? [String: String])?["caption"] == "\"Too late\"")
-        #expect((late["before"] as? [String: String])?["caption"] == "\"Senja in June\"")
+        #expect((late["after"] as? [String: String])?["caption"] == "Too late")
+        #expect((late["before"] as? [String: String])?["caption"] == "Senja in June")
         #expect(try await run("status", path("ben")).output.contains("refused and taken back: 1"))
         try await run("refused", path("ben"), "--discard", try #require(late["identifier"] as? String))
         #expect(try await refused("ben").isEmpty)
@@ -396,5 +396,51 @@ import TidemarkModel
         let synced = try await run("sync", path("ben"))
         #expect(synced.output.contains("not shared with you any more: \"Senja\" of Ada Berg"))
         #expect(try await !run("sync", path("ben")).output.contains("not shared"))
+    }
+
+    @Test func `a link alone finds the container that can follow it`() async throws {
+        try await signIn("ada")
+        try await makeJournal("ada")
+        try await run("share", "create", path("ada"), "senja")
+        let link = try await invite("ben@example.org", from: "ada")
+        let folder = scratch["ben"]
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        func accept(_ more: String..., environment: [String: String] = [:]) async throws -> Tool.Result {
+            try await tool.run(["share", "accept"] + more, environment: environment, in: folder)
+        }
+        func signInHere(_ name: String) async throws {
+            try await run(
+                "account", "sign-in", folder.appendingPathComponent(name).path, "--cloud", scratch["cloud"].path, "--email",
+                "ben@example.org", "--create")
+        }
+        let nowhere = try await accept(link)
+        #expect(nowhere.status == 66 && nowhere.errors.contains("--into"), "\(nowhere.errors)")
+
+        // Without an account it is not meant.
+        try await run("records", "set", folder.appendingPathComponent("Own.tidemark").path, "a", "--type", "Note", "text=x")
+        try scratch.write("{", to: "ben/Broken.tidemark/container.json")
+        #expect(try await accept(link).errors.contains("Broken.tidemark can't be read"))
+        try await signInHere("Journal.tidemark")
+        try await signInHere("Copy.tidemark")
+        let several = try await accept(link)
+        #expect(several.status == 64 && several.errors.contains("Copy.tidemark, Journal.tidemark are signed in"))
+        try FileManager.default.removeItem(at: folder.appendingPathComponent("Copy.tidemark"))
+        let accepted = try await accept(link, "--json")
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        #expect(try accepted.json()["container"] as? String == "Journal.tidemark")
+
+        // The other ways to say which: each is one that takes part already.
+        for more in [["--into", "Journal.tidemark", link], [link, "--into", "Journal.tidemark"], ["Journal.tidemark", link]] {
+            let named = try await tool.run(["share", "accept", "--no-sync"] + more, in: folder)
+            #expect(named.status == 0 && named.output.contains("of Ada Berg: Read-Write"), "\(named.errors)")
+        }
+        let turned = try await accept(link, "Journal.tidemark", "--no-sync")
+        #expect(turned.status == 0, "\(turned.errors)")
+        try await signInHere("Other.tidemark")
+        let chosen = try await accept(link, "--no-sync", environment: ["TIDEMARK_CONTAINER": "Journal.tidemark"])
+        #expect(chosen.output.contains("accepted \"Senja\" of Ada Berg into Journal.tidemark: Read-Write"), "\(chosen.errors)")
+        #expect(try await accept("Journal.tidemark").errors.contains("the link is missing"))
+        #expect(try await accept("a", "b", "c").status == 64)
+        #expect(try await accept("a", link, "--into", "c").status == 64)
     }
 }

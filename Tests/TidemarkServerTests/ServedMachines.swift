@@ -54,8 +54,8 @@ final class ServedMachines: Sendable {
 
     /// - Parameter status: How it is to end; `nil` for anyhow.
     @discardableResult
-    func run(_ words: String..., status: Int32? = 0, input: URL? = nil) async throws -> Tool.Result {
-        let result = try await tool.run(words, input: input)
+    func run(_ words: String..., status: Int32? = 0, input: URL? = nil, in folder: URL? = nil) async throws -> Tool.Result {
+        let result = try await tool.run(words, input: input, in: folder)
         #expect(result.status == status ?? result.status, "\(words): \(result.output)\(result.errors)")
         for text in [result.output, result.errors] { #expect(!text.contains(Self.password)) }
         return result

@@ -178,7 +178,7 @@ import Testing
         try await expectShared("of Ben")
         let late = try #require(try await place.refused("other").first)
         #expect(late["record"] as? String == "r0" && late["code"] as? String == "permissionFailure")
-        #expect((late["after"] as? [String: String])?["caption"] == "\"too late\"")
+        #expect((late["after"] as? [String: String])?["caption"] == "too late")
         let denied = try await place.run("records", "set", other, "r0", "caption=again", status: 77)
         #expect(denied.errors.contains("the permission is Read-Only"))
         try await place.run("refused", other, "--discard", try #require(late["identifier"] as? String))
@@ -206,5 +206,44 @@ import Testing
         #expect(Set(try await place.records("laptop").keys) == ["r0", "r1"])
         #expect(try await place.run("share", "list", laptop).output == "nothing is shared\n")
         try await place.checkAtRest("laptop", "other")
+    }
+
+    @Test func `a link of a server is followed by the container that is signed in there, and else says how to sign in`()
+        async throws
+    {
+        let place = try await ServedMachines.started(people: ["anna", "ben"])
+        try await place.signIn("laptop", as: "anna")
+        try await place.importRecords("laptop", count: 1, pictureEvery: 1)
+        try await place.sync("laptop")
+        try await place.run("share", "create", place.path("laptop"), "r0")
+        let made = try await place.run("share", "invite", place.path("laptop"), "r0", "ben@example.org", "--json").json()
+        let link = try #require((made["links"] as? [[String: Any]])?.first?["link"] as? String)
+        #expect(link.contains("?server=http%3A%2F%2F127.0.0.1") && link.contains("&container=iCloud.org.example.journal"))
+        let folder = try place.write(Data(), to: "phone/.keep").deletingLastPathComponent()
+        let nowhere = try await place.run("share", "accept", link, status: 66, in: folder)
+        #expect(nowhere.errors.contains("account sign-in Shared.tidemark --server http://127.0.0.1"), "\(nowhere.errors)")
+        #expect(nowhere.errors.contains("--container iCloud.org.example.journal --email ADDRESS"))
+        // One that is signed in elsewhere is not meant.
+        try await place.run(
+            "account", "sign-in", "Elsewhere.tidemark", "--cloud", "cloud", "--email", "ben@example.org", "--create", in: folder)
+        try await place.run("share", "accept", link, status: 66, in: folder)
+        try await place.signIn("phone", as: "ben")
+        let accepted = try await place.run("share", "accept", link, in: folder)
+        #expect(accepted.output.contains("into Journal.tidemark: Read-Write"))
+        #expect(try await place.records("phone", "shared")["r0"]?["caption"] == "Place 0")
+    }
+
+    @Test func `a server that is asked for JSON says where it can be reached`() async throws {
+        let scratch = try Scratch()
+        let cloud = scratch["cloud"].path
+        #expect(try await Tool().run(["admin", "container", "add", "journal", "--data", cloud]).status == 0)
+        for (program, words) in [("tidemark-server", []), ("tidemark", ["serve"])] {
+            let server = try Tool(named: program).start(words + ["--data", cloud, "--port", "0", "--json"])
+            let line = try #require(await server.line())
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            let port = try #require(object["port"] as? Int)
+            #expect(object["done"] as? String == "serve" && object["address"] as? String == "http://127.0.0.1:\(port)")
+            await server.kill()
+        }
     }
 }

@@ -176,6 +176,15 @@ import TidemarkTransfer
         #expect(try scratch.records("Destination") == [#"{"id":"1","city":"Köln €5"}"#])
     }
 
+    /// In these encodings two characters may become one, so that the converter keeps the last one back.
+    @Test(arguments: [("EUC-JISX0213", [0xa4, 0xab]), ("SHIFT_JISX0213", [0x82, 0xa9])] as [(String, [UInt8])])
+    func `the last character of a source without a last line end is not lost`(encoding: String, text: [UInt8]) async throws {
+        let scratch = try Scratch()
+        let file = try scratch.write(Data("id,city\n1,".utf8) + text, to: "cities.csv")
+        #expect(try await scratch.importing(file, .destination { $0.encoding = encoding }).rejected == 0)
+        #expect(try scratch.records("Destination") == [#"{"id":"1","city":"か"}"#])
+    }
+
     @Test(arguments: [String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian])
     func `a byte order mark tells UTF-16 and UTF-32`(encoding: String.Encoding) async throws {
         let scratch = try Scratch()

@@ -111,6 +111,24 @@ import TidemarkStore
         #expect(try await scratch.importing(file, resuming).resumedAfter == nil)
     }
 
+    @Test func `an import that reads times in another zone goes on with no other`() async throws {
+        let scratch = try Scratch()
+        let rows = (0..<1_000).map { "\($0),2024-05-01 12:30:00\n" }.joined()
+        let file = try scratch.write("id,when\n" + rows, to: "in.csv")
+        func options(_ zone: String) -> ImportOptions {
+            .destination {
+                $0.batchSize = 10
+                $0.timeZone = TimeZone(identifier: zone)!
+            }
+        }
+        try await interrupt(scratch, file, options("Europe/Berlin"), after: 2)
+        var resuming = options("Asia/Tokyo")
+        resuming.resumes = true
+        let summary = try await scratch.importing(file, resuming)
+        #expect(summary.resumedAfter == nil && summary.read == 1_000)
+        #expect(try scratch.records("Destination").allSatisfy { $0.contains("2024-05-01T03:30:00Z") })
+    }
+
     @Test(arguments: ["rejects.jsonl", "other.jsonl", "old.jsonl", nil])
     func `a continuation tells of refusals that its rejects file lacks`(rejects: String?) async throws {
         let scratch = try Scratch()

@@ -82,6 +82,8 @@ struct AdminAccountAdd: AsyncParsableCommand {
     @Flag(help: "Adds it without a password: nobody can sign in to it until it has one.")
     var noPassword = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func validate() throws {
@@ -113,7 +115,9 @@ struct AdminAccountAdd: AsyncParsableCommand {
                 throw error
             }
             try await book.auditAdministration("account.add", account: account.id)
-            try Output.line("added \(account.email)\(noPassword ? ", without a password" : "")")
+            try outcome.tell(
+                "admin account add", ["account": account.id, "email": account.email, "hasPassword": password != nil],
+                text: "added \(account.email)\(noPassword ? ", without a password" : "")")
         }
     }
 }
@@ -194,6 +198,8 @@ struct AdminAccountSet: AsyncParsableCommand {
     @Option(help: "available, restricted, temporarilyUnavailable or noAccount.")
     var status: CloudAccount.Status?
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     @Option(help: "Whether others can find the person by the address or the phone number: on or off.")
@@ -224,7 +230,14 @@ struct AdminAccountSet: AsyncParsableCommand {
             if let discoverable { account.isDiscoverable = discoverable == .on }
             try await cloud.update(account)
             try await book.auditAdministration("account.set", account: account.id, subject: changes)
-            try Output.line("changed \(account.email)")
+            try outcome.tell(
+                "admin account set",
+                [
+                    "account": account.id, "email": account.email, "name": name, "phone": phone,
+                    "hasQuota": quota.map { $0.bytes != .max }, "quota": quota.flatMap { $0.bytes == .max ? nil : $0.bytes },
+                    "status": status?.rawValue,
+                    "discoverable": discoverable.map { $0 == .on },
+                ], text: "changed \(account.email)")
         }
     }
 }
@@ -248,6 +261,8 @@ struct AdminAccountPassword: AsyncParsableCommand {
     @Flag(help: "Takes the password away: nobody can sign in to the account until it has another one.")
     var remove = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func validate() throws {
@@ -261,11 +276,15 @@ struct AdminAccountPassword: AsyncParsableCommand {
             if remove {
                 try await book.removePassword(of: account.id)
                 try await book.auditAdministration("account.password", account: account.id, subject: "removed")
-                return try Output.line("\(account.email) has no password; its sessions are ended")
+                return try outcome.tell(
+                    "admin account password", ["account": account.id, "email": account.email, "hasPassword": false],
+                    text: "\(account.email) has no password; its sessions are ended")
             }
             try await book.setPassword(try entry.read(of: account.email), of: account.id)
             try await book.auditAdministration("account.password", account: account.id)
-            try Output.line("\(account.email) has another password; its sessions are ended")
+            try outcome.tell(
+                "admin account password", ["account": account.id, "email": account.email, "hasPassword": true],
+                text: "\(account.email) has another password; its sessions are ended")
         }
     }
 }

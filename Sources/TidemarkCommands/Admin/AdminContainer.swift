@@ -26,6 +26,8 @@ struct AdminContainerAdd: AsyncParsableCommand {
     @Argument(help: "The container's identifier: letters, digits, hyphens, underscores and single dots.")
     var name: String
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func run() async throws {
@@ -34,7 +36,7 @@ struct AdminContainerAdd: AsyncParsableCommand {
             let book = try place.openOrMake().book
             try await book.addContainer(name)
             try await book.auditAdministration("container.add", container: name)
-            try Output.line("\(name) is served")
+            try outcome.tell("admin container add", ["container": name], text: "\(name) is served")
         }
     }
 }
@@ -79,6 +81,8 @@ struct AdminContainerRemove: AsyncParsableCommand {
     @Argument(help: "The container's identifier.")
     var name: String
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func run() async throws {
@@ -86,7 +90,9 @@ struct AdminContainerRemove: AsyncParsableCommand {
             let book = try place.open().book
             try await book.removeContainer(name)
             try await book.auditAdministration("container.remove", container: name)
-            try Output.line("\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")
+            try outcome.tell(
+                "admin container remove", ["container": name],
+                text: "\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")
         }
     }
 }

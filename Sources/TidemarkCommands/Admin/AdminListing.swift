@@ -28,6 +28,8 @@ struct AdminRevocation: ParsableArguments {
     @Argument(help: "The identifier, or the beginning of it.")
     var id: String
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     /// - Parameters:
@@ -41,7 +43,7 @@ struct AdminRevocation: ParsableArguments {
             let found = try identifier(id, of: try all(book).map(\.id), what)
             try await revoke(book, found)
             try await book.auditAdministration("\(what).revoke", subject: found)
-            try Output.line("revoked the \(what) \(found)")
+            try outcome.tell("admin \(what) revoke", [what: found], text: "revoked the \(what) \(found)")
         }
     }
 }

@@ -121,6 +121,8 @@ struct AdminSchemaIndex: AsyncParsableCommand {
     @Flag(help: "Has no index.")
     var none = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     private var indexes: Set<CloudSchema.Index> {
@@ -140,7 +142,9 @@ struct AdminSchemaIndex: AsyncParsableCommand {
             try await cloud.setIndexes(indexes, of: field, in: type, container: container)
             try await book.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
             let names = CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
-            try Output.line("\(field) of \(type): \(names.isEmpty ? "no index" : names.joined(separator: ", "))")
+            try outcome.tell(
+                "admin schema index", ["container": container, "type": type, "field": field, "indexes": names],
+                text: "\(field) of \(type): \(names.isEmpty ? "no index" : names.joined(separator: ", "))")
         }
     }
 }
@@ -159,6 +163,8 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The container.", valueName: "name"))
     var container: String
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func run() async throws {
@@ -170,8 +176,14 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
             let after = try await cloud.schema(of: container, environment: .production)
             try await book.auditAdministration("schema.deploy", container: container)
             func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
-            try Output.line(
-                "production has \(Wording.count(after.types.count, "type")) (\(after.types.count - before.types.count) new) and \(Wording.count(fields(after), "field")) (\(fields(after) - fields(before)) new)"
+            try outcome.tell(
+                "admin schema deploy",
+                [
+                    "container": container, "types": after.types.count, "fields": fields(after),
+                    "newTypes": after.types.count - before.types.count, "newFields": fields(after) - fields(before),
+                ],
+                text:
+                    "production has \(Wording.count(after.types.count, "type")) (\(after.types.count - before.types.count) new) and \(Wording.count(fields(after), "field")) (\(fields(after) - fields(before)) new)"
             )
         }
     }

@@ -21,6 +21,8 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
     @Flag(help: "Lets it grow again.")
     var off = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func run() async throws {
@@ -28,7 +30,9 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
             let (cloud, book) = try place.open()
             try demandContainer(container, in: book)
             try await cloud.setSchemaFrozen(!off, of: container)
-            try Output.line("the development schema of \(container) \(off ? "grows by what is saved" : "is frozen")")
+            try outcome.tell(
+                "admin schema freeze", ["container": container, "isFrozen": !off],
+                text: "the development schema of \(container) \(off ? "grows by what is saved" : "is frozen")")
         }
     }
 }
@@ -57,6 +61,8 @@ struct AdminSchemaRemove: AsyncParsableCommand {
     @Flag(help: "Removes it also where records have it.")
     var force = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func run() async throws {
@@ -66,7 +72,9 @@ struct AdminSchemaRemove: AsyncParsableCommand {
             let count = try await cloud.removeFromSchema(type: type, field: field, of: container, isForced: force)
             let what = field.map { "\($0) of \(type)" } ?? type
             let kept = count == 0 ? "" : "; \(Wording.count(count, "record")) kept what they have"
-            try Output.line("removed \(what) from the development schema of \(container)\(kept)")
+            try outcome.tell(
+                "admin schema remove", ["container": container, "type": type, "field": field, "records": count],
+                text: "removed \(what) from the development schema of \(container)\(kept)")
         }
     }
 }

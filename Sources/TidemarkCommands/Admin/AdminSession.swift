@@ -105,6 +105,8 @@ struct AdminSessionEnd: AsyncParsableCommand {
     @Flag(help: "All sessions there are.")
     var all = false
 
+    @OptionGroup var outcome: Outcome
+
     @OptionGroup var place: AdminData
 
     func validate() throws {
@@ -117,10 +119,12 @@ struct AdminSessionEnd: AsyncParsableCommand {
         try await reportingErrors {
             let (cloud, book) = try place.open()
             var count = 1
+            var ended: String?
             if let id {
                 let found = try identifier(id, of: try await book.sessions().map(\.id), "session")
                 try await book.endSession(id: found)
                 try await book.auditAdministration("session.end", subject: found)
+                ended = found
             } else if let account {
                 let found = try await cloud.demandAccount(account).id
                 count = try await book.endSessions(of: found)
@@ -129,7 +133,9 @@ struct AdminSessionEnd: AsyncParsableCommand {
                 count = try await book.endAllSessions()
                 try await book.auditAdministration("session.end", subject: "all")
             }
-            try Output.line("ended \(Wording.count(count, "session"))")
+            try outcome.tell(
+                "admin session end", ["session": ended, "account": account, "sessions": count],
+                text: "ended \(Wording.count(count, "session"))")
         }
     }
 }

@@ -11,46 +11,60 @@ struct MergedRecords {
         let sortValue: FieldValue?
     }
 
-    private let entries: [Entry]
+    private let readers: [(reader: StoreReader, schema: RecordTypeSchema)]
+    private let query: RecordQuery
     /// The fields that either store has, those of the first one first.
     private let schema: RecordTypeSchema
 
-    /// The names of the damaged records among them.
-    var damaged: [String] { entries.filter { !$0.record.isIntact }.map(\.record.name) }
-
     /// - Parameter readers: The stores that have the type.
-    /// - Throws: ``StoreError`` where no store can answer the query; a store that lacks one of its fields is left out, with a note.
     init(_ readers: [StoreReader], _ query: RecordQuery) throws {
-        var entries: [Entry] = []
-        var union: RecordTypeSchema?
-        var failures: [(StoreScope, StoreError)] = []
-        for reader in readers {
-            let schema = try reader.type(named: query.type)
-            if union == nil {
-                union = schema
-            } else {
-                for field in schema.fields where union?.field(named: field.name) == nil { union?.fields.append(field) }
-            }
-            var found: [Entry] = []
+        self.query = query
+        self.readers = try readers.map { ($0, try $0.type(named: query.type)) }
+        var union = self.readers.first?.schema ?? RecordTypeSchema(name: query.type)
+        for (_, schema) in self.readers.dropFirst() {
+            for field in schema.fields where union.field(named: field.name) == nil { union.fields.append(field) }
+        }
+        schema = union
+    }
+
+    /// Shows each record: without an order those of one store after those of the other, as they are read.
+    ///
+    /// - Returns: The names of the damaged records among them.
+    /// - Throws: ``StoreError`` where no store can answer the query; a store that lacks one of its fields is left out, with a note.
+    private func forEach(_ show: (Entry) throws -> Void) throws -> [String] {
+        var (damaged, waiting, failures): ([String], [Entry], [(StoreScope, StoreError)]) = ([], [], [])
+        func take(_ entry: Entry) throws {
+            if !entry.record.isIntact { damaged.append(entry.record.name) }
+            try show(entry)
+        }
+        var query = self.query
+        for (reader, schema) in readers {
+            let place = schema.fields.firstIndex { $0.name == query.sortField }
+            let isByName = query.sortField == "_name" || query.sortField != nil && query.sortField == schema.nameField
+            var (found, count): ([Entry], Int) = ([], 0)
             do {
-                let place = schema.fields.firstIndex { $0.name == query.sortField }
-                let isByName = query.sortField == "_name" || query.sortField != nil && query.sortField == schema.nameField
                 try reader.forEachRecord(query, checksDigests: true) { record in
                     let value = isByName ? .string(record.name) : place.flatMap { record.values[$0] }
-                    found.append(Entry(scope: reader.scope, schema: schema, record: record, sortValue: value))
+                    let entry = Entry(scope: reader.scope, schema: schema, record: record, sortValue: value)
+                    count += 1
+                    if query.sortField == nil { try take(entry) } else { found.append(entry) }
                 }
             } catch let error as StoreError where error.code == .sql || error.code == .schema {
                 failures.append((reader.scope, error))
                 continue
             }
-            entries = query.sortField == nil ? entries + found : Self.merge(entries, found, isDescending: query.isDescending)
+            if query.sortField == nil {
+                query.limit = query.limit.map { $0 - count }
+            } else {
+                waiting = Self.merge(waiting, found, isDescending: query.isDescending)
+            }
         }
         if let (_, error) = failures.first, failures.count == readers.count { throw error }
         for (scope, error) in failures {
             Output.error("note: the records of the \(scope.name) store are left out: \(error.message)")
         }
-        self.entries = query.limit.map { Array(entries.prefix($0)) } ?? entries
-        schema = union ?? RecordTypeSchema(name: query.type)
+        for entry in waiting.prefix(query.limit ?? .max) { try take(entry) }
+        return damaged
     }
 
     private static func merge(_ first: [Entry], _ second: [Entry], isDescending: Bool) -> [Entry] {
@@ -87,6 +101,10 @@ struct MergedRecords {
         switch (one, other) {
         case (.int64(let a), .int64(let b)), (.timestamp(let a), .timestamp(let b)): return a < b
         case (.double(let a), .double(let b)): return a < b
+        // A field may have one type in one's own store and another in what others share.
+        case (.int64(let a), .double(let b)), (.timestamp(let a), .double(let b)): return Double(a) < b
+        case (.double(let a), .int64(let b)), (.double(let a), .timestamp(let b)): return a < Double(b)
+        case (.int64(let a), .timestamp(let b)), (.timestamp(let a), .int64(let b)): return a < b
         case (.bytes(let a), .bytes(let b)): return a.lexicographicallyPrecedes(b)
         default:
             guard rank(one) == rank(other) else { return rank(one) < rank(other) }
@@ -94,21 +112,28 @@ struct MergedRecords {
         }
     }
 
-    func printTable() throws {
+    /// - Returns: The names of the damaged records among those shown.
+    func printTable() throws -> [String] {
         var table = TextTable(columns: [schema.nameField ?? "_name", "store"] + schema.fields.map(\.name))
-        for entry in entries {
+        let damaged = try forEach { entry in
             let texts = try RecordText(schema: entry.schema).plain(entry.record, entry.schema)
             let values = Dictionary(zip(entry.schema.fields.map(\.name), texts), uniquingKeysWith: { $1 })
-            try table.add([entry.schema.shortName(of: entry.record.name), entry.scope.name] + schema.fields.map { values[$0.name] ?? "" })
+            try table.add(
+                [entry.schema.shortName(of: entry.record.name), entry.scope.name] + schema.fields.map { values[$0.name] ?? "" })
         }
         try table.finish()
+        return damaged
     }
 
-    /// As an export, with the store of each record in `_store`.
-    func printJSON() throws {
+    /// Prints them as an export, with the store of each record in `_store`.
+    ///
+    /// - Returns: The names of the damaged records among those shown.
+    func printJSON() throws -> [String] {
         var buffer: [UInt8] = [UInt8(ascii: "[")]
-        for (index, entry) in entries.enumerated() {
-            buffer += index == 0 ? [0x0a] : [UInt8(ascii: ","), 0x0a]
+        var isFirst = true
+        let damaged = try forEach { entry in
+            buffer += isFirst ? [0x0a] : [UInt8(ascii: ","), 0x0a]
+            isFirst = false
             try RecordText(schema: entry.schema).appendJSON(entry.record, to: &buffer)
             buffer.removeLast()
             buffer += Array(",\"_store\":\"\(entry.scope.name)\"}".utf8)
@@ -118,5 +143,6 @@ struct MergedRecords {
             }
         }
         try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
+        return damaged
     }
 }

@@ -77,6 +77,14 @@ struct FoundRecord {
     }
 }
 
+extension RecordName {
+    /// The record as people are told of it: its type, and its name without the type before it.
+    var title: String { "\(type) \(shortName)" }
+
+    /// Whether a text on the command line can stand for the record: its name or the short one, alone or as `TYPE/NAME`.
+    func isMeant(by text: String) -> Bool { [name, shortName, "\(type)/\(name)", "\(type)/\(shortName)"].contains(text) }
+}
+
 extension ContainerDirectory {
     /// The whole name of the record that a text stands for: its name, or the short one of an import. What stands for none is a name of one that
     /// is gone.

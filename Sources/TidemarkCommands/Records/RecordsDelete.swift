@@ -91,7 +91,7 @@ struct RecordsDelete: AsyncParsableCommand {
                 try Output.json(Report(dryRun: dryRun, deleted: deleted, missing: missing))
             } else {
                 let done = dryRun ? "would be deleted:" : "deleted"
-                for record in deleted { try Output.line("\(done) \(record.type) \(record.shortName)") }
+                for record in deleted { try Output.line("\(done) \(record.title)") }
                 if dryRun { try Output.line("would be deleted in all: \(Wording.count(deleted.count, "record"))") }
             }
             if let first = missing.first {

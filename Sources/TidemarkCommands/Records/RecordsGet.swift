@@ -41,7 +41,7 @@ struct RecordsGet: AsyncParsableCommand {
                 try Output.write(line + [0x0a])
                 return try check(record, of: schema)
             }
-            try Output.line("\(schema.name) \(record.name), version \(record.version)")
+            try Output.line("\(found.name.title), version \(record.version)")
             let texts = try text.plain(record, schema)
             for (index, field) in schema.fields.enumerated() where record.values[index] != nil {
                 try Output.line("    \(field.name): \(texts[index])")
@@ -53,7 +53,7 @@ struct RecordsGet: AsyncParsableCommand {
     private func check(_ record: StoredRecord, of schema: RecordTypeSchema) throws {
         guard !record.isIntact else { return }
         throw ending(
-            "\(schema.name) \(record.name) is damaged: its values are not what was written; repair it with `tidemark verify --repair`",
+            "\(RecordName(type: schema.name, name: record.name).title) is damaged: its values are not what was written; repair it with `tidemark verify --repair`",
             .dataError)
     }
 }

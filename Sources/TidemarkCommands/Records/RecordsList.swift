@@ -62,8 +62,7 @@ struct RecordsList: AsyncParsableCommand {
             let query = RecordQuery(type: type, condition: condition, sortField: sort, isDescending: descending, limit: limit)
             if scope == nil, having.contains(where: { $0.scope == .shared }) {
                 let list = try MergedRecords(having, query)
-                if json { try list.printJSON() } else { try list.printTable() }
-                return try tell(list.damaged, of: type)
+                return try tell(json ? list.printJSON() : list.printTable(), of: type)
             }
             let reader = having.first ?? readers[0]
             let schema: RecordTypeSchema
@@ -84,7 +83,7 @@ struct RecordsList: AsyncParsableCommand {
     private func tell(_ damaged: [String], of type: String) throws {
         guard !damaged.isEmpty else { return }
         for name in damaged.prefix(10) {
-            Output.error("tidemark: \(type) \(name) is damaged: its values are not what was written")
+            Output.error("tidemark: \(RecordName(type: type, name: name).title) is damaged: its values are not what was written")
         }
         throw ending(
             "\(Wording.count(damaged.count, "record")) shown above damaged; repair with `tidemark verify --repair`", .dataError)
@@ -113,7 +112,7 @@ struct RecordsList: AsyncParsableCommand {
         if json { return try Output.json(lines) }
         guard !lines.isEmpty else { return try Output.line("there are no records yet") }
         let hasShared = lines.contains { $0.store != StoreScope.private.name }
-        var table = TextTable(columns: ["type", "records"] + (hasShared ? ["store"] : []) + ["fields"])
+        var table = TextTable(columns: ["type", "records"] + (hasShared ? ["store"] : []) + ["fields"], cutsLast: false)
         for line in lines {
             let fields = line.fields.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
             try table.add([line.type, Wording.count(line.records)] + (hasShared ? [line.store] : []) + [fields])

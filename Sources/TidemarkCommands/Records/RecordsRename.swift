@@ -61,7 +61,8 @@ struct RecordsRename: AsyncParsableCommand {
                     Report(
                         type: found.schema.name, record: outcome.name, before: found.record.name, referring: outcome.referring))
             }
-            try Output.line("\(found.schema.name) \(found.record.name): renamed to \(outcome.name)")
+            try Output.line(
+                "\(found.name.title): renamed to \(RecordName(type: found.schema.name, name: outcome.name).shortName)")
             if !outcome.referring.isEmpty {
                 try Output.line("the references of \(Wording.count(outcome.referring.count, "record")) name it so as well")
             }

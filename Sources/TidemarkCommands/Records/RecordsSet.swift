@@ -136,6 +136,17 @@ struct RecordsSet: AsyncParsableCommand {
         }
     }
 
+    /// The container whose name a name looks like a misspelling of. Short names, and those that differ in digits only, are meant as they are.
+    static func misspelt(_ name: String, among others: [String]) -> String? {
+        func stem(_ name: String) -> String { (name as NSString).deletingPathExtension }
+        func letters(_ name: String) -> String { stem(name).filter { !$0.isNumber } }
+        guard stem(name).count > 3 else { return nil }
+        if let whole = others.first(where: { stem($0) == stem(name) }) { return whole }
+        let others = others.filter { letters($0) != letters(name) }
+        guard let near = Suggestion.nearest(to: stem(name), among: others.map(stem)) else { return nil }
+        return others.first { stem($0) == near }
+    }
+
     /// Whether the container is to be made: it is not there, and the type of its first record is given.
     ///
     /// - Throws: ``StoreError`` `notFound` where the path looks like a misspelt one of a container beside it.
@@ -144,11 +155,10 @@ struct RecordsSet: AsyncParsableCommand {
         let folder = url.deletingLastPathComponent()
         guard FileManager.default.fileExists(atPath: folder.path) else { return false }
         let name = url.lastPathComponent
-        func stem(_ name: String) -> String { name.hasSuffix(".tidemark") ? String(name.dropLast(9)) : name }
         let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).filter { other in
             FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(other)/container.json").path)
         }
-        if let other = beside.first(where: { Suggestion.isMisspelling(stem(name), of: stem($0)) }) {
+        if let other = Self.misspelt(name, among: beside) {
             throw StoreError(
                 .notFound,
                 "there is no container at \(url.path); did you mean '\(other)'? To make another one, give it another name")
@@ -210,7 +220,7 @@ struct RecordsSet: AsyncParsableCommand {
             try Output.line("made the field \(field.name) of \(made.name), \(field.typeName)\(besides(field.name, others))")
         }
         let done = changes.inserted > 0 ? "made" : changes.updated > 0 ? "changed" : "unchanged"
-        try Output.line("\(made.name) \(name): \(done)")
+        try Output.line("\(RecordName(type: made.name, name: name).title): \(done)")
     }
 
     private func types(_ directory: ContainerDirectory) throws -> [String] {

@@ -34,7 +34,7 @@ struct KnownShares {
                 .invalid, "'\(text)' stands for several shares; give its number in 'tidemark share list' instead: \(numbers)")
         }
         if let record = records.first?.record {
-            throw StoreError(.notFound, "\(record.type) \(record.name) is not shared; 'tidemark share create' shares it")
+            throw StoreError(.notFound, "\(record.title) is not shared; 'tidemark share create' shares it")
         }
         throw StoreError(
             .notFound, "no share has a record, zone, number or title '\(text)'; 'tidemark share list' shows those that there are")

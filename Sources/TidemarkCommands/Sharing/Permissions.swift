@@ -138,7 +138,7 @@ struct PermissionLines {
     mutating func add(_ permission: RecordPermission) throws {
         let (record, rest) = (permission.record, try rest(of: permission))
         switch (format, rest) {
-        case (.table, .cells(let cells)): try table.add([record.name, record.type] + cells)
+        case (.table, .cells(let cells)): try table.add([record.shortName, record.type] + cells)
         case (.json, .bytes(let bytes)):
             buffer += Self.jsonType
             RecordText.appendString(record.type, to: &buffer)

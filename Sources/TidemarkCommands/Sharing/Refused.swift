@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tidemark
+import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
@@ -29,13 +30,16 @@ struct Refused: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
-            let saves = try SyncReading(directory).refused()
+            let reading = try SyncReading(directory)
+            let saves = try reading.refused()
             guard discard.isEmpty else {
                 return try await discard(
                     saves, PersistentContainer(directory: directory, author: "tidemark refused", role: .tool))
             }
+            let known = try reading.knownFields()
             for save in saves {
-                if json { try Output.json(RefusedLine(save)) } else { try tell(save) }
+                let line = try RefusedLine(save, known)
+                if json { try Output.json(line) } else { try tell(line) }
             }
         }
     }
@@ -46,14 +50,16 @@ struct Refused: AsyncParsableCommand {
         }
         let chosen = discard.contains("all") ? saves : saves.filter { discard.contains(RefusedLine.identifier($0)) }
         try await container.discard(chosen)
+        guard !json else { return try Output.json(["discarded": chosen.map(RefusedLine.identifier)]) }
         try Output.line("discarded \(Wording.count(chosen.count, "refused save"))")
     }
 
-    private func tell(_ save: RefusedSave) throws {
-        let line = try RefusedLine(save)
+    private func tell(_ line: RefusedLine) throws {
         try Output.line("\(line.identifier)  \(line.time)  \(line.text)")
-        for field in save.after.keys.sorted() {
-            func short(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
+        for field in line.changed {
+            func short(_ value: KeptValue?) -> String {
+                value.map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text } ?? "none"
+            }
             try Output.line("    \(field): \(short(line.after[field])); it was \(short(line.before[field]))")
         }
     }
@@ -62,28 +68,33 @@ struct Refused: AsyncParsableCommand {
 /// A refused save as the tool prints it.
 struct RefusedLine: Encodable {
     let identifier, time, type, record, store, zone, kind, code, reason: String
-    /// As JSON texts; fields without a value have none.
-    let before, after: [String: String]
+    /// Fields without a value have none.
+    let before, after: [String: KeptValue]
+    /// The fields that were saved, also those whose value was removed.
+    let changed: [String]
 
-    init(_ save: RefusedSave) throws {
+    private enum CodingKeys: CodingKey { case identifier, time, type, record, store, zone, kind, code, reason, before, after }
+
+    init(_ save: RefusedSave, _ known: KnownFields) throws {
         let texts = RecordText(schema: RecordTypeSchema(name: save.record.type))
-        func text(_ values: [String: FieldValue?]) throws -> [String: String] {
-            try values.compactMapValues { value in
-                try value.map { value in
-                    var out: [UInt8] = []
-                    try texts.appendJSON(value, to: &out)
-                    return String(decoding: out, as: UTF8.self)
-                }
+        func text(_ values: [String: FieldValue?]) throws -> [String: KeptValue] {
+            var kept: [String: KeptValue] = [:]
+            for (field, value) in values {
+                guard let value else { continue }
+                var out: [UInt8] = []
+                try texts.appendJSON(value, to: &out)
+                kept[field] = KeptValue(String(decoding: out, as: UTF8.self), of: known[save.record.type, field])
             }
+            return kept
         }
         (identifier, time) = (Self.identifier(save), Timestamp.text(microseconds: save.time))
         (type, record, store, zone) = (save.record.type, save.record.name, save.scope.name, save.zone.name)
         (kind, code, reason) = ("\(save.kind)", save.code, save.reason)
-        (before, after) = (try text(save.before), try text(save.after))
+        (before, after, changed) = (try text(save.before), try text(save.after), save.after.keys.sorted())
     }
 
     /// Each store counts its own.
     static func identifier(_ save: RefusedSave) -> String { "\(save.scope.name):\(save.id)" }
 
-    var text: String { "\(kind) \(type) \(record): \(code): \(reason)" }
+    var text: String { "\(kind) \(RecordName(type: type, name: record).title): \(code): \(reason)" }
 }

@@ -7,19 +7,19 @@ import TidemarkSync
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accept", abstract: "Accepts an invitation: what is shared comes into the shared store.",
+        usage: LinkArguments.usage("accept", "[--no-sync] [--json]"),
         discussion: """
+            \(LinkArguments.discussion)
+
             Exit code 66 for a link that is none, was revoked, or is somebody else's: these are not told apart. 64 where a server's address \
             is given in its place.
 
             Examples:
-              tidemark share accept BensJournal.tidemark tidemark://share/bPqv…
+              tidemark share accept 'tidemark://share/bPqv…?server=…&container=journal'
+              tidemark share accept BensJournal.tidemark 'tidemark://share/bPqv…'
             """)
 
-    @Argument(help: "The container.")
-    var container: String
-
-    @Argument(help: "The link, as it was sent.")
-    var link: String
+    @OptionGroup var arguments: LinkArguments
 
     @OptionGroup var afterwards: SyncAfterwards
 
@@ -28,12 +28,14 @@ struct ShareAccept: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            let (container, link) = (try arguments.container(), arguments.link)
             let sharing = try await SharingAccess.open(container, for: link)
             let share = try await sharing.container.acceptInvitation(link, in: sharing.databases)
             let permission = share.currentUser?.permission.title ?? ShareParticipant.Permission.unknown.title
             let owner = share.owner?.identity.title ?? "Unknown"
             try ShareOutcome.tell(
-                "accepted \"\(share.caption)\" of \(owner): \(permission)", share: share,
+                "accepted \"\(share.caption)\" of \(owner)\(arguments.choice("into", container)): \(permission)", share: share,
+                container: container,
                 sync: try await afterwards.run(sharing.access), json: json)
         }
     }
@@ -41,28 +43,29 @@ struct ShareAccept: AsyncParsableCommand {
 
 struct ShareDecline: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decline", abstract: "Declines an invitation.",
+        commandName: "decline", abstract: "Declines an invitation.", usage: LinkArguments.usage("decline", "[--json]"),
         discussion: """
+            \(LinkArguments.discussion)
+
             Who has declined needs another invitation to take part after all.
 
             Examples:
-              tidemark share decline BensJournal.tidemark tidemark://share/bPqv…
+              tidemark share decline 'tidemark://share/bPqv…?server=…&container=journal'
+              tidemark share decline BensJournal.tidemark 'tidemark://share/bPqv…'
             """)
 
-    @Argument(help: "The container.")
-    var container: String
-
-    @Argument(help: "The link, as it was sent.")
-    var link: String
+    @OptionGroup var arguments: LinkArguments
 
     @Flag(help: "Prints JSON.")
     var json = false
 
     func run() async throws {
         try await reportingErrors {
+            let (container, link) = (try arguments.container(), arguments.link)
             let sharing = try await SharingAccess.open(container, for: link)
             try await sharing.container.declineInvitation(link, in: sharing.databases)
-            try ShareOutcome.tell("declined", json: json)
+            try ShareOutcome.tell(
+                "declined\(arguments.choice("with the account of", container))", container: container, json: json)
         }
     }
 }

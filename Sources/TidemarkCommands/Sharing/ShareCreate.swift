@@ -63,14 +63,14 @@ struct ShareCreate: AsyncParsableCommand {
             if let to { existing = try await sharing.share(to) }
             let shared = try await sharing.container.fetchShares(matching: names)
             let share = try await sharing.container.share(
-                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container) ?? names[0].name,
+                names, to: existing, title: title ?? defaultTitle(names[0], sharing.container) ?? names[0].shortName,
                 publicPermission: publicPermission.permission, in: sharing.databases)
             let isNew = names.contains { shared[$0] == nil }
             if !isNew, title != nil || publicPermission != .none {
                 Output.error("note: the share is there already; 'tidemark share set' changes its title and what everybody may do")
             }
             let graph = try await sharing.container.graph(of: names)
-            let what = names.map { "\($0.type) \($0.name)" }.joined(separator: ", ")
+            let what = names.map(\.title).joined(separator: ", ")
             let others =
                 graph.count > names.count ? ", with \(Wording.count(graph.count - names.count, "record")) that hang on it" : ""
             let text =
@@ -97,7 +97,7 @@ struct ShareCreate: AsyncParsableCommand {
         let graph = try await journal.graph(of: names(in: directory))
         if json { return try Output.json(["records": graph]) }
         try Output.line("would be shared: \(Wording.count(graph.count, "record"))")
-        for record in graph { try Output.line("  \(record.type) \(record.name)") }
+        for record in graph { try Output.line("  \(record.title)") }
     }
 
     /// The first of the record's fields that people would call it by.

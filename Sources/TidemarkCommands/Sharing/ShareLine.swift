@@ -81,15 +81,17 @@ struct ShareOutcome: Encodable {
     var note: String?
     /// Addresses that were invited, and for which the cloud finds no account.
     var undiscovered: [String]?
+    /// The path of the container, where a link was followed.
+    var container: String?
 
     /// Tells of it: `text` and the links, or one JSON object.
     ///
     /// - Throws: The exit code where the synchronisation has not come to its end.
     static func tell(
         _ text: String, share: Share? = nil, links: [LinkLine]? = nil, records: [RecordName]? = nil,
-        undiscovered: [String] = [], sync: SyncAfterwards.Outcome = .notWanted, json: Bool
+        undiscovered: [String] = [], container: String? = nil, sync: SyncAfterwards.Outcome = .notWanted, json: Bool
     ) throws {
-        var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links, records: records)
+        var outcome = ShareOutcome(share: share.map(ShareLine.init), links: links, records: records, container: container)
         if !undiscovered.isEmpty { outcome.undiscovered = undiscovered }
         switch sync {
         case .notWanted: break

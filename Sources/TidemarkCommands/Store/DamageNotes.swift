@@ -3,7 +3,7 @@ import TidemarkStore
 /// Names damaged records on standard error.
 enum DamageNotes {
     static func tell(_ damaged: [DamagedRecord], _ what: String) {
-        for it in damaged.prefix(10) { Output.error("tidemark: \(it.record.type) \(it.record.name) is \(what)") }
+        for it in damaged.prefix(10) { Output.error("tidemark: \(it.record.title) is \(what)") }
         guard !damaged.isEmpty else { return }
         let more = damaged.count > 10 ? " (10 of them named above)" : ""
         Output.error(

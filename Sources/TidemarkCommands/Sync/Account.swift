@@ -151,6 +151,8 @@ struct AccountSet: AsyncParsableCommand {
     @Option(help: "Whether others can find you by your address or phone number, to share with you: on or off; at first off.")
     var discoverable: Switch?
 
+    @OptionGroup var outcome: Outcome
+
     func validate() throws {
         guard drive != nil || app != nil || mergePolicy != nil || discoverable != nil else {
             throw ValidationError("say what to change: --drive, --app, --merge-policy or --discoverable")
@@ -165,14 +167,24 @@ struct AccountSet: AsyncParsableCommand {
                 try access.demandAccount()
                 try await access.databases.private.setDiscoverable(discoverable == .on)
             }
-            guard drive != nil || app != nil || mergePolicy != nil else { return }
-            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
-            let (drive, app, policy) = (drive, app, mergePolicy?.policy.name)
-            try await store.updateAccountSettings { settings in
-                if let drive { settings.driveIsOn = drive == .on }
-                if let app { settings.appIsOn = app == .on }
-                if let policy { settings.mergePolicy = policy }
-            }
+            if drive != nil || app != nil || mergePolicy != nil { try await changeSettings(of: directory) }
+            // People see it by 'account status'.
+            try outcome.tell(
+                "account set",
+                [
+                    "drive": drive?.rawValue, "app": app?.rawValue, "mergePolicy": mergePolicy?.policy.name,
+                    "discoverable": discoverable.map { $0 == .on },
+                ])
+        }
+    }
+
+    private func changeSettings(of directory: ContainerDirectory) async throws {
+        let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+        let (drive, app, policy) = (drive, app, mergePolicy?.policy.name)
+        try await store.updateAccountSettings { settings in
+            if let drive { settings.driveIsOn = drive == .on }
+            if let app { settings.appIsOn = app == .on }
+            if let policy { settings.mergePolicy = policy }
         }
     }
 }

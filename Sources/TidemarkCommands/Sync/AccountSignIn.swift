@@ -70,6 +70,8 @@ struct AccountSignIn: AsyncParsableCommand {
     @Flag(help: "Makes the cloud and the account, as far as they are not there.")
     var create = false
 
+    @OptionGroup var outcome: Outcome
+
     func validate() throws {
         if cloud != nil, server != nil { throw ValidationError("name one cloud: --cloud or --server") }
         if let cloud, ServerAddress.isAddress(cloud) { throw ValidationError("a server is named with --server") }
@@ -245,8 +247,11 @@ struct AccountSignIn: AsyncParsableCommand {
             // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
             try await store.updateSyncState { $0.isPurged = false }
             made = Made()
-            try Output.line(
-                "signed in again as \(email); the process that synchronises \(container) goes on by itself within half a minute")
+            try outcome.tell(
+                "account sign-in", ["email": email, "cloud": place, "container": name, "setAside": [SetAside]()],
+                text:
+                    "signed in again as \(email); the process that synchronises \(container) goes on by itself within half a minute"
+            )
             return (known, before)
         }
         let known = try StoreReader(container: directory).accountSettings()
@@ -278,9 +283,14 @@ struct AccountSignIn: AsyncParsableCommand {
         made = Made()
         // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
         try await store.updateSyncState { $0.isPurged = false }
-        try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
-        for it in try directory.quarantines() where !before.contains(it) && !it.isEmpty {
-            try Output.line("\(it.counts("the cloud")): \(it.reason)")
+        let setAside = try directory.quarantines().filter { !before.contains($0) && !$0.isEmpty }
+        if outcome.json {
+            try outcome.tell(
+                "account sign-in",
+                ["email": email, "cloud": place, "container": name, "setAside": setAside.map(SetAside.init)])
+        } else {
+            try Output.line("signed in as \(email); synchronise with 'tidemark sync \(container)'")
+            for it in setAside { try Output.line("\(it.counts("the cloud")): \(it.reason)") }
         }
         return (known, earlier)
     }

@@ -24,23 +24,36 @@ struct AccountSignOut: AsyncParsableCommand {
     @Option(help: "What becomes of the account's records here: quarantine, keep or delete.")
     var records: SignOutChoice = .quarantine
 
+    @OptionGroup var outcome: Outcome
+
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let settings = try StoreReader(container: directory).accountSettings()
             guard let email = settings.email else {
-                return try Output.line("nobody is signed in")
+                return try outcome.tell("account sign-out", ["signedOut": false], text: "nobody is signed in")
             }
             let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
             // A synchronisation that is under way is not to go on with what is set aside.
             let lock = try SyncLock(directory)
             defer { lock.release() }
-            let pending = try await store.outbox().pending
             let reason = "\(email) has signed out"
-            let quarantine = try await store.signOut(records, reason: reason)
             let shared = try RecordStore(
                 container: directory, scope: .shared, doorbell: Doorbell(container: directory, role: .tool))
+            let pending = try await store.outbox().pending + shared.outbox().pending
+            let quarantine = try await store.signOut(records, reason: reason)
             let others = try await shared.signOut(records, reason: reason)
+            // It ends also where nobody reads what is printed.
+            await endSession(settings, directory)
+            let setAside = [quarantine, others].compactMap { $0 }.filter { !$0.isEmpty }.map(SetAside.init)
+            guard !outcome.json else {
+                return try outcome.tell(
+                    "account sign-out",
+                    [
+                        "signedOut": true, "email": email, "records": records.rawValue, "setAside": setAside,
+                        "deletedChanges": records == .delete ? pending : nil,
+                    ])
+            }
             switch records {
             case .quarantine:
                 var text = "signed out"
@@ -56,7 +69,6 @@ struct AccountSignOut: AsyncParsableCommand {
                 let lost = pending > 0 ? ", with \(Wording.count(pending, "change")) that no cloud has" : ""
                 try Output.line("signed out; the records are deleted here\(lost)")
             }
-            await endSession(settings, directory)
         }
     }
 
@@ -93,5 +105,16 @@ extension Quarantine {
         guard !things.isEmpty else { return pending > 0 ? "set aside: \(changes)" : "nothing set aside" }
         let text = "\(things.joined(separator: " and ")) set aside"
         return pending > 0 ? "\(text), with \(changes)" : text
+    }
+}
+
+/// What was set aside when an account came or went, as JSON.
+struct SetAside: Encodable {
+    let identifier, scope: String
+    let records, pending, refused: Int
+
+    init(_ quarantine: Quarantine) {
+        (identifier, scope) = (quarantine.id.uuidString.lowercased(), quarantine.scope.name)
+        (records, pending, refused) = (quarantine.records, quarantine.pending, quarantine.refused)
     }
 }

@@ -16,14 +16,18 @@ struct Conflicts: AsyncParsableCommand {
             """,
         subcommands: [ConflictsList.self, ConflictsSettle.self], defaultSubcommand: ConflictsList.self)
 
-    static func text(_ conflict: LoggedConflict) -> String {
+    static func text(_ conflict: LoggedConflict, _ known: KnownFields) -> String {
+        let title = RecordName(type: conflict.type, name: conflict.record).title
         guard let field = conflict.field else {
             return
-                "\(conflict.type) \(conflict.record): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
+                "\(title): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
         }
-        func value(_ text: String?) -> String { text.map { $0.count > 60 ? "\($0.prefix(60))…" : $0 } ?? "none" }
+        func value(_ json: String?) -> String {
+            KeptValue(json, of: known[conflict.type, field]).map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text }
+                ?? "none"
+        }
         return
-            "\(conflict.type) \(conflict.record) \(field): was \(value(conflict.ancestor)), here \(value(conflict.local)), there \(value(conflict.store)); \(conflict.winner.rawValue) won (\(conflict.policy))"
+            "\(title) \(field): was \(value(conflict.ancestor)), here \(value(conflict.local)), there \(value(conflict.store)); \(conflict.winner.rawValue) won (\(conflict.policy))"
     }
 }
 
@@ -48,7 +52,9 @@ struct ConflictsList: AsyncParsableCommand {
     private struct Line: Encodable {
         let state, type, record: String
         var transaction: Int64?
-        var field, ancestor, local, store, winner, policy: String?
+        var field: String?
+        var ancestor, local, store: KeptValue?
+        var winner, policy: String?
     }
 
     func validate() throws { if limit < 0 { throw ValidationError("--limit takes a number from 0 on") } }
@@ -61,18 +67,21 @@ struct ConflictsList: AsyncParsableCommand {
                     try Output.json(Line(state: "left", type: kept.type, record: kept.name))
                 } else {
                     let what = kept.reason == .conflict ? "changed on both sides" : "edited here, deleted in the cloud"
-                    try Output.line("left: \(kept.type) \(kept.name): \(what)")
+                    try Output.line("left: \(RecordName(type: kept.type, name: kept.name).title): \(what)")
                 }
             }
-            for conflict in try reader.conflicts(limit: limit) {
+            let (conflicts, known) = (try reader.conflicts(limit: limit), try reader.knownFields())
+            for conflict in conflicts {
+                let field = known[conflict.type, conflict.field]
                 if json {
                     try Output.json(
                         Line(
                             state: "settled", type: conflict.type, record: conflict.record, transaction: conflict.transaction,
-                            field: conflict.field, ancestor: conflict.ancestor, local: conflict.local, store: conflict.store,
+                            field: conflict.field, ancestor: KeptValue(conflict.ancestor, of: field),
+                            local: KeptValue(conflict.local, of: field), store: KeptValue(conflict.store, of: field),
                             winner: conflict.winner.rawValue, policy: conflict.policy))
                 } else {
-                    try Output.line(Conflicts.text(conflict))
+                    try Output.line(Conflicts.text(conflict, known))
                 }
             }
         }
@@ -98,17 +107,37 @@ struct ConflictsSettle: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How: \(NamedPolicy.allValueStrings.dropFirst().joined(separator: ", ")).", valueName: "policy"))
     var mergePolicy: NamedPolicy
 
+    @OptionGroup var outcome: Outcome
+
     func validate() throws {
         if case .error = mergePolicy.policy { throw ValidationError("the policy 'error' settles nothing; name another one") }
     }
 
     func run() async throws {
         try await reportingErrors {
-            let access = try await CloudAccess(ContainerDirectory(openingAt: fileURL(container, "the container")))
-            let settled = try await access.sync().settleConflicts(of: record, policy: mergePolicy.policy)
+            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let access = try await CloudAccess(directory)
+            let name = try record.map { try wholeName($0, in: directory) }
+            let settled = try await access.sync().settleConflicts(of: name, policy: mergePolicy.policy)
             if settled.isEmpty, let record { throw StoreError(.notFound, "no conflict of the record '\(record)' was left") }
-            for kept in settled { try Output.line("settled \(kept.type) \(kept.name)") }
+            guard !outcome.json else {
+                let names = settled.map { RecordName(type: $0.type, name: $0.name) }
+                return try outcome.tell("conflicts settle", ["policy": mergePolicy.policy.name, "settled": names])
+            }
+            for kept in settled { try Output.line("settled \(RecordName(type: kept.type, name: kept.name).title)") }
             if !settled.isEmpty { try Output.line("the next sync sends the outcome") }
         }
+    }
+
+    /// The name of the record with a conflict that a text stands for; the text itself where there is none.
+    private func wholeName(_ text: String, in directory: ContainerDirectory) throws -> String {
+        let left = try SyncReading(directory).kept().filter { $0.reason == .conflict || $0.reason == .deletion }
+        let meant = Set(left.map { RecordName(type: $0.type, name: $0.name) }.filter { $0.isMeant(by: text) })
+        if meant.contains(where: { $0.name == text }) { return text }
+        guard meant.count < 2 else {
+            let names = meant.map { "\($0.type)/\($0.shortName)" }.sorted().joined(separator: " or ")
+            throw StoreError(.invalid, "'\(text)' stands for several records; give \(names)")
+        }
+        return meant.first?.name ?? text
     }
 }

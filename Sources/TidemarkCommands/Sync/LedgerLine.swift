@@ -19,7 +19,7 @@ struct LedgerLine: Encodable {
     }
 
     var text: String {
-        var text = "\(kind) \(type) \(record): \(state)"
+        var text = "\(kind) \(RecordName(type: type, name: record).title): \(state)"
         if let since = pendingSince { text += " since \(since)" }
         if let code {
             text += "; tried \(Wording.count(attempts, "time")), last at \(lastTry ?? "?"): \(code): \(reason ?? "")"
@@ -41,7 +41,7 @@ struct KeptLine: Encodable {
             collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? kept.reason.explanation
     }
 
-    var text: String { "\(type) \(record): \(reason)" }
+    var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }
 }
 
 extension KeptRecord.Reason {

@@ -88,6 +88,8 @@ struct QuarantineRestore: AsyncParsableCommand {
     @Flag(help: "Keeps what was set aside.")
     var keep = false
 
+    @OptionGroup var outcome: Outcome
+
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
@@ -107,10 +109,17 @@ struct QuarantineRestore: AsyncParsableCommand {
             } catch let error as StoreError where error.code == .anotherAccount {
                 throw StoreError(error.code, "\(error.message) with --into-another-account")
             }
-            try Output.line(
-                "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
+            let isKept = try directory.quarantines().contains { $0.id == quarantine.id }
+            try outcome.tell(
+                "quarantine restore",
+                [
+                    "identifier": quarantine.id.uuidString.lowercased(), "inserted": counts.inserted, "updated": counts.updated,
+                    "deleted": counts.deleted, "unchanged": counts.unchanged, "isKept": isKept,
+                ],
+                text:
+                    "restored: \(counts.inserted) inserted, \(counts.updated) updated, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
             )
-            if !keep, try directory.quarantines().contains(where: { $0.id == quarantine.id }) {
+            if !keep, isKept {
                 Output.error(
                     "note: only what no cloud had was restored. The other records stay set aside, for this account's cloud does not have "
                         + "them; --all restores them, too")
@@ -133,12 +142,20 @@ struct QuarantineDiscard: AsyncParsableCommand {
     @Argument(help: "The identifier, or its beginning.")
     var identifier: String
 
+    @OptionGroup var outcome: Outcome
+
     func run() async throws {
         try await reportingErrors {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let quarantine = try directory.quarantine(identifier)
             try directory.discard(quarantine)
-            try Output.line("discarded \(Wording.count(quarantine.records, "record"))")
+            try outcome.tell(
+                "quarantine discard",
+                [
+                    "identifier": quarantine.id.uuidString.lowercased(), "records": quarantine.records,
+                    "pending": quarantine.pending,
+                ],
+                text: "discarded \(Wording.count(quarantine.records, "record"))")
         }
     }
 }

@@ -100,7 +100,9 @@ struct Status: AsyncParsableCommand {
     private func tellOne(_ report: Report) throws {
         for entry in report.records { try Output.line(entry.text) }
         for why in report.whyNothingGoes { try Output.line(why) }
-        for kept in report.kept { try Output.line("\(kept.type) \(kept.record) is kept as the cloud has it: \(kept.reason)") }
+        for kept in report.kept {
+            try Output.line("\(RecordName(type: kept.type, name: kept.record).title) is kept as the cloud has it: \(kept.reason)")
+        }
         guard report.records.isEmpty, report.kept.isEmpty else { return }
         try Output.line(
             report.account == nil ? "it is not to be sent: nobody is signed in" : "synchronised: the cloud has it as it is here")

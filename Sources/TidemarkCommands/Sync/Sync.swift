@@ -211,7 +211,8 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.ledger(isRefused: true) : [],
-            let keeping = try? reading.kept(), let saves = try? reading.refused(), let shares = try? reading.sharesOfOthers()
+            let keeping = try? reading.kept(), let saves = try? reading.refused(), let shares = try? reading.sharesOfOthers(),
+            let known = try? reading.knownFields()
         else { return }
         let change = news.change(of: shares)
         if json {
@@ -229,7 +230,7 @@ struct Sync: AsyncParsableCommand {
             if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
         }
         for save in news.new(saves) {
-            let line = try RefusedLine(save)
+            let line = try RefusedLine(save, known)
             if json { try Output.json(["takenBack": line]) } else { try Output.line("taken back: \(line.text)") }
         }
     }
@@ -240,7 +241,8 @@ struct Sync: AsyncParsableCommand {
         struct Change: Encodable { let type, record, kind: String, fields: [String] }
         struct Conflict: Encodable {
             let type, record: String
-            let field, ancestor, local, store: String?
+            let field: String?
+            let ancestor, local, store: KeptValue?
             let winner, policy: String
         }
         let fetched: [Change]
@@ -262,14 +264,17 @@ struct Sync: AsyncParsableCommand {
             of: access.directory, databases: access.databases, configuration: access.configuration(policy: mergePolicy?.policy),
             settlingBy: settlingPolicy, in: folder)
         let left = preview.kept.filter { $0.reason == .conflict || $0.reason == .deletion }
+        let known = try SyncReading(access.directory).knownFields()
         let report = Preview(
             fetched: preview.fetched.map {
                 .init(type: $0.record.type, record: $0.record.name, kind: "\($0.kind)", fields: $0.fields)
             },
             conflicts: preview.conflicts.map {
-                .init(
-                    type: $0.type, record: $0.record, field: $0.field, ancestor: $0.ancestor, local: $0.local, store: $0.store,
-                    winner: $0.winner.rawValue, policy: $0.policy)
+                let field = known[$0.type, $0.field]
+                return .init(
+                    type: $0.type, record: $0.record, field: $0.field, ancestor: KeptValue($0.ancestor, of: field),
+                    local: KeptValue($0.local, of: field), store: KeptValue($0.store, of: field), winner: $0.winner.rawValue,
+                    policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
             toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map { KeptLine($0) })
@@ -278,13 +283,13 @@ struct Sync: AsyncParsableCommand {
             try Output.line("\(title): \(Wording.count(count, "change"))")
             for change in changes.prefix(20) {
                 let fields = change.fields.isEmpty ? "" : "  (\(change.fields.joined(separator: ", ")))"
-                try Output.line("  \(change.kind) \(change.type) \(change.record)\(fields)")
+                try Output.line("  \(change.kind) \(RecordName(type: change.type, name: change.record).title)\(fields)")
             }
             if count > 20 { try Output.line("  and \(Wording.count(count - min(20, changes.count))) more") }
         }
         try list("would be fetched", report.fetched, of: report.fetched.count)
         try Output.line("would be settled: \(Wording.count(report.conflicts.count, "conflict"))")
-        for conflict in preview.conflicts.prefix(20) { try Output.line("  \(Conflicts.text(conflict))") }
+        for conflict in preview.conflicts.prefix(20) { try Output.line("  \(Conflicts.text(conflict, known))") }
         if !left.isEmpty {
             try Output.line("would be left: \(Wording.count(left.count, "conflict"))")
             for line in report.left.prefix(20) { try Output.line("  \(line.text)") }

@@ -14,6 +14,9 @@ struct SyncReading {
         others = directory.hasStore(.shared) ? try StoreReader(container: directory, scope: .shared) : nil
     }
 
+    /// The fields of the types of both stores.
+    func knownFields() throws -> KnownFields { try KnownFields(readers) }
+
     /// What is kept with the private store alone.
     func accountSettings() throws -> AccountSettings { try own.accountSettings() }
     func initialImportIsComplete() throws -> Bool { try own.syncState().initialImportIsComplete }

@@ -1,0 +1,102 @@
+import ArgumentParser
+import Foundation
+import TidemarkStore
+
+/// What a command that follows a link is given: the link, and the container that is meant.
+struct LinkArguments: ParsableArguments {
+    /// What the commands' helps say about both.
+    static let discussion = """
+        The link says the server and the container that it leads to. Without a container on the command line it is the one that \
+        TIDEMARK_CONTAINER names, or else the only one in the current directory that is signed in there. A link has characters that \
+        a shell reads: put it in quotes.
+        """
+
+    /// - Parameter command: The command's own name.
+    static func usage(_ command: String, _ options: String) -> String {
+        "tidemark share \(command) [<container>] <link> [--into <container>] \(options)"
+    }
+
+    @Argument(
+        help: ArgumentHelp("The link, as it was sent, in quotes. A container may stand before it.", valueName: "link"))
+    var words: [String]
+
+    @Option(name: .customLong("into"), help: ArgumentHelp("The container, as before the link.", valueName: "container"))
+    var named: String?
+
+    private var first: String? { words.count > 1 ? words.first : nil }
+    /// Also where the container stands behind it.
+    private var isTurned: Bool { first.map { $0.contains("://") && words.last?.contains("://") == false } ?? false }
+    var link: String { (isTurned ? words.first : words.last) ?? "" }
+    private var given: String? { named ?? (isTurned ? words.last : first) }
+
+    func validate() throws {
+        guard words.count <= 2, words.count == 1 || named == nil else {
+            throw ValidationError("give one link, and before it or with --into one container; a link has to be in quotes")
+        }
+        if words.count == 1, !link.contains("://"), Self.isContainer(URL(fileURLWithPath: link)) {
+            throw ValidationError("'\(link)' is a container, and the link is missing")
+        }
+    }
+
+    /// The path of the container.
+    ///
+    /// - Throws: The exit code where none is given and not exactly one is signed in where the link leads, after the reason was told.
+    func container() throws -> String {
+        if let given { return given }
+        if let path = ProcessInfo.processInfo.environment["TIDEMARK_CONTAINER"], !path.isEmpty { return path }
+        let address = ShareAddress(link)
+        let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
+        var (fitting, unreadable): ([String], [String]) = ([], [])
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {
+            let url = folder.appendingPathComponent(name, isDirectory: true)
+            guard Self.isContainer(url) else { continue }
+            do {
+                let settings = try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
+                if address.leads(to: settings) { fitting.append(name) }
+            } catch {
+                unreadable.append("\(name) can't be read: \(error.message)")
+            }
+        }
+        if let path = fitting.first, fitting.count == 1 { return path }
+        guard fitting.isEmpty else {
+            throw ending(
+                "\(fitting.joined(separator: ", ")) are signed in where the link leads; say which is meant with --into", .usage)
+        }
+        for reason in unreadable { Output.error("note: \(reason)") }
+        guard let server = address.server, let command = address.signIn(address.freeName(in: folder)) else {
+            throw ending(
+                "no container in this directory is signed in to a cloud; name the one that is meant with --into", .noInput)
+        }
+        throw ending(
+            """
+            no container in this directory is signed in to the container '\(address.container ?? "default")' of \(server). Name one \
+            elsewhere with --into, or sign in and follow the link again: \(command)
+            """, .noInput)
+    }
+
+    /// What is told of a container that was not named on the command line.
+    func choice(_ preposition: String, _ container: String) -> String { given == nil ? " \(preposition) \(container)" : "" }
+
+    private static func isContainer(_ url: URL) -> Bool {
+        FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
+    }
+}
+
+extension ShareAddress {
+    /// Whether an account of these settings can follow the link.
+    func leads(to settings: AccountSettings) -> Bool {
+        guard settings.email != nil, let cloud = settings.cloud else { return false }
+        guard let server else { return true }
+        return cloud == server && (container.map { $0 == settings.cloudContainer } ?? true)
+    }
+
+    /// A name for a container to sign in there.
+    fileprivate func freeName(in folder: URL) -> String {
+        let isPlain = container?.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x5f
+        }
+        let name = isPlain == true && container?.isEmpty == false && container != "default" ? container ?? "" : "Shared"
+        let isTaken = FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name).tidemark").path)
+        return isTaken ? "ANOTHER.tidemark" : "\(name).tidemark"
+    }
+}

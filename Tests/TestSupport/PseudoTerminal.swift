@@ -1,0 +1,47 @@
+import Foundation
+
+/// A terminal for a process, at which a test types.
+public final class PseudoTerminal: Sendable {
+    /// The path of the process's side.
+    public let path: String
+    private let side: Int32
+    /// Keeps what was typed and shown while no process has the other side open.
+    private let otherSide: Int32
+
+    /// - Parameter typed: What is typed ahead. `\u{4}` ends the input, as Ctrl-D does.
+    public init(typing typed: String) throws {
+        #if canImport(Darwin)
+            side = posix_openpt(O_RDWR | O_NOCTTY)
+            guard side >= 0, grantpt(side) == 0, unlockpt(side) == 0, let name = ptsname(side) else { throw POSIXError(.EIO) }
+            path = String(cString: name)
+        #else
+            // The functions of <stdlib.h> for that are hidden from Swift here: TIOCSPTLCK and TIOCGPTN are what they call.
+            side = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+            var (isLocked, number): (Int32, UInt32) = (0, 0)
+            guard side >= 0, ioctl(side, 0x4004_5431, &isLocked) == 0, ioctl(side, 0x8004_5430, &number) == 0 else {
+                throw POSIXError(.EIO)
+            }
+            path = "/dev/pts/\(number)"
+        #endif
+        otherSide = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
+        guard otherSide >= 0, fcntl(side, F_SETFD, FD_CLOEXEC) == 0, fcntl(side, F_SETFL, O_NONBLOCK) == 0,
+            write(side, typed, typed.utf8.count) == typed.utf8.count
+        else { throw POSIXError(.EIO) }
+    }
+
+    deinit {
+        close(otherSide)
+        close(side)
+    }
+
+    /// What it has shown since the last call, what was typed among it.
+    func shown() -> String {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = read(side, &buffer, buffer.count)
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += buffer[..<count]
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import ArgumentParser
+import Foundation
+import TestSupport
+import Testing
+
+@testable import TidemarkCommands
+
+/// Goal: a program can read what any command prints. Method: the tree of commands itself, and the commands that report only what they have
+/// done as processes, in an order in which each has something to do.
+@Suite(.timeLimit(.minutes(5))) struct JSONOutputTests {
+    private let tool: Tool
+    private let scratch: Scratch
+    private var cloud: String { scratch["cloud"].path }
+    private var container: String { scratch.container.path }
+
+    init() throws {
+        tool = try Tool()
+        scratch = try Scratch()
+    }
+
+    private func leaves(_ command: any ParsableCommand.Type = Tidemark.self, _ path: [String] = []) -> [[String]] {
+        let below = command.configuration.subcommands
+        return below.isEmpty ? [path] : below.flatMap { leaves($0, path + [$0._commandName]) }
+    }
+
+    private func command(_ path: [String]) throws -> any ParsableCommand.Type {
+        try path.reduce(Tidemark.self as any ParsableCommand.Type) { parent, name in
+            try #require(parent.configuration.subcommands.first { $0._commandName == name })
+        }
+    }
+
+    @Test func `every command has --json`() throws {
+        let all = leaves()
+        #expect(all.count > 60)
+        for path in all {
+            #expect(
+                Tidemark.helpMessage(for: try command(path), columns: 200).contains("--json"),
+                "tidemark \(path.joined(separator: " "))")
+        }
+    }
+
+    /// Runs a command with `--json`, and reads the one object that it prints.
+    private func run(_ words: [String], input: String?) async throws -> [String: Any] {
+        let file = try input.map { try scratch.write($0, to: "input") }
+        let result = try await tool.run(words + ["--json"], input: file)
+        #expect(result.status == 0, "\(words): \(result.output)\(result.errors)")
+        #expect(result.output.hasSuffix("}\n") && result.output.count { $0 == "\n" } == 1, "\(words): \(result.output)")
+        return try #require(
+            try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any], "\(words): \(result.output)")
+    }
+
+    @discardableResult
+    private func run(_ line: String, _ more: String...) async throws -> [String: Any] {
+        try await run(line.split(separator: " ").map(String.init) + more, input: nil)
+    }
+
+    private func admin(_ line: String, _ more: String..., input: String? = nil) async throws -> [String: Any] {
+        try await run(["admin"] + line.split(separator: " ").map(String.init) + more + ["--data", cloud], input: input)
+    }
+
+    @Test func `commands of administration say what they have done`() async throws {
+        #expect(
+            try await admin("container add journal") as? [String: String] == [
+                "done": "admin container add", "container": "journal",
+            ])
+        let added = try await admin("account add anna@example.org --no-password")
+        #expect(added["done"] as? String == "admin account add" && added["hasPassword"] as? Bool == false)
+        #expect(added["email"] as? String == "anna@example.org" && (added["account"] as? String)?.isEmpty == false)
+        let changed = try await admin("account set anna@example.org --quota none --discoverable on", "--name", "Anna Berg")
+        #expect(changed["hasQuota"] as? Bool == false && changed["discoverable"] as? Bool == true)
+        #expect(changed["name"] as? String == "Anna Berg" && changed["phone"] == nil)
+        #expect(try await admin("account set anna@example.org --quota 5MB")["quota"] as? Int == 5_000_000)
+        let password = try await admin("account password anna@example.org --password-stdin", input: "correct horse\n")
+        #expect(password["hasPassword"] as? Bool == true)
+        #expect(try await admin("account password anna@example.org --remove")["hasPassword"] as? Bool == false)
+        #expect(try await admin("session end --all")["sessions"] as? Int == 0)
+
+        let token = try await admin("token add --container journal --callback https://example.org/in")
+        let tokenID = try #require(token["id"] as? String)
+        #expect(
+            try await admin("token revoke", tokenID) as? [String: String] == ["done": "admin token revoke", "token": tokenID])
+        let pem = try scratch.write(
+            """
+            -----BEGIN PUBLIC KEY-----
+            MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt
+            6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==
+            -----END PUBLIC KEY-----
+            """, to: "public.pem")
+        let key = try #require(try await admin("key add --container journal --public-key", pem.path)["id"] as? String)
+        #expect(try await admin("key revoke", key)["key"] as? String == key)
+
+        try await run("records set", container, "a", "--type", "Note", "text=hi")
+        try await run("account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal")
+        try await run("sync", container)
+        let index = try await admin("schema index --container journal --type Note --field text --queryable")
+        #expect(index["indexes"] as? [String] == ["QUERYABLE"] || (index["indexes"] as? [String])?.count == 1)
+        let deployed = try await admin("schema deploy --container journal")
+        #expect(deployed["newTypes"] as? Int == 1 && deployed["fields"] as? Int == 1)
+        #expect(try await admin("schema freeze --container journal")["isFrozen"] as? Bool == true)
+        #expect(try await admin("schema freeze --container journal --off")["isFrozen"] as? Bool == false)
+        let removed = try await admin("schema remove --container journal --type Note --field text --force")
+        #expect(removed["field"] as? String == "text" && removed["records"] as? Int == 1)
+        #expect(try await admin("container remove journal")["done"] as? String == "admin container remove")
+    }
+
+    @Test func `commands of a container say what they have done`() async throws {
+        try await run("records set", container, "a", "--type", "Note", "text=hi")
+        let signedIn = try await run(
+            "account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--create")
+        #expect(signedIn["done"] as? String == "account sign-in" && signedIn["email"] as? String == "anna@example.org")
+        #expect(signedIn["cloud"] as? String == cloud && signedIn["container"] as? String == "default")
+        let changed = try await run("account set", container, "--app", "off")
+        #expect(changed as? [String: String] == ["done": "account set", "app": "off"])
+        try await run("account set", container, "--app", "on")
+        let settled = try await run("conflicts settle", container, "--merge-policy", "latestEdit")
+        #expect((settled["settled"] as? [Any])?.isEmpty == true && settled["policy"] as? String == "latestEdit")
+
+        let signedOut = try await run("account sign-out", container)
+        let aside = try #require((signedOut["setAside"] as? [[String: Any]])?.first)
+        #expect(aside["records"] as? Int == 1 && aside["pending"] as? Int == 1 && aside["scope"] as? String == "private")
+        let identifier = try #require(aside["identifier"] as? String)
+        #expect(try await run("account sign-out", container)["signedOut"] as? Bool == false)
+        let restored = try await run(
+            "quarantine restore", container, identifier, "--into-another-account", "--keep")
+        #expect(restored["inserted"] as? Int == 1 && restored["isKept"] as? Bool == true)
+        let discarded = try await run("quarantine discard", container, identifier)
+        #expect(discarded["identifier"] as? String == identifier && discarded["records"] as? Int == 1)
+        #expect((try await run("refused", container, "--discard", "all")["discarded"] as? [Any])?.isEmpty == true)
+    }
+
+    @Test func `help and the manual are told as JSON, too`() async throws {
+        let help = try await run("help records list")
+        #expect(help["command"] as? String == "tidemark records list")
+        #expect((help["text"] as? String)?.contains("--json") == true)
+        let manual = try await run("manual")
+        #expect(manual["section"] as? Int == 1 && (manual["page"] as? String)?.hasPrefix(".TH") == true)
+    }
+
+    @Test func `errors are told as without --json, and nothing is printed`() async throws {
+        for line in ["account sign-out", "quarantine discard", "account set --app on"] {
+            let words = line.split(separator: " ").map(String.init) + [scratch["none"].path]
+            let result = try await tool.run(words + (line == "quarantine discard" ? ["x"] : []) + ["--json"])
+            #expect(result.status == 66 && result.output.isEmpty)
+            #expect(result.errors.hasPrefix("tidemark: "))
+        }
+    }
+}
