@@ -21,7 +21,8 @@ public struct ContainerSnapshot: RecordReading {
             guard let pool = store.reader as? DatabasePool else {
                 throw StoreError(.core, "the \(store.scope.name) store was opened with one connection, which can't pin a state")
             }
-            return try pool.makeSnapshot()
+            // It opens a connection of its own, for which the files may have gone meanwhile.
+            return try container.directory.lookingForFiles { try pool.makeSnapshot() }
         }
         self.databases = databases
         recordSources = RecordSources(all: container.sources.all.map { $0.reading(databases[$0.scope]) })

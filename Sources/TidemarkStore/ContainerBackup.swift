@@ -47,6 +47,7 @@ public struct ContainerBackup: Sendable {
             if MovePlaces.isInside(place, of: source) {
                 throw StoreError(.cannotMove, "\(place.path) lies in \(source.path); name a place outside of the container")
             }
+            try StoreReader.rollBackJournals(of: container)
             let copy = try held()
             try copy.checkRoom(at: place)
             let damaged = isOfRecordsOnly ? [] : try copy.damage()

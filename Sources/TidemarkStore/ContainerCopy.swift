@@ -32,9 +32,13 @@ final class ContainerCopy: Sendable {
     ///   - mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
     ///   - withSetAside: Whether what was set aside is copied, too.
     ///   - withAssets: Whether assets are.
-    /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; and those of opening a store.
+    /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; `corrupt` when a log has lost commits; and those of
+    ///   opening a store.
     init(of source: ContainerDirectory, mayLink: Bool = false, withSetAside: Bool = true, withAssets: Bool = true) throws {
         for scope in ContainerDirectory.scopes where !source.hasStore(scope) { try source.checkStoreMayBeMade(scope) }
+        for scope in ContainerDirectory.scopes where source.hasStore(scope) {
+            try LogExamination.checkBeforeCopying(source.store(scope).path)
+        }
         snapshots = try ContainerDirectory.scopes.filter(source.hasStore).map { try DatabaseSnapshot(of: source, scope: $0) }
         sizes = withAssets ? snapshots.reduce(into: [:]) { $0.merge($1.assets) { one, _ in one } } : [:]
         assets = sizes.keys.sorted()

@@ -71,6 +71,19 @@ extension ContainerDirectory {
         }
     }
 
+    /// Does something with the container's files. Where it fails because they have gone meanwhile, the error says where the container is
+    /// now.
+    ///
+    /// - Throws: ``StoreError`` as of ``checkPlace()``; else what `body` throws.
+    package func lookingForFiles<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            try checkPlace()
+            throw error
+        }
+    }
+
     /// Whether what is at the container's path is still what was opened, or may be.
     var isInPlace: Bool {
         do {

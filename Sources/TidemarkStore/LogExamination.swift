@@ -41,6 +41,20 @@ struct LogExamination {
             "\(lost.message). \(copy.path) is a copy of the damaged log. To go on with what is left, open the store again")
     }
 
+    /// Makes sure that no copy is taken for the whole container, and no move removes a log, where the log has lost commits of which nobody
+    /// was told yet. Where the damaged log was kept beside the database, the loss is known.
+    ///
+    /// - Throws: ``StoreError`` `corrupt`.
+    static func checkBeforeCopying(_ path: String) throws(StoreError) {
+        guard let lost = LogExamination(of: path) else { return }
+        let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
+        guard access(copy.path, F_OK) != 0 else { return }
+        throw StoreError(
+            .corrupt,
+            "\(lost.message). To go on with what is left, open the container for writing once: that keeps a copy of the damaged log"
+        )
+    }
+
     /// The copies of damaged logs in a folder.
     static func copies(in url: URL) throws(StoreError) -> [String] {
         try Folder(at: url, followsLink: true).entries().filter { $0.kind == .file && $0.name.hasPrefix(prefix) }.map(\.name)

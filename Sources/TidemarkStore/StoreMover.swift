@@ -71,6 +71,7 @@ public struct StoreMover: Sendable {
                 return try MovePlan(places, notice: notice)
             }
             let container = try ContainerDirectory(openingAt: places.source)
+            try StoreReader.rollBackJournals(of: container)
             return try MovePlan(
                 places, copy: ContainerCopy(of: container), target: MoveTarget(places, identity: container.description.identity))
         }
@@ -87,7 +88,7 @@ public struct StoreMover: Sendable {
         try reporting {
             let places = try MovePlaces(from: source, to: target)
             if let notice = try MovedNotice(in: places.source) { return try complete(notice, places, explicitly: false) }
-            _ = try ContainerDirectory(openingAt: places.source)
+            try StoreReader.rollBackJournals(of: ContainerDirectory(openingAt: places.source))
             let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
             defer { locks.release() }
             // Another mover may have been at work while this one waited.

@@ -18,7 +18,7 @@ extension StoreReader {
     public func asset(_ id: String) throws(StoreError) -> StoredAsset {
         do {
             // Within another read as well: an export looks assets up while it goes through records.
-            return try database.unsafeReentrantRead { db in try asset(db, id: id) }
+            return try container.lookingForFiles { try database.unsafeReentrantRead { db in try asset(db, id: id) } }
         } catch {
             throw StoreError(error, doing: "look up an asset")
         }
@@ -29,7 +29,13 @@ extension StoreReader {
     /// - Throws: ``StoreError`` `notFound`, `io`, or `corrupt` when it has not the size that it was taken in with.
     package func open(_ asset: StoredAsset) throws(StoreError) -> FileHandle {
         guard AssetFiles.isIdentifier(asset.id) else { throw Self.noIdentifier(asset.id) }
-        let file = try Folder(at: container.assets).folder(String(asset.id.prefix(2))).openFile(asset.id)
+        let file: FileHandle
+        do {
+            file = try Folder(at: container.assets).folder(String(asset.id.prefix(2))).openFile(asset.id)
+        } catch {
+            try container.checkPlace()
+            throw error
+        }
         var status = stat()
         guard fstat(file.fileDescriptor, &status) == 0, Int64(status.st_size) == asset.size else {
             throw StoreError(.corrupt, "the asset \(asset.id) is damaged: it has not \(asset.size) bytes")

@@ -68,6 +68,17 @@ public struct StoreReader: Sendable {
         }
     }
 
+    /// Rolls back transactions that a process has broken off and left a journal of, where ``rollsBackJournals`` says that this program may.
+    ///
+    /// Without locks: opening a store for writing takes them.
+    static func rollBackJournals(of container: ContainerDirectory) throws(StoreError) {
+        guard rollsBackJournals else { return }
+        for scope in ContainerDirectory.scopes where container.hasStore(scope) {
+            guard access(container.store(scope).path + "-journal", F_OK) == 0 else { continue }
+            _ = try StoreReader(container: container, scope: scope)
+        }
+    }
+
     init(container: ContainerDirectory, scope: StoreScope, database: any DatabaseReader) {
         self.container = container
         self.scope = scope
@@ -109,7 +120,8 @@ public struct StoreReader: Sendable {
         if isSnapshot { return self }
         guard let pool = database as? DatabasePool else { return try StoreReader(container: container, scope: scope).snapshot() }
         do {
-            let snapshot = try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() }
+            // It opens a connection of its own, for which the files may have gone meanwhile.
+            let snapshot = try container.lookingForFiles { try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() } }
             return StoreReader(container: container, scope: scope, database: snapshot)
         } catch {
             throw StoreError(error, doing: "pin the state of \(container.store(scope).path)")

@@ -34,18 +34,29 @@ public actor BulkImport {
 
     /// Runs the import to its end.
     ///
+    /// A container that the import has made is removed again when nothing was taken in.
+    ///
     /// - Returns: What was done. Refused rows are no error.
     /// - Throws: ``ImportError``; what was committed before stays, and an import that `resumes` can go on.
     ///   `CancellationError` when the task is cancelled: likewise.
     public func run() async throws -> ImportSummary {
         defer { continuation.finish() }
+        let new = options.isDryRun ? nil : NewContainer(at: container)
         do {
-            let session = try await ImportSession(source: source, container: container, options: options)
-            return try await withCleanUp(session) {
-                try await session.run { [continuation] in continuation.yield($0) }
-            }
-        } catch let error as StoreError {
-            throw ImportError(error)
+            let summary = try await runSession()
+            // Nothing was taken in, so there is nothing that a container would be for.
+            if summary.rejected > 0, summary.rejected == summary.read { new?.removeIfUnused() }
+            return summary
+        } catch {
+            new?.removeIfUnused()
+            throw (error as? StoreError).map { ImportError($0) } ?? error
+        }
+    }
+
+    private func runSession() async throws -> ImportSummary {
+        let session = try await ImportSession(source: source, container: container, options: options)
+        return try await withCleanUp(session) {
+            try await session.run { [continuation] in continuation.yield($0) }
         }
     }
 

@@ -235,6 +235,39 @@ import Testing
         #expect(staging.filter { $0.hasSuffix(".open") } == [])
     }
 
+    /// What is refused as a whole: a source, and more options.
+    static let refusals: [(text: String, more: [String])] = [
+        ("{\"id\": \"a\"}", ["--type", "note", "--schema", "SCHEMA"]), ("nonsense", []),
+        ("{\"id\": \"a\", \"n\": {}, \"N\": 1}", []),
+        ("[1, 2]", ["--format", "json"]),
+    ]
+
+    @Test(arguments: refusals.indices, [false, true])
+    func `an import of which nothing is taken in leaves no container where there was none`(
+        number: Int, hasFolder: Bool
+    ) async throws {
+        let (text, more) = Self.refusals[number]
+        let scratch = try Scratch()
+        let schema = try scratch.write(
+            #"{"types": [{"name": "Note", "fields": [{"name": "id", "type": "string"}]}]}"#, to: "schema.json")
+        let source = try scratch.write(text + "\n", to: "source.jsonl")
+        try FileManager.default.createDirectory(at: scratch["there"], withIntermediateDirectories: true)
+        let place = hasFolder ? scratch["there"] : scratch["there/new/Test.tidemark"]
+        let arguments =
+            ["import", source.path, "--into", place.path, "--id", "id"] + more.map { $0 == "SCHEMA" ? schema.path : $0 }
+            + (more.contains("--type") ? [] : ["--type", "Note"])
+        let result = try await tool.run(arguments)
+        #expect([64, 65].contains(result.status), "\(result.status) \(result.output)\(result.errors)")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: scratch["there"].path) == [], "\(result.output)\(result.errors)")
+        // What was there before stays, be it empty.
+        let first = try scratch.write("{\"id\": \"z\"}\n", to: "first.jsonl")
+        #expect(try await tool.run(["import", first.path, "--into", place.path, "--type", "Other", "--id", "id"]).status == 0)
+        let again = try await tool.run(arguments)
+        #expect([64, 65].contains(again.status))
+        #expect(try await tool.run(["verify", place.path]).output.contains("Verified 1 record"))
+    }
+
     @Test func `standard input is read`() async throws {
         let scratch = try Scratch()
         let file = try scratch.writeLines([#"{"id": "a", "n": 1}"#], to: "journal.jsonl")

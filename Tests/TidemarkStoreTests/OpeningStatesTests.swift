@@ -411,6 +411,16 @@ import TidemarkModel
         let problems = try StoreVerification(of: container).run().problems
         #expect(problems.map(\.kind) == [.database])
         #expect(problems.first?.message.contains("private.sqlite-wal is damaged after page") == true, "\(problems)")
+        // No copy is taken for the whole, and no move removes the log.
+        for copying in [
+            { _ = try ContainerBackup(of: container, to: scratch["Backup.tidemark"]).run() },
+            { _ = try StoreMover(from: scratch.container, to: scratch["Moved.tidemark"]).run() },
+        ] as [() throws -> Void] {
+            let refusal = #expect(throws: StoreError.self) { try copying() }
+            #expect(refusal?.code == .corrupt && refusal?.message.contains("private.sqlite-wal is damaged after page") == true)
+        }
+        #expect(try Data(contentsOf: Files.url("-wal", in: scratch.container)) == damaged.log)
+        #expect(!FileManager.default.fileExists(atPath: scratch["Moved.tidemark"].path))
         let error = #expect(throws: StoreError.self) { try RecordStore(container: container) }
         #expect(error?.code == .corrupt)
         #expect(error?.message.hasSuffix("open the store again") == true)

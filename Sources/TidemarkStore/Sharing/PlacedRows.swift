@@ -127,7 +127,7 @@ extension RecordSource {
         guard let pool = database as? DatabasePool else {
             return try RecordSource(StoreReader(container: container, scope: scope).snapshot())
         }
-        return reading(try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() })
+        return reading(try container.lookingForFiles { try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() } })
     }
 
     /// Reads in the state that is pinned, on the calling thread.
