@@ -120,13 +120,6 @@ import Testing
         #expect(RecordsSet.misspelt("Notes", among: ["Notes.tidemark"]) == "Notes.tidemark")
     }
 
-    @Test func `a short name, or one with another number, is no misspelling of a container beside it`() async throws {
-        for name in ["nfd", "new", "ra", "rb", "trip1", "trip2"] {
-            _ = try await run(["records", "set", scratch["\(name).tidemark"].path, "a", "--type", "Note", "text=hi"])
-        }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path).count == 6)
-    }
-
     @Test func `Booleans go in and come out as true and false, from JSON, CSV, schema files and the command line`() async throws {
         try scratch.write("id,flag,mixed\n1,TRUE,1\n2,false,true\n3,,x\n", to: "flags.csv")
         try scratch.write(#"{"id": "4", "flag": true}"# + "\n" + #"{"id": "5", "flag": 2}"# + "\n", to: "more.jsonl")
