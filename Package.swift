@@ -76,11 +76,14 @@ let package = Package(
                 .linkedLibrary("sqlite3"), .linkedLibrary("xxhash"), .linkedLibrary("pthread", .when(platforms: [.linux])),
             ]),
         .target(
-            name: "CTideManifest", dependencies: ["CTideCore", "CSimdJSON", "CExif", "CArchive", "COpenSSL", "CXXHash"],
+            name: "CTideManifest",
+            dependencies: [
+                "CTideCore", "CSimdJSON", "CExif", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "CXXHash",
+            ],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
-                .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto"), .linkedLibrary("xxhash"),
-                .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
+                .linkedLibrary("simdjson"), .linkedLibrary("exif"), .linkedLibrary("crypto", .when(platforms: [.linux])),
+                .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
         // Values and rules, no I/O.

@@ -1,6 +1,10 @@
 #include "tide_manifest.h"
 
+#ifdef __APPLE__
+#include <CommonCrypto/CommonDigest.h>
+#else
 #include <openssl/evp.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -561,8 +565,12 @@ const char *tide_identifier_fault(const char *name, size_t length) {
 }
 
 tide_status tide_name_derive(const void *content, size_t length, char name[36]) {
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[32];
+#ifdef __APPLE__
+    CC_SHA256(content, (CC_LONG)length, digest);
+#else
     if (EVP_Digest(content, length, digest, NULL, EVP_sha256(), NULL) != 1) return TIDE_NO_MEMORY;
+#endif
     digest[6] = (uint8_t)((digest[6] & 0x0f) | 0x80);
     digest[8] = (uint8_t)((digest[8] & 0x3f) | 0x80);
     tide_name_decode(digest, 16, name);
