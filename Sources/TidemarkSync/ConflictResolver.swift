@@ -114,8 +114,10 @@ actor ConflictResolver {
         let left = Set(try await store.stillDamaged(rows))
         let changed = zip(rows, found).filter { left.contains($0.0) && !$0.0.isPending }
         guard !changed.isEmpty else { return repaired }
+        // Of one that the cloud does not have, nothing is deleted: its name may be what is damaged. That it was deleted there comes with the
+        // changes.
         let answers = changed.filter { pair in
-            if case .failure(let error) = pair.1 { error.code == .unknownItem } else { true }
+            if case .success = pair.1 { true } else { false }
         }
         _ = try await take(answers.map(\.0.name), lookedUp: answers.map(\.1), limits: limits)
         let still = Set(try await store.stillDamaged(answers.map(\.0)))

@@ -69,6 +69,9 @@ struct EditHistory {
     /// Edits that were sent when they were set aside, and came back as edits made anew: nobody knew any more whether the cloud had them.
     private(set) var restored: Set<Int> = []
 
+    /// Edits that the cloud has acknowledged, whatever became of it since.
+    var acknowledged: Set<Int> { versions.values.reduce(into: []) { $0.formUnion($1) } }
+
     /// The cloud has lost everything.
     mutating func loseCloud() { cloud = [:] }
 

@@ -1,3 +1,4 @@
+import Synchronization
 import TidemarkCloud
 
 /// The cloud as a device's engine sees it: in front of everything that goes wrong. It tells the simulation of each request and each
@@ -60,6 +61,32 @@ struct SimulatedDatabase: ForwardingDatabase {
             await simulation.note("d\(device) fetch failed: \(error.code.rawValue)")
             throw error
         }
+    }
+}
+
+/// A place for the database of an account, which is another one when the cloud was put back.
+final class DatabasePlace: Sendable {
+    private let current = Mutex<(any CloudDatabase)?>(nil)
+
+    var database: any CloudDatabase {
+        get { current.withLock { $0 }! }
+        set { current.withLock { $0 = newValue } }
+    }
+}
+
+/// The database that is at its place by now.
+struct PlacedDatabase: ForwardingDatabase {
+    let place: DatabasePlace
+    var base: any CloudDatabase { place.database }
+
+    func admit() throws(CloudError) {}
+
+    func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] { try await base.modify(request) }
+
+    func zoneChanges(
+        _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
+    ) async throws(CloudError) -> ZoneChanges {
+        try await base.zoneChanges(zone, since: token, limit: limit, desiredKeys: desiredKeys)
     }
 }
 

@@ -86,6 +86,12 @@ final class SimulatedDevice {
     func restart() throws {
         kill.strike()
         guard let image = try kill.image() else { return }
+        try restart(with: image)
+    }
+
+    /// Begins again with another container than the one that it has; what the old process does from now on reaches nobody.
+    func restart(with image: URL) throws {
+        kill.strike()
         incarnation += 1
         let rates = faultRates
         (container, kill, store, engine, faulty) = try Self.open(

@@ -21,6 +21,13 @@ actor Simulation {
     /// The accounts' names in the cloud.
     private var users: [String] = []
     private var embedded: EmbeddedCloud!
+    private let places = (0..<Simulation.accountCount).map { _ in DatabasePlace() }
+    /// Where the cloud is, how many states it has been put back to, and copies of it.
+    private var cloudFolder: URL
+    private var restorations = 0
+    private var cloudBackups: [URL] = []
+    /// Copies of the devices' containers.
+    private var deviceBackups: [Int: [URL]] = [:]
     /// What was edited in each account.
     private(set) var histories: [EditHistory]
     private let pictures = SimulatedPictures()
@@ -55,6 +62,7 @@ actor Simulation {
         random = SeededRandom(seed)
         plan = SimulationPlan(&random, devices: Self.deviceCount)
         folder = ContainerTemplate.scratch.appendingPathComponent("run-\(seed)-\(UUID().uuidString)", isDirectory: true)
+        cloudFolder = folder.appendingPathComponent("cloud")
         histories = Array(repeating: EditHistory(devices: Self.deviceCount), count: Self.accountCount)
     }
 
@@ -93,17 +101,16 @@ actor Simulation {
     private func open(_ template: ContainerTemplate) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let time = time
-        embedded = try EmbeddedCloud(inMemoryBeside: folder.appendingPathComponent("cloud"), now: { time.now })
-        for number in 0..<Self.accountCount {
-            let account = try await embedded.addAccount("anna\(number)@example.org")
-            let database = try embedded.database(.private, of: Self.cloudContainer, account: account.id)
-            clouds.append(database)
-            users.append(try await database.account().userRecordName ?? "")
-        }
+        embedded =
+            plan.features.contains(.restoredCloud)
+            ? try EmbeddedCloud(at: cloudFolder, now: { time.now })
+            : try EmbeddedCloud(inMemoryBeside: cloudFolder, now: { time.now })
+        try await connect()
+        for database in clouds { users.append(try await database.account().userRecordName ?? "") }
         var limits = CloudLimits()
         limits.operationsPerRequest = plan.operationsPerRequest
         limits.bytesPerAssetPiece = SimulatedPictures.bytesPerPiece
-        let (page, clouds) = (plan.changesPerPage, clouds)
+        let (page, places) = (plan.changesPerPage, places)
         for number in 0..<Self.deviceCount {
             devices.append(
                 try SimulatedDevice(
@@ -111,7 +118,8 @@ actor Simulation {
                 ) { [unowned self] kill, faults, account in
                     let signedIn = account.number
                     let observed = ObservedDatabase(
-                        base: clouds[signedIn], device: number, number: signedIn, kill: kill, simulation: self)
+                        base: PlacedDatabase(place: places[signedIn]), device: number, number: signedIn, kill: kill,
+                        simulation: self)
                     let faulty = FaultyDatabase(
                         observed, plan: faults, sleep: { time.advance(by: Int64($0 / .microseconds(1))) })
                     let database = SimulatedDatabase(
@@ -132,7 +140,22 @@ actor Simulation {
 
     private func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
+    /// Has the devices use the databases of the cloud that is open.
+    private func connect() async throws {
+        clouds = []
+        for (number, place) in places.enumerated() {
+            let account = try await embedded.addAccount("anna\(number)@example.org")
+            let database = try embedded.database(.private, of: Self.cloudContainer, account: account.id)
+            clouds.append(database)
+            place.database = database
+        }
+    }
+
     private func act() async throws {
+        if plan.features.contains(.restoredCloud), chance(10) { return try await actOnCloud() }
+        if plan.features.contains(.restoredDevice), chance(10) {
+            return try actOnContainer(of: devices[Int.random(in: 0..<devices.count, using: &random)])
+        }
         let device = devices[Int.random(in: 0..<devices.count, using: &random)]
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<30: try await edit(device)
@@ -160,6 +183,8 @@ actor Simulation {
         case .accounts: try await changeAccount(device)
         case .bulk: try await editMany(device)
         case .zoneLoss: try await loseZone()
+        case .restoredCloud: try await actOnCloud()
+        case .restoredDevice: try actOnContainer(of: device)
         case .lookingAhead, .clashes, .pictures, nil: try restart(device)
         }
     }
@@ -181,6 +206,46 @@ actor Simulation {
             try device.restart()
             note("d\(device.number) has died and begins again")
         }
+    }
+
+    /// Copies the cloud, or puts it back.
+    private func actOnCloud() async throws {
+        if cloudBackups.isEmpty || chance(2) {
+            let backup = folder.appendingPathComponent("cloud-backup-\(cloudBackups.count)")
+            let problems = try CloudBackup(of: cloudFolder, to: backup).run().problems
+            guard problems.isEmpty else { throw Failure(reason: "the copy of the cloud has \(problems)") }
+            cloudBackups.append(backup)
+            note("the cloud is backed up as \(cloudBackups.count - 1)")
+            return
+        }
+        let number = Int.random(in: 0..<cloudBackups.count, using: &random)
+        restorations += 1
+        cloudFolder = folder.appendingPathComponent("cloud-\(restorations)")
+        _ = try CloudRestoration(of: cloudBackups[number], to: cloudFolder).run()
+        let time = time
+        embedded = try EmbeddedCloud(at: cloudFolder, now: { time.now })
+        try await connect()
+        note("the cloud is put back to \(number)")
+    }
+
+    /// Copies a device's container, or puts it back.
+    private func actOnContainer(of device: SimulatedDevice) throws {
+        guard !device.isBusy, !device.kill.isDead else { return }
+        try look(device)
+        let backups = deviceBackups[device.number] ?? []
+        if backups.isEmpty || chance(2) {
+            let backup = folder.appendingPathComponent("\(device.number)-backup-\(backups.count)")
+            try ContainerBackup(of: device.container, to: backup).run()
+            deviceBackups[device.number, default: []].append(backup)
+            note("d\(device.number) is backed up as \(backups.count)")
+            return
+        }
+        let number = Int.random(in: 0..<backups.count, using: &random)
+        restorations += 1
+        let place = folder.appendingPathComponent("\(device.number)-restored-\(restorations)")
+        try ContainerRestoration(of: ContainerDirectory(openingAt: backups[number]), to: place).run()
+        try device.restart(with: place)
+        note("d\(device.number) is put back to \(number)")
     }
 
     private func loseZone() async throws {
@@ -629,6 +694,7 @@ actor Simulation {
         guard failures.isEmpty else { return failures }
         let history = histories[account]
         let names = history.records.filter { !state.allExcused.contains($0) }
+        failures += AbsenceChecker(plan: plan, history: history, records: names).check(state.stores[0])
         failures += LossChecker(plan: plan, history: history, records: names).check(state.stores[0])
         failures += LatestEditChecker(plan: plan, history: history, records: names).check(state.stores[0])
         return failures

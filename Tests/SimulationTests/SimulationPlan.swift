@@ -22,6 +22,14 @@ struct SimulationPlan {
         case bulk
         /// The cloud loses the zone.
         case zoneLoss
+        /// The cloud is put back to an earlier state.
+        case restoredCloud
+        /// A device's container is put back to an earlier state.
+        case restoredDevice
+
+        /// Those that were there first follow from the same numbers as ever, so that a seed's run stays what it was.
+        static let first = allCases.filter { !later.contains($0) }
+        static let later: [Feature] = [.restoredCloud, .restoredDevice]
     }
 
     let policy: MergePolicy
@@ -53,7 +61,13 @@ struct SimulationPlan {
 
     init(_ random: inout SeededRandom, devices: Int) {
         settling = Self.policies.randomElement(using: &random)!
-        features = Set(Feature.allCases.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
+        var later = random
+        var features = Set(Feature.first.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
+        // What was set aside has a history of its own.
+        if !features.contains(.accounts) {
+            for feature in Feature.later where later.next() % 8 == 2 { features.insert(feature) }
+        }
+        self.features = features
         policy = features.contains(.asking) ? .error : settling
         records = (0..<Int.random(in: 1...5, using: &random)).map { "r\($0)" }
         let hasTwoTypes = Int.random(in: 0..<4, using: &random) == 0
@@ -87,7 +101,7 @@ struct SimulationPlan {
     /// Whether it is always known what an edit has begun with: without that, one that is older may win.
     var ancestorsAreKnown: Bool {
         let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(settling.name)
-        return !features.contains(.zoneLoss) && (!features.contains(.purges) || editsHere)
+        return features.isDisjoint(with: Feature.later + [.zoneLoss]) && (!features.contains(.purges) || editsHere)
     }
 
     func type(of name: String) -> String { types[name] ?? "Trip" }

@@ -121,6 +121,21 @@ import TidemarkTransfer
         #expect(try a.records() == b.records())
     }
 
+    @Test func `a record whose name is damaged is not deleted because the cloud has none of that name`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        for name in ["one", "two"] { try await a.set(name, ["caption": .string("caption of \(name)")]) }
+        _ = try await a.engine.sync()
+        try execute(a, "UPDATE Destination SET _key = 'twn' WHERE _key = 'two'")
+        let report = try await a.engine.repair()
+        #expect(report.repaired == [] && report.remaining.map(\.record.name) == ["twn"])
+        #expect(try problems(a) == ["twn"])
+        // With its name it is whole again.
+        try execute(a, "UPDATE Destination SET _key = 'two' WHERE _key = 'twn'")
+        #expect(try problems(a) == [] && a.records().keys.sorted() == ["one", "two"])
+    }
+
     @Test func `an edit of a damaged record is not merged with another's before it is repaired`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -162,6 +163,22 @@ private final class RestoredCloud {
         try await world.settle()
         let wanted = ["a": ["caption": "third"], "b": ["caption": "second", "note": "of B, not sent"]]
         for device in world.devices { #expect(try texts(device) == wanted) }
+    }
+
+    @Test func `one flipped bit of a record is flipped back before it is compared with the older one of the cloud`() async throws
+    {
+        let world = try await RestoredCloud(scratch)
+        try await world.devices[0].set("a", ["caption": .string("first")])
+        try await world.sync(0)
+        let backup = try world.backup()
+        try await world.devices[0].set("a", ["caption": .string("second")])
+        try await world.sync(0)
+        try await world.restore(backup)
+        let queue = try DatabaseQueue(path: world.devices[0].container.store(.private).path)
+        try await queue.write { db in try db.execute(sql: "UPDATE Destination SET caption = 'secone' WHERE _key = 'a'") }
+        try queue.close()
+        try await world.settle()
+        for device in world.devices { #expect(try texts(device) == ["a": ["caption": "second"]]) }
     }
 
     @Test func `a cloud that was put back by hand is found out by a token that is ahead of it`() async throws {

@@ -114,7 +114,7 @@ extension RecordStore {
 }
 
 /// Repairs one row: finds, among values that its fields may have had, those with which its digest is right.
-private struct RowRepair {
+struct RowRepair {
     let db: Database
     let type: StoredType
     let row: Int64

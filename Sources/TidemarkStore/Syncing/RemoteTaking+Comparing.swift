@@ -11,6 +11,9 @@ extension RemoteTaking {
     mutating func compare(_ row: Int64, with record: RemoteRecord, _ type: StoredType) throws {
         guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [row]) else { return }
         guard mine.isIntact else {
+            // What the store itself proves that it was may be newer than what the cloud was put back to.
+            let repair = RowRepair(db: db, type: type, row: row, seed: transaction.connection.identity.digestSeed)
+            if try repair.run(from: nil) != nil { return try compare(row, with: record, type) }
             // Damaged values are never merged. Where no edit waits, the cloud's copy repairs the row.
             guard !mine.isPending else { return try leave(damaged: mine, record, type) }
             try write([record], type: type)

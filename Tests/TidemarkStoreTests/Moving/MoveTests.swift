@@ -26,6 +26,70 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: movable.target.appendingPathComponent("moving-from.json").path))
     }
 
+    @Test func `whatever a reader begins after a move says where the container is now`() async throws {
+        let movable = try await MovableContainer()
+        let container = try ContainerDirectory(openingAt: movable.source)
+        let reader = try StoreReader(container: container)
+        let source = RecordSource(reader)
+        let id = try #require(try reader.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
+        let asset = try reader.asset(id)
+        try StoreMover(from: movable.source, to: movable.target).run()
+        let beginnings: [(String, () throws -> Void)] = [
+            ("a read", { _ = try reader.types() }), ("a snapshot", { _ = try reader.snapshot() }),
+            ("a pinned source", { _ = try source.pinned() }), ("an asset's file", { _ = try reader.open(asset) }),
+            ("an examination", { _ = try StoreVerification(of: container).run() }),
+            ("a backup", { _ = try ContainerBackup(of: container, to: movable.scratch["Copy.tidemark"]).run() }),
+            ("another reader", { _ = try StoreReader(container: container, scope: .shared) }),
+        ]
+        for (name, begin) in beginnings {
+            let error = try storeError(begin)
+            #expect(error?.code == .moved, "\(name): \(String(describing: error))")
+            #expect(
+                error?.message.contains("has moved to \(movable.target.path)") == true, "\(name): \(String(describing: error))")
+        }
+    }
+
+    @Test func `readers beside moves there and back see whole states, or are told where the container is`() async throws {
+        let movable = try await MovableContainer()
+        let places = [movable.source, movable.target]
+        final class Flag: Sendable {
+            let isSet = Mutex(false)
+        }
+        let isOver = Flag()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { isOver.isSet.withLock { $0 = true } }
+                for _ in 0..<8 {
+                    try StoreMover(from: places[0], to: places[1]).run()
+                    try StoreMover(from: places[1], to: places[0]).run()
+                }
+            }
+            for number in 0..<3 {
+                group.addTask {
+                    var reads = 0
+                    while !isOver.isSet.withLock({ $0 }) || reads == 0 {
+                        do {
+                            let reader = try StoreReader(container: ContainerDirectory(openingAt: places[number % 2]))
+                            for pinned in [reader, try reader.snapshot()] {
+                                let count = try pinned.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM Destination")
+                                }
+                                #expect(count == 120)
+                            }
+                            reads += 1
+                        } catch {
+                            let codes: [StoreError.Code] = [.moved, .incompleteCopy, .notFound, .notAStore]
+                            let isClear = (error as? StoreError).map { codes.contains($0.code) } ?? false
+                            #expect(isClear && !"\(error)".contains("SQLite error"), "\(error)")
+                            if isOver.isSet.withLock({ $0 }) { break }
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try MovableContainer.state(of: movable.source) == movable.state)
+    }
+
     @Test func `what is at the target is for its owner alone`() async throws {
         let movable = try await MovableContainer()
         try FileManager.default.createDirectory(at: movable.target, withIntermediateDirectories: true)
