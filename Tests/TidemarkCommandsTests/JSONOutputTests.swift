@@ -95,7 +95,7 @@ import Testing
         let index = try await admin("schema index --container journal --type Note --field text --queryable")
         #expect(index["indexes"] as? [String] == ["QUERYABLE"] || (index["indexes"] as? [String])?.count == 1)
         let deployed = try await admin("schema deploy --container journal")
-        #expect(deployed["newTypes"] as? Int == 1 && deployed["fields"] as? Int == 1)
+        #expect(deployed["newTypes"] as? Int == 1 && deployed["newFields"] as? Int == 2)
         #expect(try await admin("schema freeze --container journal")["isFrozen"] as? Bool == true)
         #expect(try await admin("schema freeze --container journal --off")["isFrozen"] as? Bool == false)
         let removed = try await admin("schema remove --container journal --type Note --field text --force")
