@@ -13,12 +13,11 @@ extension CloudEngine {
         let most = max(1, min(limit ?? .max, limits.recordsPerAnswer))
         return try await page { rows throws(CloudError) in
             let incarnation = try rows.incarnation()
-            let since =
-                try token.map { token throws(CloudError) in
-                    try number(token, kind: "d", of: Self.mark(caller), in: incarnation)
-                } ?? 0
-            let last = try rows.lastChange()
-            guard since <= last else { return .ahead(since, incarnation) }
+            let place = try token.map { token throws(CloudError) in
+                try self.place(token, kind: "d", of: Self.mark(caller), in: incarnation)
+            }
+            let (since, last) = (place?.number ?? 0, try rows.lastChange())
+            if let place, try isLost(place, rows) { return .lost(place, incarnation) }
             guard caller.scope != .shared else {
                 return .page(
                     try sharedChanges(
@@ -35,8 +34,8 @@ extension CloudEngine {
             return .page(
                 DatabaseChanges(
                     changed: ids(.present), deleted: ids(.deleted), purged: ids(.purged),
-                    token: self.token(
-                        moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation),
+                    token: try self.token(
+                        moreComing ? zones.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation, rows),
                     moreComing: moreComing, incarnation: name(of: incarnation)))
         }
     }
@@ -44,8 +43,8 @@ extension CloudEngine {
     /// What reading changes since a token has come to.
     private enum Reading<Page: Sendable>: Sendable {
         case page(Page)
-        /// The token has a number that the database has not given out: it was put back to an earlier state.
-        case ahead(Int64, CloudIncarnation)
+        /// The token is of a change that the database does not have: it was put back to an earlier state.
+        case lost(TokenPlace, CloudIncarnation)
     }
 
     private func page<Page: Sendable>(
@@ -53,8 +52,8 @@ extension CloudEngine {
     ) async throws(CloudError) -> Page {
         switch try await storage.read(body) {
         case .page(let page): return page
-        case .ahead(let number, let incarnation):
-            try await noteAhead(number, in: incarnation)
+        case .lost(let place, let incarnation):
+            try await noteLost(place, in: incarnation)
             throw Self.expired
         }
     }
@@ -68,10 +67,11 @@ extension CloudEngine {
         let found: (page: ZoneChanges, damaged: [StoredRecord]) = try await page { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
             let (mark, incarnation) = (access.mark, try rows.incarnation())
-            let since =
-                try token.map { token throws(CloudError) in try number(token, kind: "z", of: mark, in: incarnation) } ?? 0
-            let last = try rows.lastChange()
-            guard since <= last else { return .ahead(since, incarnation) }
+            let place = try token.map { token throws(CloudError) in
+                try self.place(token, kind: "z", of: mark, in: incarnation)
+            }
+            let (since, last) = (place?.number ?? 0, try rows.lastChange())
+            if let place, try isLost(place, rows) { return .lost(place, incarnation) }
             guard since <= access.newest else { throw Self.expired }
             // What is not there any more can be told from what was lost only by what is said of it.
             let tellsDeletions = token != nil || !incarnation.isFirst
@@ -111,8 +111,8 @@ extension CloudEngine {
                     ZoneChanges(
                         changes: changes,
                         // The number of a damaged record's change may be any.
-                        token: self.token(
-                            min(moreComing ? after : max(after, access.newest), last), kind: "z", of: mark, in: incarnation),
+                        token: try self.token(
+                            min(moreComing ? after : max(after, access.newest), last), kind: "z", of: mark, in: incarnation, rows),
                         moreComing: moreComing, failed: failed, incarnation: name(of: incarnation)), damaged
                 ))
         }
@@ -159,28 +159,37 @@ extension CloudEngine {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         return try await storage.read { rows throws(CloudError) in
             let access = try access(to: id, caller, rows)
-            return token(isFirst ? 0 : access.newest, kind: "z", of: access.mark, in: try rows.incarnation())
+            return try token(isFirst ? 0 : access.newest, kind: "z", of: access.mark, in: try rows.incarnation(), rows)
         }
     }
 
     // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one. They are base 64, as
     // CloudKit's are: there are clients that decode them.
 
-    func token(_ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation) -> CloudToken {
-        let text = "\(kind)3:\(place(mark, in: incarnation)):\(seal.text(number))"
+    func token(
+        _ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation, _ rows: any CloudTransaction
+    ) throws(CloudError) -> CloudToken {
+        let text = "\(kind)4:\(place(mark, in: incarnation)):\(seal.text(number)):\(try writer(of: number, rows))"
         return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
-    private func number(
+    /// The change that a token is of.
+    struct TokenPlace: Hashable, Sendable {
+        let number: Int64
+        /// Which writer gave out the number; empty where that was not known.
+        let writer: String
+    }
+
+    private func place(
         _ token: CloudToken, kind: String, of mark: String, in incarnation: CloudIncarnation
-    ) throws(CloudError) -> Int64 {
+    ) throws(CloudError) -> TokenPlace {
         let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 4, let number = seal.number(parts[2]), parts[0] == "\(kind)3",
-            check(parts[0..<3].joined(separator: ":")) == parts[3]
+        guard parts.count == 5, let number = seal.number(parts[2]), parts[0] == "\(kind)4",
+            check(parts[0..<4].joined(separator: ":")) == parts[4]
         else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }
         guard parts[1] == place(mark, in: incarnation) else { throw Self.expired }
-        return number
+        return TokenPlace(number: number, writer: String(parts[3]))
     }
 
     /// What a token is of, and of which life of the database.

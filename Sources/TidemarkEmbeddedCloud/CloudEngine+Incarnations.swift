@@ -18,6 +18,8 @@ public protocol IncarnationTransaction {
     ///
     /// - Parameter change: The number of the last change from now on. It is beyond all numbers that the database can have given out.
     func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError)
+    /// The nonce of the writer that gave out the number of a change; `nil` where that is not known.
+    func writerNonce(of change: Int64) throws(CloudError) -> Data?
     /// Whether the number of a change was given out, if at all, after the state to which the database was put back.
     func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool
 }
@@ -46,12 +48,28 @@ extension CloudEngine {
         }
     }
 
-    /// Begins another incarnation if the database has not given out the number of a token that it has made: it was put back.
-    func noteAhead(_ number: Int64, in incarnation: CloudIncarnation) async throws(CloudError) {
+    /// Begins another incarnation if the database, as it is, has not given out a token that was made with its key: it was put back.
+    func noteLost(_ place: TokenPlace, in incarnation: CloudIncarnation) async throws(CloudError) {
         try await beginIncarnation { rows throws(CloudError) in
-            let last = try rows.lastChange()
-            return try rows.incarnation() == incarnation && last < number
+            guard try rows.incarnation() == incarnation else { return false }
+            return try isLost(place, rows)
         }
+    }
+
+    /// Whether a token tells of a change that the database does not have: the number was not given out, or another writer gave it out.
+    func isLost(_ place: TokenPlace, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
+        let last = try rows.lastChange()
+        guard place.number <= last else { return true }
+        let known = try writer(of: place.number, rows)
+        return !place.writer.isEmpty && !known.isEmpty && place.writer != known
+    }
+
+    /// The digits in a token that tell which writer gave out a number; empty where that is not known.
+    ///
+    /// They differ for each number, so that they do not tell when the server was started.
+    func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
+        guard let nonce = try rows.writerNonce(of: number) else { return "" }
+        return String(seal.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
     }
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.

@@ -105,7 +105,7 @@ struct CloudEngine: Sendable {
                     continue
                 }
                 let access = try access(to: id, caller, rows)
-                listed.append((id, token(access.newest, kind: "z", of: access.mark, in: incarnation)))
+                listed.append((id, try token(access.newest, kind: "z", of: access.mark, in: incarnation, rows)))
             }
             return listed
         }

@@ -194,7 +194,8 @@ public struct CloudRestoration: Sendable {
         let queue = try DatabaseQueue(path: url.path)
         try queue.write { db in
             try SQLiteCloudStorage.check(db, path: url.path)
-            let rows = SQLiteCloudTransaction(db: db, schemas: SchemaCache())
+            let rows = SQLiteCloudTransaction(
+                db: db, schemas: SchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
             let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
             try rows.beginIncarnation(
                 Data(EmbeddedCloud.systemRandom(16)), at: try rows.lastChange() + CloudEngine.leap + more)

@@ -9,6 +9,8 @@ extension EmbeddedCloud {
         case record(CloudRecord)
         /// A share of the account, or one in which it takes part.
         case share(CloudShare)
+        /// What can't be read because it is damaged: a record, or the shares of a zone, or a zone with its records.
+        case damaged(CloudError)
     }
 
     /// Where a part is stored.
@@ -30,7 +32,7 @@ extension EmbeddedCloud {
     }
 
     /// Visits all that is stored for an account: its private records and shares, its public records, and the shares of others in which it takes
-    /// part, whose records are not its own. The account need not be available.
+    /// part, whose records are not its own. The account need not be available. Damage is an item, and the rest is visited all the same.
     ///
     /// - Complexity: O(records of the account, and public records).
     package func forEachItem(of account: EmbeddedAccount, _ body: (StoredPlace, StoredItem) async throws -> Void) async throws {
@@ -40,16 +42,28 @@ extension EmbeddedCloud {
                 let caller = caller(account, scope, in: name)
                 for zone in try await zones(engine, caller) {
                     let place = StoredPlace(container: name, environment: environment, scope: scope, zone: zone)
-                    if scope != .shared {
-                        var after: Int64? = -1
-                        while let from = after {
-                            let page = try await engine.page(of: zone, after: from, caller)
-                            for record in page.records { try await body(place, .record(record)) }
-                            after = page.last
+                    // What the body throws ends it, whatever it is.
+                    var after: Int64? = scope == .shared ? nil : -1
+                    while let from = after {
+                        let result = await Result.catching { () async throws(CloudError) in
+                            try await engine.page(of: zone, after: from, caller)
                         }
+                        guard let page = try result.undamaged else {
+                            if case .failure(let error) = result { try await body(place, .damaged(error)) }
+                            break
+                        }
+                        for record in page.records { try await body(place, .record(record)) }
+                        for record in page.damaged {
+                            try await body(place, .damaged(CloudEngine.damaged(record.id.recordName)))
+                        }
+                        after = page.last
                     }
                     guard scope != .public else { continue }
-                    for share in try await engine.shares(in: zone, caller) { try await body(place, .share(share)) }
+                    let shares = await Result.catching { () async throws(CloudError) in
+                        try await engine.shares(in: zone, caller)
+                    }
+                    for share in try shares.undamaged ?? [] { try await body(place, .share(share)) }
+                    if case .failure(let error) = shares { try await body(place, .damaged(error)) }
                 }
             }
         }
@@ -90,7 +104,7 @@ extension EmbeddedCloud {
                     var after: Int64? = -1
                     while let from = after {
                         let page = try await engine.page(of: zone, after: from, caller)
-                        removed.records += page.records.count
+                        removed.records += page.records.count + page.damaged.count
                         after = page.last
                     }
                     _ = try await engine.modifyZones(saving: [], deleting: [zone], purging: true, shelf, caller)
@@ -114,7 +128,7 @@ extension EmbeddedCloud {
         while let from = after {
             let page = try await engine.page(of: zone, after: from, caller)
             after = page.last
-            var rest = page.records[...]
+            var rest = (page.records + page.damaged)[...]
             while !rest.isEmpty {
                 let some = rest.prefix(max(1, min(100, engine.limits.operationsPerRequest)))
                 rest = rest.dropFirst(some.count)
@@ -141,20 +155,46 @@ extension EmbeddedCloud {
 extension CloudEngine {
     /// Reads some records of a zone in the order of their changes: of the public database those that the caller has made.
     ///
-    /// - Returns: The records, and after which change to go on; `nil` at the end.
+    /// - Returns: The records, those that are damaged without what they hold, and after which change to go on; `nil` at the end.
     func page(
         of id: CloudZoneID, after change: Int64, _ caller: Caller
-    ) async throws(CloudError) -> (records: [CloudRecord], last: Int64?) {
+    ) async throws(CloudError) -> (records: [CloudRecord], damaged: [CloudRecord], last: Int64?) {
         try await storage.read { rows throws(CloudError) in
-            guard let access = try existing(id, caller, rows) else { return ([], nil) }
+            guard let access = try existing(id, caller, rows) else { return ([], [], nil) }
             let zone = self.id(of: access.zone, caller)
             let page = try rows.records(in: access.zone.id, after: change, limit: 500)
-            var records: [CloudRecord] = []
-            for stored in page where !stored.isDeleted && stored.type != CloudShare.recordType {
+            var (records, damaged): ([CloudRecord], [CloudRecord]) = ([], [])
+            for stored in page where !stored.isDeleted || stored.damage != nil {
+                guard stored.type != CloudShare.recordType else { continue }
                 guard caller.scope != .public || stored.created.userRecordName == caller.user else { continue }
-                records.append(try record(stored, in: zone, keys: nil, access, rows))
+                if stored.damage == nil {
+                    records.append(try record(stored, in: zone, keys: nil, access, rows))
+                } else {
+                    damaged.append(CloudRecord(CloudRecordID(stored.name, in: zone), type: stored.type))
+                }
             }
-            return (records, page.last?.changed)
+            return (records, damaged, page.last?.changed)
+        }
+    }
+}
+
+extension Result where Failure == CloudError {
+    fileprivate static func catching(_ body: () async throws(CloudError) -> Success) async -> Self {
+        do throws(CloudError) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The value; `nil` where what was asked for is damaged.
+    fileprivate var undamaged: Success? {
+        get throws(CloudError) {
+            switch self {
+            case .success(let value): return value
+            case .failure(let error) where error.code == .recordDamaged: return nil
+            case .failure(let error): throw error
+            }
         }
     }
 }

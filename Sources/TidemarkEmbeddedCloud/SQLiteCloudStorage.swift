@@ -16,6 +16,8 @@ public final class SQLiteCloudStorage: CloudStorage {
     /// For what is read in the thread that calls; none of one in memory.
     private let glances: DatabaseQueue?
     private let schemas = SchemaCache()
+    /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
+    private let nonce: Data
 
     /// Opens a file, making it if there is none.
     ///
@@ -26,7 +28,8 @@ public final class SQLiteCloudStorage: CloudStorage {
                 at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
             (key, began) = try Self.made(database)
-            writer = Writer(database, schemas)
+            nonce = Data(EmbeddedCloud.systemRandom(8))
+            writer = Writer(database, schemas, nonce)
             readers = database.reader
             glances = try SharedDatabase.watcher(of: url)
         } catch {
@@ -66,7 +69,8 @@ public final class SQLiteCloudStorage: CloudStorage {
             try database.write { db in try SQLiteCloudTransaction.makeIncarnation(db, id: Data(count: 16)) }
             key = Array(0..<16)
             began = Self.systemTime()
-            writer = Writer(database, schemas)
+            nonce = Data(count: 8)
+            writer = Writer(database, schemas, nonce)
             readers = database.reader
             glances = nil
         } catch {
@@ -78,7 +82,9 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
         do {
-            return try await readers.read { [schemas] db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
+            return try await readers.read { [schemas, nonce] db in
+                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
+            }
         } catch {
             throw CloudError(storage: error)
         }
@@ -102,7 +108,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {
-            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
+            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce)) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -117,8 +123,11 @@ public final class SQLiteCloudStorage: CloudStorage {
         private let waiting = Atomic(0)
 
         private let schemas: SchemaCache
+        private let nonce: Data
 
-        init(_ database: SharedDatabase, _ schemas: SchemaCache) { (self.database, self.schemas) = (database, schemas) }
+        init(_ database: SharedDatabase, _ schemas: SchemaCache, _ nonce: Data) {
+            (self.database, self.schemas, self.nonce) = (database, schemas, nonce)
+        }
 
         /// A write is about to be asked for.
         nonisolated func expect() { waiting.add(1, ordering: .relaxed) }
@@ -128,7 +137,9 @@ public final class SQLiteCloudStorage: CloudStorage {
             _ body: (any CloudTransaction) throws(CloudError) -> Answer
         ) throws -> (answer: Answer, mayRest: Bool) {
             waiting.subtract(1, ordering: .relaxed)
-            let answer = try database.write { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas)) }
+            let answer = try database.write { db in
+                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
+            }
             return (answer, database.isWorthResting)
         }
 
@@ -141,7 +152,7 @@ public final class SQLiteCloudStorage: CloudStorage {
 
     /// "TidC".
     private static let applicationID: Int32 = 0x5469_6443
-    private static let version: Int32 = 3
+    private static let version: Int32 = 4
     /// Makes sure that a database is one of these, of this version.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.

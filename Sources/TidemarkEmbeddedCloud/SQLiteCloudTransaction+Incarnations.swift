@@ -31,8 +31,28 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
         }
     }
 
+    func writerNonce(of change: Int64) throws(CloudError) -> Data? {
+        try run {
+            let sql = "SELECT nonce FROM writers WHERE began <= ? ORDER BY began DESC LIMIT 1"
+            return try Data.fetchOne(statement(sql), arguments: [change])
+        }
+    }
+
+    /// Notes that the numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
+    func noteWriter() throws {
+        let sql = "INSERT OR IGNORE INTO writers (began, nonce) SELECT coalesce(max(value), 0) + 1, ? FROM counters WHERE name = 'change'"
+        try statement(sql).execute(arguments: [writer])
+        guard db.changesCount > 0 else { return }
+        try statement("DELETE FROM writers WHERE began < (SELECT began FROM writers ORDER BY began DESC LIMIT 1 OFFSET ?)")
+            .execute(arguments: [Self.writersMost - 1])
+    }
+
+    /// So many writers are known. A token of a change by an earlier one is taken as it is.
+    private static let writersMost = 16_384
+
     static let incarnationTables = """
         CREATE TABLE incarnations (began INTEGER PRIMARY KEY, previous INTEGER NOT NULL, id BLOB NOT NULL) STRICT;
+        CREATE TABLE writers (began INTEGER PRIMARY KEY, nonce BLOB NOT NULL UNIQUE) STRICT;
 
         """
 

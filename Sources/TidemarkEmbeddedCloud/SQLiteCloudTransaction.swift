@@ -7,6 +7,8 @@ import TidemarkModel
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
     let schemas: SchemaCache
+    /// 8 random bytes of the storage that has the database open.
+    let writer: Data
 
     func run<Result>(_ body: () throws -> Result) throws(CloudError) -> Result {
         do {
@@ -24,6 +26,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func setLastChange(_ number: Int64) throws(CloudError) {
         try run {
+            try noteWriter()
             try statement("INSERT OR REPLACE INTO counters (name, value) VALUES ('change', ?)").execute(arguments: [number])
         }
     }

@@ -42,8 +42,8 @@ extension CloudEngine {
         let incarnation = try rows.incarnation()
         return DatabaseChanges(
             changed: ids(true), deleted: since == nil ? [] : ids(false), purged: [],
-            token: self.token(
-                moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation),
+            token: try self.token(
+                moreComing ? page.last!.changed : last, kind: "d", of: Self.mark(caller), in: incarnation, rows),
             moreComing: moreComing, incarnation: name(of: incarnation))
     }
 

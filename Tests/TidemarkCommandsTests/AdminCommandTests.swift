@@ -197,6 +197,36 @@ import Testing
         #expect(log.allSatisfy { ($0["actor"] as? String)?.hasPrefix("user:") == true })
     }
 
+    @Test func `an account with damaged records is exported without them, and removed with them`() async throws {
+        let cloud = scratch["cloud"].path
+        let source = try scratch.writeLines([#"{"id": "a"}"#, #"{"id": "b"}"#, #"{"id": "c"}"#], to: "journal.jsonl")
+        let journal = scratch["Journal.tidemark"].path
+        for arguments in [
+            ["import", source.path, "--into", journal, "--type", "Destination", "--id", "id"],
+            [
+                "account", "sign-in", journal, "--cloud", cloud, "--email", "anna@example.org", "--container", "journal",
+                "--create",
+            ],
+            ["sync", journal],
+        ] {
+            let result = try await tool.run(arguments)
+            #expect(result.status == 0, "\(arguments): \(result.errors)")
+        }
+        let file = scratch["cloud/containers/journal/development/records.sqlite"]
+        try DamagedRows.flip(in: file, record: "b")
+        let exported = try await admin(
+            "account", "export", "anna@example.org", "--to", scratch["anna"].path, expecting: 1)
+        #expect(exported.output.contains("damaged: ") && exported.output.contains("b' is damaged"))
+        #expect(exported.output.contains("Exported 2 records, 0 shares and 0 assets, "))
+        let records = try String(
+            contentsOf: scratch["anna/containers/journal/development/records.jsonl"], encoding: .utf8)
+        #expect(records.split(separator: "\n").count == 2)
+        let removed = try await admin("account", "remove", "anna@example.org", "--with-data", "--yes", "--json")
+        let counts = try #require(try lines(removed)[0]["removed"] as? [String: Any])
+        #expect(counts["records"] as? Int == 3 && counts["zones"] as? Int == 1)
+        #expect(try lines(await admin("account", "list", "--json")).isEmpty)
+    }
+
     @Test func `the audit log has what was administered, by whom, and the secret is replaced by a command`() async throws {
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--password-stdin", input: "correct horse\n")

@@ -45,6 +45,22 @@ private final class RestoredCloud {
         return copy
     }
 
+    /// Copies the databases file by file, as 'cp' does.
+    func copy() throws -> URL {
+        states += 1
+        let copy = scratch["copy-\(states)"]
+        for name in ["accounts.sqlite", "containers/\(TestCloud.container)/development/records.sqlite"] {
+            let place = copy.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+            for suffix in ["", "-wal"] {
+                let source = directory.appendingPathComponent(name).path + suffix
+                guard FileManager.default.fileExists(atPath: source) else { continue }
+                try FileManager.default.copyItem(atPath: source, toPath: place.path + suffix)
+            }
+        }
+        return copy
+    }
+
     func restore(_ backup: URL) async throws {
         states += 1
         let place = scratch["cloud-\(states)"]
@@ -73,6 +89,11 @@ private final class RestoredCloud {
                 #expect(report.failure == nil && report.outbox.pending == 0, "device \(number): \(report)")
             }
         }
+    }
+
+    /// The first page of what the cloud has.
+    func changes() async throws -> ZoneChanges {
+        try await database().zoneChanges(CloudZoneID(SyncConfiguration().zoneName), since: nil, limit: nil, desiredKeys: nil)
     }
 
     /// What the cloud has, by record and field.
@@ -186,16 +207,7 @@ private final class RestoredCloud {
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.sync(0)
         try await world.sync(1)
-        // A copy without its incarnation renewed.
-        let copy = scratch["copy"]
-        for name in ["accounts.sqlite", "containers/\(TestCloud.container)/development/records.sqlite"] {
-            let place = copy.appendingPathComponent(name)
-            try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
-            for suffix in ["", "-wal"] {
-                try? FileManager.default.copyItem(
-                    atPath: world.directory.appendingPathComponent(name).path + suffix, toPath: place.path + suffix)
-            }
-        }
+        let copy = try world.copy()
         let before = try await world.database().zoneChanges(CloudZoneID("TidemarkZone"), since: nil, limit: nil, desiredKeys: nil)
         for number in 2...9 {
             try await world.devices[0].set("a", ["caption": .string("\(number)")])
@@ -215,6 +227,57 @@ private final class RestoredCloud {
         let wanted = ["a": ["caption": "9"], "b": ["caption": "of B"], "new": ["caption": "of A"]]
         for device in world.devices { #expect(try texts(device) == wanted) }
         #expect(try await texts(world) == wanted)
+    }
+
+    @Test(arguments: [[0, 1], [1, 0]])
+    func `a cloud that was put back by hand is found out also after it has counted past the tokens`(order: [Int]) async throws {
+        let world = try await RestoredCloud(scratch)
+        for name in ["a", "b"] { try await world.devices[0].set(name, ["caption": .string("first")]) }
+        try await world.sync(0)
+        try await world.sync(1)
+        let copy = try world.copy()
+        try await world.devices[0].set("a", ["caption": .string("second")])
+        try await world.devices[0].set("new", ["caption": .string("of A")])
+        try await world.sync(0)
+        try await world.devices[1].set("b", ["note": .string("of B")])
+        for number in [1, 0, 1, 0] { try await world.sync(number) }
+
+        try await world.use(copy)
+        let before = try await world.changes()
+        // A client of another kind, which has no token, has the cloud give out more numbers than it had given out before.
+        let (zone, other) = (CloudZoneID("TidemarkZone"), "other")
+        var tag: String?
+        for number in 1...40 {
+            let record = CloudRecord(
+                CloudRecordID(other, in: zone), type: "Other", fields: ["text": .string("\(number)")], changeTag: tag)
+            let outcome = try await world.database().modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))[0]
+            guard case .saved(let saved) = outcome else { throw CloudError(.internalError, "\(outcome)") }
+            tag = saved.changeTag
+        }
+        #expect(try await world.changes().incarnation == before.incarnation && before.incarnation != nil)
+        for number in order { try await world.sync(number) }
+        try await world.settle()
+        #expect(try await world.changes().incarnation != before.incarnation)
+        let wanted = ["a": ["caption": "second"], "b": ["caption": "first", "note": "of B"], "new": ["caption": "of A"]]
+        for device in world.devices { #expect(try texts(device).filter { $0.key != other } == wanted) }
+        #expect(try await texts(world).filter { $0.key != other } == wanted)
+    }
+
+    @Test func `a cloud that is opened again and again, and a copy that is put to use at once, expire no token`() async throws {
+        let world = try await RestoredCloud(scratch)
+        let zone = CloudZoneID("TidemarkZone")
+        try await world.devices[0].set("a", ["caption": .string("first")])
+        try await world.sync(0)
+        let first = try await world.changes()
+        for number in 0..<4 {
+            // Nothing was lost: the copy has all changes that the tokens tell of.
+            if number.isMultiple(of: 2) { try await world.use(world.directory) } else { try await world.use(try world.copy()) }
+            try await world.devices[0].set("a", ["caption": .string("\(number)")])
+            try await world.sync(0)
+            let page = try await world.database().zoneChanges(zone, since: first.token, limit: nil, desiredKeys: nil)
+            #expect(page.incarnation == first.incarnation && page.changes.count == 1)
+        }
+        #expect(try #require(Data(base64Encoded: first.token.rawValue)).base64EncodedString() == first.token.rawValue)
     }
 
     @Test func `a tag of a time that was lost has a client fetch everything, and no tag that was made up does`() async throws {

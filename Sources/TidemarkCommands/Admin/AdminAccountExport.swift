@@ -15,6 +15,8 @@ struct AdminAccountExport: AsyncParsableCommand {
             database and zone, and shares.jsonl; the assets by their SHA-256; sessions.jsonl and audit.jsonl. Records are as CloudKit Web \
             Services has them. Records that others share with the person are not the person's own, and are left out.
 
+            What is damaged in the cloud is named, and the rest is exported all the same; then the command exits with 1.
+
             Examples:
               tidemark admin account export anna@example.org --to anna --data ~/cloud
             """)
@@ -35,6 +37,8 @@ struct AdminAccountExport: AsyncParsableCommand {
         var shares = 0
         var assets = 0
         var bytes: Int64 = 0
+        /// What is damaged, and not in the export.
+        var problems: [String] = []
     }
 
     func run() async throws {
@@ -54,10 +58,18 @@ struct AdminAccountExport: AsyncParsableCommand {
                 throw error
             }
             try await book.auditAdministration("account.export", account: account.id)
-            if json { return try Output.json(summary) }
+            if json {
+                try Output.json(summary)
+                if !summary.problems.isEmpty { throw ExitCode(ExitStatus.problemsFound.rawValue) }
+                return
+            }
+            for problem in summary.problems { try Output.line("damaged: \(problem)") }
             try Output.line(
                 "Exported \(Wording.count(summary.records, "record")), \(Wording.count(summary.shares, "share")) and "
-                    + "\(Wording.count(summary.assets, "asset")), \(Wording.bytes(Int(summary.bytes))), to \(to).")
+                    + "\(Wording.count(summary.assets, "asset")), \(Wording.bytes(Int(summary.bytes))), to \(to)."
+                    + (summary.problems.isEmpty ? "" : " Without \(Wording.count(summary.problems.count, "damaged item")).")
+            )
+            if !summary.problems.isEmpty { throw ExitCode(ExitStatus.problemsFound.rawValue) }
         }
     }
 }
@@ -70,6 +82,8 @@ private final class PersonArchive {
     private let account: EmbeddedAccount
     private var summary = AdminAccountExport.Summary()
     private var files: [String: FileHandle] = [:]
+    /// Assets that were found damaged or missing.
+    private var missing: Set<String> = []
 
     init(_ folder: URL, _ cloud: EmbeddedCloud, _ book: AccessBook, _ account: EmbeddedAccount) {
         (self.folder, self.cloud, self.book, self.account) = (folder, cloud, book, account)
@@ -142,6 +156,10 @@ private final class PersonArchive {
                 }
             }
             summary.shares += 1
+        case .damaged(let error):
+            summary.problems.append(
+                "\(error.reason) (container \(place.container), \(place.environment.rawValue), \(place.scope.name) database, "
+                    + "zone '\(place.zone.zoneName)')")
         }
     }
 
@@ -153,16 +171,26 @@ private final class PersonArchive {
         var digest = AssetDigest()
         var offset: Int64 = 0
         while offset < asset.size {
-            let piece = try await cloud.piece(
-                of: asset, at: offset, count: Int(min(1 << 20, asset.size - offset)), for: account, place)
+            let piece: Data
+            do throws(CloudError) {
+                piece = try await cloud.piece(
+                    of: asset, at: offset, count: Int(min(1 << 20, asset.size - offset)), for: account, place)
+            } catch {
+                guard error.code == .assetNotAvailable || error.code == .recordDamaged else { throw error }
+                break
+            }
             guard !piece.isEmpty else { break }
             digest.update(Array(piece))
             try file.write(contentsOf: piece)
             offset += Int64(piece.count)
         }
         guard digest.finish() == asset else {
-            throw ending(
-                "the asset \(asset.digest) of \(place.container) is damaged or missing; nothing was exported", .dataError)
+            try file.close()
+            try FileManager.default.removeItem(at: url)
+            if missing.insert("\(part) \(asset.digest)").inserted {
+                summary.problems.append("the asset \(asset.digest) of \(place.container) is damaged or missing")
+            }
+            return
         }
         try file.synchronize()
         try file.close()
