@@ -92,7 +92,8 @@ struct CloudEngine: Sendable {
         return [CloudZoneID(CloudZoneID.default.zoneName, owner: zoneOwner)] + ids
     }
 
-    /// Lists the zones with the change token that each has now; `nil` for the default zone, which has no feed of changes.
+    /// Lists the zones with the change token that each has now; `nil` for the default zone, which has no feed of changes, and for
+    /// one that is damaged.
     ///
     /// - Complexity: O(zones), in one transaction.
     func zonesWithTokens(_ caller: Caller) async throws(CloudError) -> [(zone: CloudZoneID, token: CloudToken?)] {
@@ -104,8 +105,14 @@ struct CloudEngine: Sendable {
                     listed.append((id, nil))
                     continue
                 }
-                let access = try access(to: id, caller, rows)
-                listed.append((id, try token(access.newest, kind: "z", of: access.mark, in: incarnation, rows)))
+                do throws(CloudError) {
+                    let access = try access(to: id, caller, rows)
+                    listed.append((id, try token(access.newest, kind: "z", of: access.mark, in: incarnation, rows)))
+                } catch {
+                    // A zone that is damaged keeps nobody from the others.
+                    guard error.code == .recordDamaged else { throw error }
+                    listed.append((id, nil))
+                }
             }
             return listed
         }

@@ -138,6 +138,14 @@ import TidemarkModel
             try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
         }
         #expect(try await owner.zoneChanges(other, since: nil, limit: nil, desiredKeys: nil).failed == [])
+        // Lists go on, and what would change the damaged zone is refused.
+        let listed = try await owner.zonesWithTokens()
+        #expect(listed.filter { $0.token != nil }.map(\.zone.zoneName) == ["Other"] && listed.count == 3)
+        #expect(try await owner.databaseChanges(since: nil, limit: nil).changed.count == 2)
+        #expect(error(try await owner.modify(ModifyRecordsRequest(
+            zone: other, operations: [.save(CloudRecord(CloudRecordID("x", in: other), type: "Note", fields: [:]))]))[0]) == nil)
+        await #expect(throws: CloudError(.recordDamaged, "")) { try await save(RecordOperation(.create, record("a")), owner) }
+        await #expect(throws: CloudError(.recordDamaged, "")) { try await owner.modifyZones(saving: [], deleting: [zone]) }
         let kinds = Set(try CloudVerification(of: scratch["cloud"]).run().problems.map(\.kind))
         #expect(kinds == [.participant, .share, .zone])
     }
