@@ -96,7 +96,7 @@ import TidemarkModel
         try await RecordStore(container: ContainerDirectory(openingAt: scratch.container), scope: .shared).checkpoint()
         try await store.checkpoint()
         // From the beginning: there is something to tell in every state.
-        let token = try ContainerDirectory.scopes.map { scope in
+        let token: String = try ContainerDirectory.scopes.map { scope -> String in
             let reader = try StoreReader(container: ContainerDirectory(openingAt: scratch.container), scope: scope)
             return "\(scope.name)=\(try reader.historyToken().description.split(separator: ":")[0]):0"
         }.joined(separator: ",")
