@@ -63,11 +63,25 @@ public protocol SessionStore: Sendable {
 
     /// Forgets that one; does nothing when another has come in its place.
     func remove(_ session: CloudSession) throws(CloudError)
+
+    /// What shows that an account of a cloud was signed in to here before; `nil` where nothing does.
+    func device(for cloud: String, email: String) -> CloudDevice?
+
+    /// Keeps that, also when nobody is signed in any more.
+    func keep(_ device: CloudDevice) throws(CloudError)
+}
+
+extension SessionStore {
+    /// Returns `nil`: then a sign-in from a new address waits with those of strangers, while there are many.
+    public func device(for cloud: String, email: String) -> CloudDevice? { nil }
+    /// Keeps nothing.
+    public func keep(_ device: CloudDevice) throws(CloudError) {}
 }
 
 /// Keeps a session as long as the process runs.
 public final class SessionMemory: SessionStore {
     private let kept: Mutex<CloudSession?>
+    private let devices = Mutex<[CloudDevice]>([])
 
     public init(_ session: CloudSession? = nil) { kept = Mutex(session) }
 
@@ -76,4 +90,10 @@ public final class SessionMemory: SessionStore {
     public func replace(_ old: CloudSession, by new: CloudSession) { kept.withLock { if $0 == old { $0 = new } } }
     public func remove() { kept.withLock { $0 = nil } }
     public func remove(_ session: CloudSession) { kept.withLock { if $0 == session { $0 = nil } } }
+
+    public func device(for cloud: String, email: String) -> CloudDevice? {
+        devices.withLock { $0.first { $0.isFor(cloud, email) } }
+    }
+
+    public func keep(_ device: CloudDevice) { devices.withLock { $0 = CloudDevice.kept(device, before: $0) } }
 }

@@ -45,8 +45,14 @@ final class CurlTransfer: @unchecked Sendable {
         deadline = moved
     }
 
-    deinit {
+    /// Frees its handle, which is in use no more.
+    func dispose() {
         if let easy { curl_easy_cleanup(easy) }
+        easy = nil
+    }
+
+    deinit {
+        dispose()
         curl_slist_free_all(lines)
         message.deallocate()
     }

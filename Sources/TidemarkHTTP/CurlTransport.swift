@@ -240,6 +240,8 @@ private final class CurlRun {
         guard let easy = transfer.easy, active.removeValue(forKey: easy) != nil else { return }
         counts[transfer.request.lane.rawValue] -= 1
         curl_multi_remove_handle(multi, easy)
+        // Here, and not where its caller lets go of it: freeing what it has of TLS while the process exits must be waited for, too.
+        transfer.dispose()
     }
 }
 

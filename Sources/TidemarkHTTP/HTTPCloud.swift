@@ -111,18 +111,20 @@ extension HTTPCloud {
     public func signIn(
         email: String, password: String, device: String = HTTPCloud.deviceName
     ) async throws(CloudError) -> String {
+        let name = name
         var json = JSONWriter()
         json.object {
             $0.member("email", email)
             $0.member("password", password)
             $0.member("device", device.isEmpty ? nil : device)
+            $0.member("deviceToken", store.device(for: name, email: email)?.token)
         }
         let call = HTTPCall(kind: .change, target: sessionPath, body: json.bytes, isSigned: false)
-        let name = name
-        let made = try await value(call) { node throws(CloudError) in
-            try CloudSession(
+        let (made, known) = try await value(call) { node throws(CloudError) in
+            let session = try CloudSession(
                 cloud: name, userRecordName: try node.required("userRecordName").asString(),
                 token: try node.required("token").asString())
+            return (session, try node.string("deviceToken").flatMap { CloudDevice(cloud: name, email: email, token: $0) })
         }
         guard kept.withLock({ $0.admits(made.userRecordName) }) else {
             try? await end(made)
@@ -141,6 +143,8 @@ extension HTTPCloud {
             throw CloudError(
                 .invalidArguments, "another account has signed in here meanwhile; make another HTTPCloud for this one")
         }
+        // Without it a sign-in may only wait longer.
+        if let known { try? store.keep(known) }
         return made.userRecordName
     }
 

@@ -5,18 +5,25 @@ import TidemarkWire
 /// Keeps a session in a file that only its owner reads.
 ///
 /// One that others can read, or that is somebody else's, is refused: who has the token is the account. It is replaced whole, so processes
-/// that share it read the one before or the one after, and change it one after the other.
+/// that share it read the one before or the one after, and change it one after the other. What shows that somebody was signed in here
+/// before is in a file beside it, which stays when the session goes.
 public struct SessionFile: SessionStore {
     public let url: URL
     private static let format: Int64 = 1
+    private static let deviceFormat: Int64 = 1
     /// More than any has.
     private static let sizeLimit = 1 << 14
 
     /// - Parameter url: A container's is `ContainerDirectory.session`.
     public init(at url: URL) { self.url = url }
 
+    /// The file of what outlasts the session.
+    private var deviceURL: URL {
+        url.deletingLastPathComponent().appendingPathComponent("\(url.lastPathComponent)-device")
+    }
+
     public func session() throws(CloudError) -> CloudSession? {
-        guard let data = try data() else { return nil }
+        guard let data = try data(of: url) else { return nil }
         do throws(CloudError) {
             return try JSONText.read(data) { node throws(CloudError) in
                 guard try node.required("format").asInteger() <= Self.format else { throw node.refusal("is of a newer version") }
@@ -30,7 +37,53 @@ public struct SessionFile: SessionStore {
     }
 
     public func keep(_ session: CloudSession) throws(CloudError) {
-        try alone { () throws(CloudError) in try write(session) }
+        try alone { () throws(CloudError) in
+            removeAbandoned()
+            try write(session)
+        }
+    }
+
+    public func device(for cloud: String, email: String) -> CloudDevice? { devices().first { $0.isFor(cloud, email) } }
+
+    public func keep(_ device: CloudDevice) throws(CloudError) {
+        try alone { () throws(CloudError) in
+            let kept = CloudDevice.kept(device, before: devices())
+            var json = JSONWriter()
+            json.object {
+                $0.member("format", Self.deviceFormat)
+                $0.name("devices")
+                $0.array {
+                    for device in kept {
+                        $0.object {
+                            $0.member("cloud", device.cloud)
+                            $0.member("email", device.email)
+                            $0.member("token", device.token)
+                        }
+                    }
+                }
+            }
+            try write(json.bytes, to: deviceURL)
+        }
+    }
+
+    /// What is kept of devices. Of a file that can't be trusted, or read, nothing is: a sign-in goes without.
+    private func devices() -> [CloudDevice] {
+        guard let data = try? data(of: deviceURL) else { return [] }
+        let read = try? JSONText.read(data) { node throws(CloudError) in
+            guard try node.required("format").asInteger() <= Self.deviceFormat else {
+                throw node.refusal("is of a newer version")
+            }
+            var devices: [CloudDevice] = []
+            for device in try node.required("devices").asArray() {
+                let (cloud, email) = (try device.required("cloud").asString(), try device.required("email").asString())
+                guard let kept = CloudDevice(cloud: cloud, email: email, token: try device.required("token").asString()) else {
+                    continue
+                }
+                devices.append(kept)
+            }
+            return devices
+        }
+        return read ?? []
     }
 
     private func write(_ session: CloudSession) throws(CloudError) {
@@ -41,10 +94,11 @@ public struct SessionFile: SessionStore {
             $0.member("userRecordName", session.userRecordName)
             $0.member("token", session.token)
         }
-        let temporary = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
-            .path
-        let opened = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard opened >= 0 else { throw failure("make", temporary) }
+        try write(json.bytes, to: url)
+    }
+
+    private func write(_ bytes: [UInt8], to url: URL) throws(CloudError) {
+        let (temporary, opened) = try makeTemporaryFile(for: url)
         defer { close(opened) }
         var isWhole = fchmod(opened, 0o600) == 0
         var status = stat()
@@ -58,8 +112,8 @@ public struct SessionFile: SessionStore {
                 """)
         }
         var done = 0
-        while isWhole, done < json.bytes.count {
-            let count = json.bytes.withUnsafeBytes { Foundation.write(opened, $0.baseAddress! + done, $0.count - done) }
+        while isWhole, done < bytes.count {
+            let count = bytes.withUnsafeBytes { Foundation.write(opened, $0.baseAddress! + done, $0.count - done) }
             if count < 0, errno == EINTR { continue }
             isWhole = count > 0
             done += count
@@ -70,6 +124,43 @@ public struct SessionFile: SessionStore {
             throw failure
         }
         synchronizeFolder()
+    }
+
+    /// Makes a file that gets its name later, and locks it: by that others can tell that its process lives.
+    private func makeTemporaryFile(for url: URL) throws(CloudError) -> (path: String, descriptor: Int32) {
+        while true {
+            let path = url.deletingLastPathComponent()
+                .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)\(Self.temporarySuffix)").path
+            let opened = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard opened >= 0 else { throw failure("make", path) }
+            var status = stat()
+            // Whoever clears up may have seen it before it was locked. Without locks nobody clears up.
+            let isLocked = flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK
+            if isLocked, fstat(opened, &status) != 0 || status.st_nlink > 0 { return (path, opened) }
+            close(opened)
+        }
+    }
+
+    private static let temporarySuffix = ".tmp"
+
+    /// Removes what processes have left that were killed while they wrote: what nobody has locked. What can't be removed stays.
+    private func removeAbandoned() {
+        let folder = url.deletingLastPathComponent()
+        let prefixes = [url, deviceURL].map { ".\($0.lastPathComponent)." }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
+            guard let prefix = prefixes.first(where: { name.hasPrefix($0) }) else { continue }
+            var middle = name.dropFirst(prefix.count)
+            if middle.hasSuffix(Self.temporarySuffix) { middle = middle.dropLast(Self.temporarySuffix.count) }
+            guard UUID(uuidString: String(middle)) != nil else { continue }
+            let path = folder.appendingPathComponent(name).path
+            let opened = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+            guard opened >= 0 else { continue }
+            var status = stat()
+            if fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG, flock(opened, LOCK_EX | LOCK_NB) == 0 {
+                unlink(path)
+            }
+            close(opened)
+        }
     }
 
     public func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError) {
@@ -129,26 +220,26 @@ public struct SessionFile: SessionStore {
         synchronizeFolder()
     }
 
-    private func data() throws(CloudError) -> Data? {
+    private func data(of url: URL) throws(CloudError) -> Data? {
         // Non-blocking, should it be a FIFO.
         let opened = open(url.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard opened >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
-            if errno == ELOOP { throw distrust("is a symbolic link") }
-            if errno == EACCES || errno == EPERM { throw distrust("is another user's") }
+            if errno == ELOOP { throw distrust(url, "is a symbolic link") }
+            if errno == EACCES || errno == EPERM { throw distrust(url, "is another user's") }
             throw failure("read", url.path)
         }
         let file = FileHandle(fileDescriptor: opened, closeOnDealloc: true)
         var status = stat()
         guard fstat(opened, &status) == 0 else { throw failure("read", url.path) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw distrust("is no file") }
-        guard status.st_uid == geteuid() else { throw distrust("is another user's") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw distrust(url, "is no file") }
+        guard status.st_uid == geteuid() else { throw distrust(url, "is another user's") }
         guard status.st_mode & 0o077 == 0 else {
-            throw distrust("can be read or written by others (mode \(String(status.st_mode & 0o777, radix: 8)))")
+            throw distrust(url, "can be read or written by others (mode \(String(status.st_mode & 0o777, radix: 8)))")
         }
         do {
             let data = try file.read(upToCount: Self.sizeLimit + 1) ?? Data()
-            guard data.count <= Self.sizeLimit else { throw distrust("is longer than it can be") }
+            guard data.count <= Self.sizeLimit else { throw distrust(url, "is longer than it can be") }
             return data
         } catch let error as CloudError {
             throw error
@@ -157,7 +248,7 @@ public struct SessionFile: SessionStore {
         }
     }
 
-    private func distrust(_ what: String) -> CloudError {
+    private func distrust(_ url: URL, _ what: String) -> CloudError {
         CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; sign in again")
     }
 

@@ -23,15 +23,19 @@ package struct ContainerContents {
     package static let downloads = "downloads"
     /// What a served cloud knows the container by. It moves with the container, and is in no copy of it.
     package static let session = "cloud-session"
+    /// What shows to a served cloud that an account was signed in to here before. It outlasts the session, and goes where that goes.
+    static let device = "cloud-session-device"
+    private static let credentials = [session, device]
+    static func isCredential(_ name: String) -> Bool { credentials.contains(name) }
 
     private static func isOwn(_ name: String) -> Bool {
-        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || name == session
+        folders.contains(name) || journals.contains(name) || isDatabase(name) || isLock(name) || credentials.contains(name)
             || isUnfinished(name)
     }
 
     /// Whether it is a file of ours that was being written when its process died.
     private static func isUnfinished(_ name: String) -> Bool {
-        (journals + [description, session]).contains { name.hasPrefix(".\($0).") }
+        (journals + credentials + [description]).contains { name.hasPrefix(".\($0).") }
     }
 
     private static func isDatabase(_ name: String) -> Bool {
@@ -72,17 +76,28 @@ package struct ContainerContents {
             try removeIfEmpty(inside)
         }
         try atStep(.assets)
-        for name in own where isLock(name) && !keepsLocks || name == session || isUnfinished(name) { try folder.remove(name) }
+        for name in own where isLock(name) && !keepsLocks || credentials.contains(name) || isUnfinished(name) {
+            try folder.remove(name)
+        }
         try folder.synchronize()
         try atStep(.locks)
     }
 
-    /// Takes the session with a served cloud along to another place. One that would not be trusted stays behind.
+    /// Takes along to another place what a served cloud knows the container by. What would not be trusted stays behind.
     static func copySession(from source: URL, to target: URL) throws(StoreError) {
-        guard let status = try Folder(at: source, followsLink: true).status(of: session), status.st_mode & 0o077 == 0,
-            status.st_uid == geteuid(), let data = try? DurableFile.data(of: source.appendingPathComponent(session))
-        else { return }
-        try DurableFile.write(data, to: target.appendingPathComponent(session))
+        for name in credentials {
+            guard let status = try Folder(at: source, followsLink: true).status(of: name), status.st_mode & 0o077 == 0,
+                status.st_uid == geteuid(), let data = try? DurableFile.data(of: source.appendingPathComponent(name))
+            else { continue }
+            try DurableFile.write(data, to: target.appendingPathComponent(name))
+        }
+    }
+
+    /// Removes files of ours that processes were writing when they were killed, and no others: what a process that lives writes is locked.
+    /// What can't be removed stays, since it harms nobody.
+    static func removeAbandoned(from url: URL) {
+        let names = journals + credentials + [description]
+        try? Folder(at: url, followsLink: true).removeTemporaryFiles { names.contains($0) || LogExamination.isCopy($0) }
     }
 
     /// Removes files of ours that were being written when their process died.

@@ -189,6 +189,6 @@ public struct ContainerDirectory: Hashable, Sendable {
     private static func isOurs(_ name: String) -> Bool {
         scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging"
             || name == "doorbell" || name == ContainerContents.syncLock || name == ContainerContents.downloads
-            || name == ContainerContents.session || name == Quarantine.folder || name.hasPrefix(".")
+            || ContainerContents.isCredential(name) || name == Quarantine.folder || name.hasPrefix(".")
     }
 }

@@ -21,9 +21,11 @@ enum DurableFile {
     /// Writes bytes as they are.
     static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
-        let temporary = ".\(url.lastPathComponent).\(UUID().uuidString)"
+        // Its lock says that this process lives: what a process has left that was killed can be told from it, and goes.
+        let (temporary, descriptor) = try folder.makeTemporaryFile(for: url.lastPathComponent, mode: 0o600)
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            try write(data, to: folder.makeFile(temporary, mode: 0o600), path: url.path)
+            try write(data, to: file, path: url.path)
             if replaces {
                 try folder.rename(temporary, to: url.lastPathComponent)
             } else {
@@ -33,6 +35,8 @@ enum DurableFile {
             try? folder.remove(temporary)
             throw error
         }
+        // Locked until it has its name.
+        withExtendedLifetime(file) {}
         try folder.synchronize()
     }
 

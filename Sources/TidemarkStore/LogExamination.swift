@@ -62,6 +62,9 @@ struct LogExamination {
 
     private static let prefix = "damaged-log-of-"
 
+    /// Tells by its name whether a file is a copy of a damaged log.
+    static func isCopy(_ name: String) -> Bool { name.hasPrefix(prefix) }
+
     private var copyName: String {
         "\(Self.prefix)\(URL(fileURLWithPath: path).lastPathComponent)-\(String(state.salt, radix: 16))"
     }

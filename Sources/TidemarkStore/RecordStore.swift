@@ -91,6 +91,7 @@ public actor RecordStore {
             throw StoreError(error, doing: "look into \(container.store(scope).path)")
         }
         noticed = try connection.read("read the history") { try Noticed($0) }
+        if base == nil { ContainerContents.removeAbandoned(from: container.url) }
         self.connection = connection
         self.doorbell = doorbell
         self.container = container

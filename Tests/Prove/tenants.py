@@ -10,6 +10,7 @@
 """
 
 import argparse
+import collections
 import hashlib
 import http.client
 import json
@@ -67,6 +68,11 @@ class Client:
                 return refused[0]
         return None
 
+    def must_save(self, records, *place):
+        refused = self.save(records, *place)
+        if refused:
+            fail(f"records can't be saved: {refused}")
+
     def times(self, operation, body, count):
         """Milliseconds of requests, one after the other."""
         times = []
@@ -93,6 +99,13 @@ class Place:
         self.tidemark = options.tidemark
         self.server, path = start_server.start(options.tidemark, options.server, folder, *start_server.UNLIMITED, "--log-level", "error")
         self.given = json.loads(path.read_text())
+        try:
+            self.make_zones()
+        except BaseException:
+            self.server.kill()
+            raise
+
+    def make_zones(self):
         for account in ("anna", "ben"):
             made = self.client(account).post("zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
             if made[0] != 200:
@@ -121,12 +134,14 @@ def prefer(one, other):
 
 
 def oracle(options, folder):
-    places = [Place(options, folder / "none"), Place(options, folder / "many")]
+    places = []
     try:
+        for name in ("none", "many"):
+            places.append(Place(options, folder / name))
         for place in places:
-            place.client("anna").save([record(f"a{number}", text=f"n{number}") for number in range(100)])
+            place.client("anna").must_save([record(f"a{number}", text=f"n{number}") for number in range(100)])
             place.index("--queryable")
-        places[1].client("ben").save([record(f"b{number}", text=f"zz{number}") for number in range(20_000)])
+        places[1].client("ben").must_save([record(f"b{number}", text=f"zz{number}") for number in range(20_000)])
         clients = [place.client("anna") for place in places]
         for comparator, value in [("BEGINS_WITH", "a"), ("NOT_BEGINS_WITH", "n"), ("EQUALS", "zz7"), ("LESS_THAN", "b")]:
             body = {"zoneID": ZONE, "query": {"recordType": "Note", "filterBy": [text_filter(comparator, value)]}}
@@ -147,28 +162,34 @@ def oracle(options, folder):
 
 
 def lanes(options, folder):
-    place = Place(options, folder)
+    place, stop = Place(options, folder), threading.Event()
     try:
         ben = place.client("ben")
-        place.client("anna").save([record(f"p{number}", text=f"n{number}") for number in range(20_000)], {"zoneName": "_defaultZone"}, "public")
-        ben.save([record(f"r{number}", text="x") for number in range(5)])
+        place.client("anna").must_save([record(f"p{number}", text=f"n{number}") for number in range(20_000)], {"zoneName": "_defaultZone"}, "public")
+        ben.must_save([record(f"r{number}", text="x") for number in range(5)])
         place.index("--queryable", "--sortable")
         look_up = {"zoneID": ZONE, "records": [{"recordName": f"r{number}"} for number in range(5)]}
         query = {"zoneID": ZONE, "query": {"recordType": "Note", "filterBy": [text_filter("EQUALS", "x")]}}
         kinds = [("records/lookup", look_up), ("records/query", query)]
         alone = [ben.times(operation, body, 300) for operation, body in kinds]
-        answers, stop = {}, threading.Event()
+        answers, guard = collections.Counter(), threading.Lock()
 
         def attack():
             client = place.client()
             while not stop.is_set():
                 filters = [text_filter("NOT_BEGINS_WITH", f"n{random.randint(0, 9)}x") for _ in range(20)]
                 wanted = {"query": {"recordType": "Note", "filterBy": filters, "sortBy": [{"fieldName": "text"}]}}
-                status, answer, _ = client.post("records/query", wanted, "public")
-                key = f"{status} {answer.get('serverErrorCode', '')}".strip()
-                answers[key] = answers.get(key, 0) + 1
+                try:
+                    status, answer, _ = client.post("records/query", wanted, "public")
+                    key = f"{status} {answer.get('tidemark', {}).get('code') or answer.get('serverErrorCode', '')}".strip()
+                except (OSError, http.client.HTTPException) as error:
+                    # The next request makes another connection.
+                    client.connection.close()
+                    key = type(error).__name__
+                with guard:
+                    answers[key] += 1
 
-        threads = [threading.Thread(target=attack) for _ in range(10)]
+        threads = [threading.Thread(target=attack, daemon=True) for _ in range(10)]
         for thread in threads:
             thread.start()
         time.sleep(5)
@@ -180,8 +201,11 @@ def lanes(options, folder):
             print(f"lanes, {operation}: alone {shown(calm)}; beside ten connections {shown(busy)}")
             if statistics.median(busy) > 5 * statistics.median(calm):
                 fail(f"{operation} takes {statistics.median(busy) / statistics.median(calm):.1f} times as long")
-        print(f"lanes: the ten were answered {answers}")
+        print(f"lanes: the ten were answered {dict(answers)}")
+        if not any(key == "200" or key.endswith("limitExceeded") for key in answers):
+            fail("the server has looked for nothing that the ten asked for")
     finally:
+        stop.set()
         place.server.kill()
 
 
@@ -220,14 +244,14 @@ def quota(options, folder):
             client = place.client("anna")
             content = bytes([number]) * size
             path = f"/tidemark/1/{client.place}/private/assets/{hashlib.sha256(content).hexdigest()}-{size}?zone=notes&offset="
-            barrier.wait()
+            barrier.wait(60)
             status = client.send("PUT", path + "0", content[:1])[0]
-            barrier.wait()
+            barrier.wait(60)
             if status == 200:
                 status = client.send("PUT", path + "1", content[1:])[0]
             done.append(status)
 
-        threads = [threading.Thread(target=upload, args=(number,)) for number in range(count)]
+        threads = [threading.Thread(target=upload, args=(number,), daemon=True) for number in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -240,7 +264,7 @@ def quota(options, folder):
 
 
 def dependents(options, folder):
-    place = Place(options, folder)
+    place, stop = Place(options, folder), threading.Event()
     try:
         anna, ben, count = place.client("anna"), place.client("ben"), 30_000
         refused = anna.save([record("parent", "Parent", text="p")]) or anna.save([
@@ -248,14 +272,17 @@ def dependents(options, folder):
              "fields": {"of": {"value": {"recordName": "parent", "action": "DELETE_SELF"}, "type": "REFERENCE"}}} for number in range(count)])
         if refused:
             fail(f"the records can't be saved: {refused}")
-        times, stop = [], threading.Event()
+        times, refusals = [], []
 
         def saves():
             while not stop.is_set():
                 body = {"zoneID": ZONE, "operations": [{"operationType": "forceReplace", "record": record("w", text="x")}]}
-                times.append(ben.post("records/modify", body)[2])
+                status, answer, seconds = ben.post("records/modify", body)
+                times.append(seconds)
+                if status != 200 or "serverErrorCode" in answer["records"][0]:
+                    refusals.append((status, answer))
 
-        thread = threading.Thread(target=saves)
+        thread = threading.Thread(target=saves, daemon=True)
         thread.start()
         time.sleep(2)
         calm = list(times)
@@ -278,11 +305,14 @@ def dependents(options, folder):
         gone = time.perf_counter() - begin
         stop.set()
         thread.join()
+        if refusals:
+            fail(f"saves of another account were refused, the first with {refusals[0]}")
         print(f"dependents: the deletion was answered in {took * 1000:.0f} ms, {count} were gone after {gone:.1f} s; "
               f"saves of another account took {max(times) * 1000:.0f} ms at most ({max(calm) * 1000:.0f} ms before)")
         if max(times) > 0.05 * gone + 10 * max(calm) and max(times) > 1:
             fail("the deletion holds others up")
     finally:
+        stop.set()
         place.server.kill()
 
 
@@ -291,8 +321,8 @@ CASES = {case.__name__: case for case in (oracle, lanes, schema, quota, dependen
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tidemark", type=pathlib.Path, required=True)
-    parser.add_argument("--server", type=pathlib.Path, required=True)
+    parser.add_argument("--tidemark", type=lambda path: pathlib.Path(path).resolve(), required=True)
+    parser.add_argument("--server", type=lambda path: pathlib.Path(path).resolve(), required=True)
     parser.add_argument("--case", action="append", choices=CASES, help="these cases alone")
     options = parser.parse_args()
     for name in options.case or CASES:

@@ -90,9 +90,16 @@ import TidemarkCloud
     @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {
         try await signIn("anna")
         try await run("store", "move", path("anna"), path("moved"))
-        #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
+        let names = ["cloud-session", "cloud-session-device"]
+        for name in names { #expect(!FileManager.default.fileExists(atPath: path("anna") + "/\(name)")) }
         try await run("sync", path("moved"))
         try await run("store", "backup", path("moved"), path("copy"))
+        for name in names {
+            #expect(!FileManager.default.fileExists(atPath: path("copy") + "/\(name)"))
+            let mode =
+                try FileManager.default.attributesOfItem(atPath: path("moved") + "/\(name)")[.posixPermissions] as? NSNumber
+            #expect(mode?.intValue == 0o600)
+        }
         let copy = try await run("sync", path("copy"), status: 69)
         #expect(copy.errors.contains("sign in again with 'tidemark account sign-in"))
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path("moved") + "/cloud-session")
@@ -112,6 +119,8 @@ import TidemarkCloud
         try await run("account", "sign-out", path("anna"))
         #expect(try await served.access.sessions().isEmpty)
         #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
+        // By it the device is known when somebody signs in again.
+        #expect(FileManager.default.fileExists(atPath: path("anna") + "/cloud-session-device"))
         try await run("sync", path("anna"), status: 69)
     }
 

@@ -50,6 +50,22 @@ import TidemarkModel
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
     }
 
+    @Test func `what a killed process has left goes with the next sign-in, and what another writes stays`() throws {
+        let names = (0..<4).map { _ in UUID().uuidString }
+        let left = [".cloud-session.\(names[0])", ".cloud-session.\(names[1]).tmp", ".cloud-session-device.\(names[2]).tmp"]
+        let stays = [
+            ".cloud-session.\(names[3]).tmp", ".cloud-session.notes", ".cloud-session.notes.tmp", ".other.\(names[0]).tmp",
+        ]
+        for name in left + stays { try scratch.write("half", to: name) }
+        // Its process lives.
+        let written = open(scratch[stays[0]].path, O_RDWR)
+        defer { close(written) }
+        try #require(flock(written, LOCK_EX | LOCK_NB) == 0)
+        try file.keep(session)
+        let there = try FileManager.default.contentsOfDirectory(atPath: scratch.url.path)
+        #expect(Set(there) == Set(stays + ["cloud-session"]))
+    }
+
     @Test func `of many who replace the same session one does`() throws {
         try file.keep(session)
         let names = (0..<8).map { "token-\($0)" }

@@ -48,6 +48,33 @@ import TidemarkSync
         sync.close()
     }
 
+    @Test func `what shows the device is sent when somebody signs in again, also beside a process that synchronises`()
+        async throws
+    {
+        let stub = try StubServer { request, number in
+            request.line.hasSuffix("/session")
+                ? .json(##"{"token":"of-anna","expires":1,"userRecordName":"_anna","deviceToken":"shown\##(number)"}"##)
+                : .json(#"{"status":"available","userRecordName":"_anna"}"#)
+        }
+        func shown() throws -> [String?] {
+            try stub.requests.filter { $0.line.hasSuffix("/session") }.map { request in
+                let body = try #require(try JSONSerialization.jsonObject(with: Data(request.body.utf8)) as? [String: Any])
+                return body["deviceToken"] as? String
+            }
+        }
+        _ = try await signIn(to: stub.address)
+        _ = try await tool.run(["account", "sign-out", container.path])
+        let second = stub.requests.count
+        _ = try await signIn(to: stub.address)
+        #expect(try shown() == [nil, "shown0"])
+        let lock = try SyncLock(ContainerDirectory(openingAt: container))
+        let third = stub.requests.count
+        _ = try await signIn(to: stub.address)
+        _ = try await signIn(to: stub.address)
+        lock.release()
+        #expect(try shown() == [nil, "shown0", "shown\(second)", "shown\(third)"])
+    }
+
     @Test func `a session of somebody else who came while the password was typed is not overwritten`() async throws {
         let arrival = Mutex<(@Sendable () -> Void)?>(nil)
         let stub = try StubServer { request, _ in

@@ -51,6 +51,28 @@ import TidemarkTransfer
         }
     }
 
+    @Test
+    func
+        `what killed processes have left of small files goes when the store is opened for writing, and what is being written stays`()
+        throws
+    {
+        let scratch = try Scratch()
+        let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        _ = try RecordStore(container: container)
+        func name(_ file: String) -> String { "Test.tidemark/.\(file).\(UUID().uuidString).tmp" }
+        let left = ["container.json", "cloud-session", "cloud-session-device", "damaged-log-of-private.sqlite-1"].map(name)
+        let stays = [name("cloud-session"), name("others"), "Test.tidemark/.cloud-session.notes.tmp"]
+        for file in left + stays { try scratch.write("half", to: file) }
+        // Its process lives.
+        let written = open(scratch[stays[0]].path, O_RDWR)
+        defer { close(written) }
+        try #require(flock(written, LOCK_EX | LOCK_NB) == 0)
+        _ = try StoreReader(container: container)
+        #expect((left + stays).allSatisfy { FileManager.default.fileExists(atPath: scratch[$0].path) })
+        _ = try RecordStore(container: container)
+        #expect((left + stays).filter { FileManager.default.fileExists(atPath: scratch[$0].path) } == stays)
+    }
+
     @Test func `a newer database in an older container is refused`() throws {
         let scratch = try Scratch()
         _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: scratch.container))

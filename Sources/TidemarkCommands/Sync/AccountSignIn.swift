@@ -167,11 +167,13 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment
         let memory = SessionMemory()
+        let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
         // Also one that is known: a password goes there only in so many words.
         let address = try ServerAddress(place, allowsInsecure: insecureHTTP)
         let trustRoots = try self.trustRoots(of: address, known)
         let served = HTTPCloud(
             address, container: name, environment: environment, session: memory, trustRoots: trustRoots)
+        if let device = file.device(for: served.name, email: email) { memory.keep(device) }
         let password = try Password.read(isOnStandardInput: passwordStdin, for: "\(email) at \(place)")
         do throws(CloudError) {
             try await served.signIn(email: email, password: password)
@@ -185,9 +187,9 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         made.session = served
         guard let session = memory.session() else { return }
-        let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
         let before = try await settle(
-            place, name, email, url, isNew: isNew, &made, keeping: (file, session), authority: trustRoots.pem
+            place, name, email, url, isNew: isNew, &made, keeping: (file, session, memory.device(for: served.name, email: email)),
+            authority: trustRoots.pem
         ) {
             try await CloudAccess($0)
         }
@@ -215,13 +217,13 @@ struct AccountSignIn: AsyncParsableCommand {
     /// Has the container be synchronised with a cloud that has let one in.
     ///
     /// - Parameters:
-    ///   - session: What is to be kept in the container, and where.
+    ///   - session: What is to be kept in the container, and where; what shows from now on that somebody was signed in here before.
     ///   - authority: Whom the server's certificate may be from.
     /// - Returns: What was there before. Somebody else may have signed in while the password was typed.
     @discardableResult
     private func settle(
         _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout Made,
-        keeping session: (file: SessionFile, now: CloudSession)? = nil, authority: String? = nil,
+        keeping session: (file: SessionFile, now: CloudSession, device: CloudDevice?)? = nil, authority: String? = nil,
         access: (ContainerDirectory) async throws -> CloudAccess
     ) async throws -> (settings: AccountSettings, session: CloudSession?) {
         let isThere = FileManager.default.fileExists(atPath: url.path)
@@ -247,6 +249,7 @@ struct AccountSignIn: AsyncParsableCommand {
             // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
             try await store.updateSyncState { $0.isPurged = false }
             made = Made()
+            if let device = session.device { try? session.file.keep(device) }
             try outcome.tell(
                 "account sign-in", ["email": email, "cloud": place, "container": name, "setAside": [SetAside]()],
                 text:
@@ -281,6 +284,8 @@ struct AccountSignIn: AsyncParsableCommand {
         }
         // From here on the account is signed in: whatever else goes wrong, that stays.
         made = Made()
+        // Without it the next sign-in may only wait longer.
+        if let session, let device = session.device { try? session.file.keep(device) }
         // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
         try await store.updateSyncState { $0.isPurged = false }
         let setAside = try directory.quarantines().filter { !before.contains($0) && !$0.isEmpty }
