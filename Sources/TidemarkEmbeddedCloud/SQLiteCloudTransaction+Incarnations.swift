@@ -39,9 +39,17 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
     }
 
     /// Notes that the numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
-    func noteWriter() throws {
-        let sql = "INSERT OR IGNORE INTO writers (began, nonce) SELECT coalesce(max(value), 0) + 1, ? FROM counters WHERE name = 'change'"
-        try statement(sql).execute(arguments: [writer])
+    ///
+    /// Where no number is given out nothing is noted: the next writer would count from the same one, and a copy from before it would have
+    /// a row for numbers that are given out later.
+    ///
+    /// - Parameter number: The last of the numbers that are given out.
+    func noteWriter(upTo number: Int64) throws {
+        let sql = """
+            INSERT OR IGNORE INTO writers (began, nonce) SELECT began, ? FROM
+            (SELECT coalesce(max(value), 0) + 1 AS began FROM counters WHERE name = 'change') WHERE began <= ?
+            """
+        try statement(sql).execute(arguments: [writer, number])
         guard db.changesCount > 0 else { return }
         try statement("DELETE FROM writers WHERE began < (SELECT began FROM writers ORDER BY began DESC LIMIT 1 OFFSET ?)")
             .execute(arguments: [Self.writersMost - 1])

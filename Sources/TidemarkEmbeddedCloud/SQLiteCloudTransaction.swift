@@ -26,7 +26,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func setLastChange(_ number: Int64) throws(CloudError) {
         try run {
-            try noteWriter()
+            try noteWriter(upTo: number)
             try statement("INSERT OR REPLACE INTO counters (name, value) VALUES ('change', ?)").execute(arguments: [number])
         }
     }

@@ -111,6 +111,32 @@ import TidemarkModel
         #expect(throws: CloudError(.recordDamaged, "")) { try found[0].get() }
     }
 
+    @Test(arguments: [DatabaseScope.public, .private])
+    func `an account is removed with what is damaged of it, and nothing of another's`(scope: DatabaseScope) async throws {
+        let (cloud, _) = try await owner()
+        let ben = try await cloud.addAccount("ben@example.org").id
+        let anna = try #require(try await cloud.account("anna@example.org"))
+        func saved(_ name: String, by account: String) async throws -> EmbeddedDatabase {
+            let database = try cloud.database(scope, of: container, account: account)
+            let record = CloudRecord(CloudRecordID(name, in: .default), type: "Note", fields: ["text": .string(name)])
+            let outcome = try await database.modify(
+                ModifyRecordsRequest(zone: .default, operations: [RecordOperation(.create, record)]))[0]
+            #expect(error(outcome) == nil)
+            return database
+        }
+        for name in ["a", "b", "c"] { _ = try await saved(name, by: anna.id) }
+        let theirs = try await saved("of Ben", by: ben)
+        try DamagedRows.flip(in: file, record: "b")
+        let removed = try await cloud.removeWithData(anna)
+        #expect(removed.records == 3)
+        let left = try await DatabaseQueue(path: file.path).read { db in
+            try String.fetchAll(db, sql: "SELECT name FROM records WHERE is_deleted = 0 OR length(fields) > 0")
+        }
+        #expect(left == ["of Ben"])
+        let whole = try await theirs.lookup(["of Ben"], in: .default, desiredKeys: nil)
+        #expect(try whole[0].get().fields == ["text": .string("of Ben")])
+    }
+
     @Test func `a damaged share, participant or zone is told, and keeps nobody from another`() async throws {
         let (cloud, owner) = try await owner()
         let other = CloudZoneID("Other")

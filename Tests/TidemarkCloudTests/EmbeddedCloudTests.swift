@@ -114,4 +114,23 @@ import TidemarkModel
             await #expect(throws: CloudError(.internalError, "")) { try await database() }
         }
     }
+
+    @Test func `a number has the writer that gave it out, and who gives out none is no writer`() async throws {
+        let file = scratch["records.sqlite"]
+        let (one, other) = (try SQLiteCloudStorage(at: file), try SQLiteCloudStorage(at: file))
+        func nonce(of change: Int64) async throws -> Data? {
+            try await one.read { rows throws(CloudError) in try rows.writerNonce(of: change) }
+        }
+        // A step of a removal writes, and changes nothing that devices see.
+        try await one.write { rows throws(CloudError) in try rows.setLastChange(0) }
+        #expect(try await nonce(of: 1) == nil)
+        try await other.write { rows throws(CloudError) in try rows.setLastChange(5) }
+        try await one.write { rows throws(CloudError) in try rows.setLastChange(5) }
+        try await one.write { rows throws(CloudError) in try rows.setLastChange(7) }
+        let nonces = (try #require(try await nonce(of: 1)), try #require(try await nonce(of: 6)))
+        #expect(nonces.0 != nonces.1 && nonces.0.count == 8)
+        #expect(try await nonce(of: 5) == nonces.0)
+        #expect(try await nonce(of: 7) == nonces.1)
+        #expect(try await nonce(of: 0) == nil)
+    }
 }
