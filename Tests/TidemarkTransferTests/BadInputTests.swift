@@ -164,7 +164,7 @@ import TidemarkTransfer
         let scratch = try Scratch()
         let content = Data(repeating: 7, count: 96 << 20)
         let path = try scratch.write(content, to: "in/growing.bin").path
-        let file = try scratch.writeLines([#"{"id": "a", "image": "growing.bin"}"#], to: "in/manifest.jsonl")
+        let file = try scratch.writeLines([#"{"id": "a", "image": "growing.bin"}"#, #"{"id": "b"}"#], to: "in/manifest.jsonl")
         // A thread of its own: those of tasks are few, and the import needs them.
         let isRead = Mutex(false)
         let (done, end) = AsyncStream.makeStream(of: Void.self)
