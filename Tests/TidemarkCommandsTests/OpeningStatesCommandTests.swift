@@ -56,7 +56,7 @@ import TidemarkModel
         Command(.reads, "watch C --since TOKEN --count 1 --json"), Command(.reads, "store info C"),
         Command(.copies, "store backup C backup.tidemark"), Command(.copies, "store move C moved.tidemark"),
         Command(.copies, "store move C moved.tidemark --dry-run"), Command(.copies, "store restore C restored.tidemark"),
-        Command(.reads, "account status C"), Command(.writes, "account set C --merge-policy latestEdit"),
+        Command(.reads, "account status C", usesCloud: true), Command(.writes, "account set C --merge-policy latestEdit"),
         Command(.writes, "account sign-out C --records keep", usesCloud: true), Command(.writes, "sync C", usesCloud: true),
         Command(.copies, "sync C --dry-run", usesCloud: true), Command(.reads, "status C"),
         Command(.reads, "status C --record a"), Command(.reads, "events C"), Command(.reads, "conflicts C"),
