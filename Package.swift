@@ -78,7 +78,8 @@ let package = Package(
         .target(
             name: "CTideManifest",
             dependencies: [
-                "CTideCore", "CSimdJSON", "CExif", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "CXXHash",
+                "CTideCore", "CSimdJSON", "CExif", "CArchive", .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
+                "CXXHash",
             ],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [

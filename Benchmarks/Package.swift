@@ -28,6 +28,6 @@ let package = Package(
             name: "sync-bench", dependencies: [.product(name: "Tidemark", package: "tidemark")], path: "Sync",
             swiftSettings: [.swiftLanguageMode(.v6)]),
         .executableTarget(
-            name: "grdb-peer", dependencies: [.product(name: "GRDB", package: "GRDB.swift")], path: "Peers/GRDBPeer")
+            name: "grdb-peer", dependencies: [.product(name: "GRDB", package: "GRDB.swift")], path: "Peers/GRDBPeer"),
     ]
 )

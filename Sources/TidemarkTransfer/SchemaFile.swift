@@ -66,7 +66,8 @@ public enum SchemaFile {
                 let place = "\(url.path): types[\(i)].fields[\(j)].target"
                 try check(target, names: "a record type", at: place)
                 guard made.type.scalar == .reference else {
-                    throw ImportError(.schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(made.typeName)")
+                    throw ImportError(
+                        .schemaFile, "\(place): only a reference has a target, and '\(field.name)' is \(made.typeName)")
                 }
                 references[field.name] = target
             }

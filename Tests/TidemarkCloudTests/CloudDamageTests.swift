@@ -168,8 +168,12 @@ import TidemarkModel
         let listed = try await owner.zonesWithTokens()
         #expect(listed.filter { $0.token != nil }.map(\.zone.zoneName) == ["Other"] && listed.count == 3)
         #expect(try await owner.databaseChanges(since: nil, limit: nil).changed.count == 2)
-        #expect(error(try await owner.modify(ModifyRecordsRequest(
-            zone: other, operations: [.save(CloudRecord(CloudRecordID("x", in: other), type: "Note", fields: [:]))]))[0]) == nil)
+        #expect(
+            error(
+                try await owner.modify(
+                    ModifyRecordsRequest(
+                        zone: other, operations: [.save(CloudRecord(CloudRecordID("x", in: other), type: "Note", fields: [:]))]))[
+                        0]) == nil)
         await #expect(throws: CloudError(.recordDamaged, "")) { try await save(RecordOperation(.create, record("a")), owner) }
         await #expect(throws: CloudError(.recordDamaged, "")) { try await owner.modifyZones(saving: [], deleting: [zone]) }
         let kinds = Set(try CloudVerification(of: scratch["cloud"]).run().problems.map(\.kind))

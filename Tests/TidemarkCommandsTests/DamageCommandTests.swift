@@ -22,7 +22,8 @@ import Testing
             #"{"id": "\#($0)", "caption": "caption of \#($0)", "details": "details of \#($0): islands"}"#
         }
         let source = try scratch.writeLines(lines, to: "journal.jsonl")
-        let result = try await run("import", source.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids")
+        let result = try await run(
+            "import", source.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids")
         #expect(result.status == 0, "\(result.errors)")
         try await flip(bits: bits)
     }

@@ -191,7 +191,8 @@ import TidemarkTransfer
         let schema = RecordTypeSchema(
             name: "Destination", fields: [.init(name: "image", type: .asset), .init(name: "second", type: .asset)])
         let summary = try await scratch.importing(
-            lines: [#"{"id": "a", "image": "1.png", "second": "none.png"}"#, #"{"id": "b"}"#], .destination { $0.schema = [schema] })
+            lines: [#"{"id": "a", "image": "1.png", "second": "none.png"}"#, #"{"id": "b"}"#],
+            .destination { $0.schema = [schema] })
         #expect(summary.rejected == 1)
         #expect(try scratch.verification().isOK)
         #expect(try scratch.verification().assets == 0)

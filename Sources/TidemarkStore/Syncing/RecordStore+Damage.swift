@@ -58,7 +58,8 @@ extension RecordStore {
         try connection.locked("note what the cloud has whole again") { db in
             for name in names {
                 try db.cachedStatement(
-                    sql: "DELETE FROM tide_kept WHERE zone = ? AND name = ? AND reason = '\(KeptRecord.Reason.damagedInCloud.rawValue)'"
+                    sql:
+                        "DELETE FROM tide_kept WHERE zone = ? AND name = ? AND reason = '\(KeptRecord.Reason.damagedInCloud.rawValue)'"
                 ).execute(arguments: [zone, name])
             }
             return ((), .commit)
