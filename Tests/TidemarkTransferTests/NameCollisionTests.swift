@@ -90,15 +90,18 @@ struct NameCollisionTests {
         struct Item: Tidemark.Record {
             var id: String
             var name: String
+            // swift-format-ignore: AlwaysUseLowerCamelCase
             var Name: String
             var recordName: String { id }
         }
         struct Former: Tidemark.Record {
             static let recordType = "Item"
             var id: String
+            // swift-format-ignore: AlwaysUseLowerCamelCase
             var NAME: String
             var recordName: String { id }
         }
+        // swift-format-ignore: TypeNamesShouldBeCapitalized
         struct item: Tidemark.Record {
             var id: String
             var text: String
@@ -117,6 +120,7 @@ struct NameCollisionTests {
     @Test func `conditions in SQL are refused over fields that an older store has in two spellings`() async throws {
         struct Item: Tidemark.Record {
             var id: String
+            // swift-format-ignore: AlwaysUseLowerCamelCase
             var Name: String
             var recordName: String { id }
         }
