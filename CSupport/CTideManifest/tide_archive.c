@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <locale.h>
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,7 +131,7 @@ static tide_status entry_unpack(unpacking *it, struct archive_entry *entry, uint
     return status;
 }
 
-tide_status tide_archive_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
+static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
     unpacking it = {.archive = archive_read_new(), .descriptor = descriptor, .folder = folder, .error = error};
     *files = 0;
     if (!it.archive) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
@@ -151,5 +155,18 @@ tide_status tide_archive_unpack(int descriptor, int folder, uint64_t *files, tid
         }
     }
     archive_read_free(it.archive);
+    return status;
+}
+
+tide_status tide_archive_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
+    // libarchive reads names by way of the thread's locale, which is C in a program that sets none, and has ASCII alone.
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!utf8) utf8 = newlocale(LC_CTYPE_MASK, "en_US.UTF-8", (locale_t)0);
+    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+    tide_status status = entries_unpack(descriptor, folder, files, error);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
     return status;
 }

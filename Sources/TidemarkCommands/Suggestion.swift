@@ -2,8 +2,8 @@
 enum Suggestion {
     /// The name among some that is nearest to a text; `nil` where none is near: two letters more, fewer, others or exchanged in a name of five
     /// letters or more, one in a shorter one.
-    static func nearest(to text: String, among names: some Sequence<String>) -> String? {
-        let limit = text.count < 5 ? 1 : 2
+    static func nearest(to text: String, among names: some Sequence<String>, limit: Int = 2) -> String? {
+        let limit = text.count < 5 ? 1 : limit
         let ranked = names.filter { $0 != text }
             .map { (name: $0, distance: distance(Array(text.lowercased()), Array($0.lowercased()))) }
         return ranked.filter { $0.distance <= limit && $0.distance < $0.name.count }.min { $0.distance < $1.distance }?.name

@@ -24,6 +24,8 @@ public struct ContainerDirectory: Hashable, Sendable {
     public let description: Description
     /// What was there when it was opened.
     let place: ContainerPlace
+    /// The container was made by the call that returned this.
+    package private(set) var isNew = false
 
     /// The database file of a scope.
     public func store(_ scope: StoreScope) -> URL { url.appendingPathComponent("\(scope.name).sqlite") }
@@ -166,7 +168,11 @@ public struct ContainerDirectory: Hashable, Sendable {
             let description = Description(
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
                 environment: environment)
-            try DurableFile.write(description, to: file)
+            // Of processes that make it at once, one does; the others open what it has made.
+            guard try DurableFile.create(description, at: file) else {
+                self = try ContainerDirectory(openingAt: url)
+                return
+            }
             do {
                 try MoveJournal.checkCounts(url)
             } catch {
@@ -177,6 +183,7 @@ public struct ContainerDirectory: Hashable, Sendable {
             place = ContainerPlace(of: file)
             self.description = description
             self.url = url
+            isNew = true
         } catch let error as StoreError where error.code == .cannotCreate || error.code == .diskFull {
             throw error
         } catch {

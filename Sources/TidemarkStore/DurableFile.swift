@@ -18,6 +18,20 @@ enum DurableFile {
         try write(data, to: url, replaces: replaces)
     }
 
+    /// Writes a value as JSON to a file that is not there.
+    ///
+    /// - Returns: `false` when another process has just made the file.
+    /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`.
+    static func create(_ value: some Encodable, at url: URL) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            try write(value, to: url, replaces: false)
+            return true
+        } catch {
+            guard error.code == .cannotMove else { throw error }
+            return false
+        }
+    }
+
     /// Writes bytes as they are.
     static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
@@ -117,7 +131,7 @@ enum DurableFile {
     private static func name(_ temporary: String, _ name: String, in folder: borrowing Folder) throws(StoreError) {
         if link("\(folder.path)/\(temporary)", "\(folder.path)/\(name)") == 0 { return try folder.remove(temporary) }
         switch errno {
-        case EEXIST: throw StoreError(.cannotMove, "\(folder.path)/\(name) has just been made by another move")
+        case EEXIST: throw StoreError(.cannotMove, "\(folder.path)/\(name) has just been made by another process")
         // A file system without second names.
         case EPERM, ENOTSUP, ENOSYS: try folder.rename(temporary, to: name)
         default: throw Folder.failure("make the file", "\(folder.path)/\(name)")

@@ -43,7 +43,7 @@ public actor BulkImport {
         defer { continuation.finish() }
         let new = options.isDryRun ? nil : NewContainer(at: container)
         do {
-            let summary = try await runSession()
+            let summary = try await runSession(new)
             // Nothing was taken in, so there is nothing that a container would be for.
             if summary.rejected > 0, summary.rejected == summary.read { new?.removeIfUnused() }
             return summary
@@ -53,8 +53,8 @@ public actor BulkImport {
         }
     }
 
-    private func runSession() async throws -> ImportSummary {
-        let session = try await ImportSession(source: source, container: container, options: options)
+    private func runSession(_ new: NewContainer?) async throws -> ImportSummary {
+        let session = try await ImportSession(source: source, container: container, options: options, new: new)
         return try await withCleanUp(session) {
             try await session.run { [continuation] in continuation.yield($0) }
         }

@@ -26,7 +26,9 @@ actor ImportSession {
     /// Threads that take files in: more than a small machine has cores, as each waits for the disk most of its time.
     private static let workerCount = 4
 
-    init(source given: ImportSource, container url: URL, options givenOptions: ImportOptions) async throws {
+    init(
+        source given: ImportSource, container url: URL, options givenOptions: ImportOptions, new: NewContainer? = nil
+    ) async throws {
         // Before anything is made: a mistyped path, or a source that can't be used, must not leave an empty container.
         let prepared = try PreparedSource(given, format: givenOptions.format)
         self.prepared = prepared
@@ -41,15 +43,18 @@ actor ImportSession {
             if let rejects = options.rejects { try RejectsFile.check(rejects, source: given, container: url) }
             options.namesHaveType = try options.namesHaveType && Self.namesHaveType(of: options.type, in: url)
             if !isFolder { options.references += try Self.knownReferences(of: options, in: url) }
-            let early =
+            var early =
                 !isFolder && ImportTarget.isNew(url) ? try Self.manifest(source, options: options, existing: nil) : nil
             let rejectsFile = try options.rejects.map { url throws(ImportError) in try RejectsFile(at: url) }
 
             let setting = try await ImportTarget.open(url, options: options)
+            if let made = setting.made { new?.note(made) }
             do {
                 typesBefore = try await setting.store.types()
                 try Self.checkSpelling(of: options.type, among: typesBefore)
                 let existing = typesBefore.first { $0.name == options.type }
+                // Another process has made the container meanwhile, and the type.
+                if existing != nil, case .file = given { early = nil }
                 if early != nil, existing != nil {
                     let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
                     throw ImportError(.store, cause.message, cause: cause)
@@ -301,19 +306,28 @@ extension ImportSession {
     }
 
     /// References of an earlier import, which need not be named again.
-    private static func knownReferences(of options: ImportOptions, in url: URL) throws -> [(field: String, type: String)] {
-        guard options.namesHaveType, !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else {
-            return []
+    /// The container's private store; `nil` where it is to be made yet: by this import, by another process that makes it just now, or because
+    /// a process was killed while it did.
+    private static func existingStore(in url: URL) throws -> StoreReader? {
+        guard !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else { return nil }
+        do {
+            return try StoreReader(container: container)
+        } catch let error as StoreError where error.code == .notFound {
+            return nil
         }
-        let known = try StoreReader(container: container).referenceTargets(of: options.type)
+    }
+
+    private static func knownReferences(of options: ImportOptions, in url: URL) throws -> [(field: String, type: String)] {
+        guard options.namesHaveType, let store = try existingStore(in: url) else { return [] }
+        let known = try store.referenceTargets(of: options.type)
         let given = Set(options.references.map(\.field)).union(declared(options)?.references.keys.map { $0 } ?? [])
         return known.filter { !given.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
     /// Whether short names of a type get the type before them: unless the store has plain ones of it, and no others.
     private static func namesHaveType(of type: String, in url: URL) throws -> Bool {
-        guard !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else { return true }
-        return try StoreReader(container: container).namesHaveType(of: type)
+        guard let store = try existingStore(in: url) else { return true }
+        return try store.namesHaveType(of: type)
     }
 
     private static func checkPhotos(against schema: RecordTypeSchema) throws(ImportError) {

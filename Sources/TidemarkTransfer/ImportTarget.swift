@@ -8,6 +8,8 @@ struct ImportTarget {
     let blobs: BlobStore
     let environment: StoreEnvironment
     let scratch: URL?
+    /// The container, when this has made it.
+    var made: ContainerDirectory?
 
     static func open(_ url: URL, options: ImportOptions) async throws -> ImportTarget {
         guard options.isDryRun else {
@@ -18,7 +20,7 @@ struct ImportTarget {
             return try ImportTarget(
                 store: RecordStore(container: container, doorbell: Doorbell(container: container, role: .import)),
                 blobs: BlobStore(container: container), environment: environment,
-                scratch: nil)
+                scratch: nil, made: container.isNew ? container : nil)
         }
         let container = try existingContainer(at: url)
         let scratch = FileManager.default.temporaryDirectory

@@ -130,7 +130,7 @@ public struct RecordText {
 
     /// Whether a spreadsheet takes a text for a formula, with or without apostrophes before it: one that begins with =, +, -, @, a tab or a line
     /// end, or with one of the first four as Chinese and Japanese keyboards have them.
-    private static func isFormula(_ text: String) -> Bool {
+    package static func isFormula(_ text: String) -> Bool {
         switch text.unicodeScalars.first(where: { $0 != "'" }) {
         case "=", "+", "-", "@", "\t", "\r", "\n", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}": true
         default: false

@@ -268,6 +268,50 @@ import Testing
         #expect(try await tool.run(["verify", place.path]).output.contains("Verified 1 record"))
     }
 
+    @Test func `imports that make one container at once all go into it, also beside one that is refused`() async throws {
+        let scratch = try Scratch()
+        for round in 0..<6 {
+            let place = scratch["Together\(round).tidemark"].path
+            var sources: [String] = []
+            for number in 0..<3 {
+                sources.append(try scratch.write("id,text\n\(number)a,x\n\(number)b,y\n", to: "\(number).csv").path)
+            }
+            sources.append(try scratch.write("", to: "refused.csv").path)
+            let results = try await withThrowingTaskGroup(of: (Int, String).self) { group in
+                for source in sources {
+                    group.addTask { [tool] in
+                        let result = try await tool.run(["import", source, "--into", place, "--type", "Note", "--id", "id"])
+                        return (source.hasSuffix("refused.csv") ? -1 : Int(result.status), result.output + result.errors)
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            for (status, text) in results where status != -1 { #expect(status == 0, "round \(round): \(status) \(text)") }
+            #expect(try await tool.run(["verify", place]).output.contains("Verified 6 records"), "round \(round)")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a container whose making was cut short is made by the next writer`(imports: Bool) async throws {
+        let scratch = try Scratch()
+        let source = try scratch.write("{\"id\": \"z\"}\n", to: "first.jsonl")
+        let whole = scratch["Whole.tidemark"].path
+        #expect(try await tool.run(["import", source.path, "--into", whole, "--type", "Note", "--id", "id"]).status == 0)
+        // As a kill leaves it while SQLite writes the first page of the store.
+        let begun = scratch["Begun.tidemark"].path
+        try scratch.write(
+            try Data(contentsOf: URL(fileURLWithPath: whole + "/container.json")), to: "Begun.tidemark/container.json")
+        try scratch.write(Data(), to: "Begun.tidemark/private.sqlite")
+        try scratch.write(Data(count: 512), to: "Begun.tidemark/private.sqlite-journal")
+        let arguments =
+            imports
+            ? ["import", source.path, "--into", begun, "--type", "Note", "--id", "id", "--resume"]
+            : ["records", "set", begun, "z", "--type", "Note", "text=hi"]
+        let result = try await tool.run(arguments)
+        #expect(result.status == 0, "\(result.output)\(result.errors)")
+        #expect(try await tool.run(["verify", begun]).output.contains("Verified 1 record"))
+    }
+
     @Test func `standard input is read`() async throws {
         let scratch = try Scratch()
         let file = try scratch.writeLines([#"{"id": "a", "n": 1}"#], to: "journal.jsonl")

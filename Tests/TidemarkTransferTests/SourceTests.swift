@@ -306,4 +306,18 @@ import TidemarkTransfer
         #expect(taken.fileFields == [])
         #expect(taken.assets.referenced == 1)
     }
+
+    @Test func `names in a zip that are not ASCII are read, whatever the process's locale`() async throws {
+        // Of Python's zipfile: 'Bücher/für.jsonl', with the flag that says that names are UTF-8.
+        let archive = try #require(
+            Data(
+                base64Encoded: """
+                    UEsDBBQAAAgAAAAAIVhoi/ugFAAAABQAAAASAAAAQsO8Y2hlci9mw7xyLmpzb25seyJpZCI6ImEiLCJ0Ijoiw7wifQpQSwECFAMU\
+                    AAAIAAAAACFYaIv7oBQAAAAUAAAAEgAAAAAAAAAAAAAAgAEAAAAAQsO8Y2hlci9mw7xyLmpzb25sUEsFBgAAAAABAAEAQAAAAEQA\
+                    AAAAAA==
+                    """))
+        let scratch = try Scratch()
+        let file = try scratch.write(archive, to: "Bücher.zip")
+        #expect(try await scratch.importing(file, .destination()).changes.inserted == 1)
+    }
 }

@@ -102,4 +102,5 @@ extension StoreScope: ExpressibleByArgument, CustomStringConvertible {
     public var defaultValueDescription: String { name }
     public var description: String { name }
     public static var allValueStrings: [String] { ContainerDirectory.scopes.map(\.name) }
+    public static var allValueDescriptions: [String: String] { [:] }
 }

@@ -143,7 +143,7 @@ struct RecordsSet: AsyncParsableCommand {
         guard stem(name).count > 3 else { return nil }
         if let whole = others.first(where: { stem($0) == stem(name) }) { return whole }
         let others = others.filter { letters($0) != letters(name) }
-        guard let near = Suggestion.nearest(to: stem(name), among: others.map(stem)) else { return nil }
+        guard let near = Suggestion.nearest(to: stem(name), among: others.map(stem), limit: 1) else { return nil }
         return others.first { stem($0) == near }
     }
 
@@ -151,7 +151,12 @@ struct RecordsSet: AsyncParsableCommand {
     ///
     /// - Throws: ``StoreError`` `notFound` where the path looks like a misspelt one of a container beside it.
     private func isToBeMade(_ url: URL) throws -> Bool {
-        guard !FileManager.default.fileExists(atPath: url.path), share == nil, scope == nil else { return false }
+        guard share == nil, scope == nil else { return false }
+        if FileManager.default.fileExists(atPath: url.path) {
+            // A process that was killed while it made the container has left it without a store.
+            guard type != nil, let begun = try? ContainerDirectory(openingAt: url) else { return false }
+            return !ContainerDirectory.scopes.contains { begun.hasStore($0) }
+        }
         let folder = url.deletingLastPathComponent()
         guard FileManager.default.fileExists(atPath: folder.path) else { return false }
         let name = url.lastPathComponent
@@ -370,7 +375,10 @@ struct RecordsSet: AsyncParsableCommand {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
             func quoted(_ cell: String?) -> String {
-                cell.map { "\"\($0.replacingOccurrences(of: "\"", with: "\"\""))\"" } ?? ""
+                // Of a formula behind apostrophes, an import takes off one.
+                cell.map { $0.hasPrefix("'") && RecordText.isFormula($0) ? "'\($0)" : $0 }.map {
+                    "\"\($0.replacingOccurrences(of: "\"", with: "\"\""))\""
+                } ?? ""
             }
             let lines = [header.map { quoted($0) }, row.map { quoted($0) }].map { $0.joined(separator: ",") + "\r\n" }
             try Data(lines.joined().utf8).write(to: file)
