@@ -61,6 +61,27 @@ import Testing
         #expect(try await served.book.auditLog().map(\.event.actor) == ["cleo", "ben"])
     }
 
+    @Test func `beyond their number the oldest entries go, but none of the last day`() async throws {
+        let served = try await Served()
+        let first = served.clock.now
+        for (number, days) in [(1, 3), (2, 2), (3, 0)] as [(Int64, Int64)] {
+            let at = first - days * day * 1_000_000
+            try await served.book.ledger.write { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO audit (number, at, action, actor, account, address, container, subject, outcome)
+                        VALUES (\(number), \(at), 'sign-out', '', '', '', '', '', 'done')
+                        """)
+            }
+        }
+        // The next one gets a number by which only the first is beyond the most.
+        try await served.book.ledger.write { db in
+            try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(AccessBook.auditMost) WHERE name = 'audit'")
+        }
+        try await served.book.audit(AuditEvent(.signOut))
+        #expect(try await served.book.auditLog().map(\.id) == [AccessBook.auditMost + 1, 3, 2])
+    }
+
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
         let served = try await Served()
         try await served.book.ledger.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses") }
