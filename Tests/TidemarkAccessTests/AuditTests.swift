@@ -36,6 +36,16 @@ import Testing
         #expect(try await served.book.auditLog(limit: 1).count == 1)
     }
 
+    @Test func `an attempt with what can be no password leaves no entry`() async throws {
+        let served = try await Served()
+        try await served.book.setPassword("correct horse", of: "anna")
+        for password in ["", "horse", String(repeating: "x", count: 1_025), "correct horse\0"] {
+            #expect(try await signIn(served, password, "anna") == nil)
+            #expect(try await signIn(served, password, nil, as: "ben") == nil)
+        }
+        #expect(try await served.book.auditLog().isEmpty)
+    }
+
     @Test func `a sign-in to a container that is not served is logged`() async throws {
         let served = try await Served()
         try await served.book.setPassword("correct horse", of: "anna")
