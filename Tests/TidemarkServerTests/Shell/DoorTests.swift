@@ -113,6 +113,7 @@ import TidemarkEmbeddedCloud
                 ("", 400), ("Host: a\r\nHost: a\r\n", 400), ("Host: a\r\nhost: b\r\n", 400), ("Host: a b\r\n", 400),
                 ("Host: \r\n", 400),
                 ("Host: a/b\r\n", 400), ("Host: a@b\r\n", 400), ("Host: [::1\r\n", 400), ("Host: a:99999\r\n", 400),
+                ("Host: [::1%<b>\"]\r\n", 400), ("Host: [127.0.0.1]\r\n", 400),
                 ("Host: cloud.example.org:8080\r\n", 200), ("Host: [::1]:80\r\n", 200), ("Host: 127.0.0.1\r\n", 200),
             ] {
                 let found = try await status(server, "\(line)\(hosts)\r\n")
