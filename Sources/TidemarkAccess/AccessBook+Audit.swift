@@ -62,13 +62,17 @@ extension AccessBook {
                 line(event.subject), line(event.outcome),
             ])
         let number = db.lastInsertedRowID
-        // The table lets go of nothing that is younger than a day.
-        let day = 24 * 60 * 60 * 1_000_000 as Int64
-        try db.execute(
-            sql: """
-                DELETE FROM audit WHERE number IN (SELECT number FROM audit WHERE at < ?1 OR (number <= ?2 AND at < ?3)
-                    ORDER BY number LIMIT 100) AND at < (SELECT max(at) FROM audit) - ?4
-                """,
-            arguments: [now - auditAge, number - auditMost, now - day, day])
+        try db.execute(sql: trimming, arguments: [now - auditAge, number - auditMost, now - day, day])
     }
+
+    private static let day = 24 * 60 * 60 * 1_000_000 as Int64
+
+    /// Removes entries whose time is over. The table lets go of nothing that is younger than a day.
+    ///
+    /// It looks at the 100 oldest ones by their index, and at no others: it runs with each entry that is added.
+    private static let trimming = """
+        DELETE FROM audit WHERE number IN (
+            SELECT number FROM (SELECT number, at FROM audit WHERE at < ?3 ORDER BY at, number LIMIT 100) WHERE at < ?1 OR number <= ?2)
+        AND at < (SELECT max(at) FROM audit) - ?4
+        """
 }

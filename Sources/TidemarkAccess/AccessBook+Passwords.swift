@@ -74,6 +74,8 @@ extension AccessBook {
         _ password: String, account: String?, container: String, environment: StoreEnvironment = .development, kind: Session.Kind,
         device: String = "", address: String = "", isKnown: Bool = false, as name: String = ""
     ) async throws(AccessError) -> SessionToken? {
+        // No account has such a password. It costs no hash, so that strangers could fill the audit log with it until older entries go.
+        guard PasswordHash.bytes(of: password) != nil else { return nil }
         let origin = SignInOrigin(address: address, isKnown: isKnown)
         var event = AuditEvent(
             .signIn, account: account ?? unknownAccount(name), address: address, container: container,

@@ -36,6 +36,16 @@ import Testing
         #expect(try await served.book.auditLog(limit: 1).count == 1)
     }
 
+    @Test func `an attempt with what can be no password leaves no entry`() async throws {
+        let served = try await Served()
+        try await served.book.setPassword("correct horse", of: "anna")
+        for password in ["", "horse", String(repeating: "x", count: 1_025), "correct horse\0"] {
+            #expect(try await signIn(served, password, "anna") == nil)
+            #expect(try await signIn(served, password, nil, as: "ben") == nil)
+        }
+        #expect(try await served.book.auditLog().isEmpty)
+    }
+
     @Test func `a sign-in to a container that is not served is logged`() async throws {
         let served = try await Served()
         try await served.book.setPassword("correct horse", of: "anna")
@@ -59,6 +69,27 @@ import Testing
         served.clock.advance(seconds: 2 * day)
         try await served.book.audit(AuditEvent(.shareChange, actor: "cleo"))
         #expect(try await served.book.auditLog().map(\.event.actor) == ["cleo", "ben"])
+    }
+
+    @Test func `beyond their number the oldest entries go, but none of the last day`() async throws {
+        let served = try await Served()
+        let first = served.clock.now
+        for (number, days) in [(1, 3), (2, 2), (3, 0)] as [(Int64, Int64)] {
+            let at = first - days * day * 1_000_000
+            try await served.book.ledger.write { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO audit (number, at, action, actor, account, address, container, subject, outcome)
+                        VALUES (\(number), \(at), 'sign-out', '', '', '', '', '', 'done')
+                        """)
+            }
+        }
+        // The next one gets a number by which only the first is beyond the most.
+        try await served.book.ledger.write { db in
+            try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(AccessBook.auditMost) WHERE name = 'audit'")
+        }
+        try await served.book.audit(AuditEvent(.signOut))
+        #expect(try await served.book.auditLog().map(\.id) == [AccessBook.auditMost + 1, 3, 2])
     }
 
     @Test func `a file that was made before gets the tables when it is opened`() async throws {

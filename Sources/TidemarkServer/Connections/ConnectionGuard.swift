@@ -106,15 +106,25 @@ final class ConnectionGuard: ChannelDuplexHandler {
     // What the decoder has found, told by the handler behind it.
 
     fileprivate func receiveHead() {
+        // The bytes of a head may have come along with the end of a request that was answered before it.
+        if let context { wake(context) }
         patience.receiveHead(at: .now())
         unanswered += 1
     }
 
-    fileprivate func receiveEnd() { patience.receiveEnd() }
+    /// A request has come whole. It may have been answered before that, as one that is refused by its head.
+    fileprivate func receiveEnd() {
+        patience.receiveEnd()
+        restIfDone()
+    }
 
     /// An answer was written to its end.
     fileprivate func sendEnd() {
         unanswered -= 1
+        restIfDone()
+    }
+
+    private func restIfDone() {
         guard unanswered <= 0, patience.isQuiet, !isResting, let context else { return }
         isResting = true
         idle.rest(context.channel, of: address)

@@ -18,9 +18,10 @@ enum WebAddress {
         guard (1...255).contains(text.utf8.count) else { return false }
         var name = text[...]
         if text.hasPrefix("[") {
-            guard let end = text.firstIndex(of: "]"), NetworkAddress(text[text.index(after: text.startIndex)..<end]) != nil else {
-                return false
-            }
+            guard let end = text.firstIndex(of: "]") else { return false }
+            let inside = text[text.index(after: text.startIndex)..<end]
+            // A zone would be text of any kind, and an address of IPv4 has no brackets.
+            guard inside.contains(":"), !inside.contains("%"), NetworkAddress(inside) != nil else { return false }
             name = text[text.index(after: end)...]
             return name.isEmpty || isPort(name)
         }

@@ -113,6 +113,7 @@ import TidemarkEmbeddedCloud
                 ("", 400), ("Host: a\r\nHost: a\r\n", 400), ("Host: a\r\nhost: b\r\n", 400), ("Host: a b\r\n", 400),
                 ("Host: \r\n", 400),
                 ("Host: a/b\r\n", 400), ("Host: a@b\r\n", 400), ("Host: [::1\r\n", 400), ("Host: a:99999\r\n", 400),
+                ("Host: [::1%<b>\"]\r\n", 400), ("Host: [127.0.0.1]\r\n", 400),
                 ("Host: cloud.example.org:8080\r\n", 200), ("Host: [::1]:80\r\n", 200), ("Host: 127.0.0.1\r\n", 200),
             ] {
                 let found = try await status(server, "\(line)\(hosts)\r\n")
@@ -194,6 +195,26 @@ import TidemarkEmbeddedCloud
         try await ShellServer.with { server in
             let answer = try await server.send(.GET, "/metrics")
             #expect(answer.status == 403)
+        }
+    }
+
+    @Test func `a connection that was answered before its request had come whole rests, and gives way`() async throws {
+        var limits = ServerLimits()
+        limits.connections = 2
+        try await ShellServer.with(limits: limits) { server in
+            let early = try await RawConnection(port: server.port)
+            try await early.write("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
+            try await early.receive("404 Not Found")
+            try await early.write("{}  ")
+            // Nothing tells when the server has read that: each of these makes room for the next.
+            for _ in 0..<50 where early.isOpen {
+                let other = try await RawConnection(port: server.port)
+                try await other.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                try await other.receive("ok\n")
+                try await other.close()
+            }
+            #expect(try await eventually { !early.isOpen })
+            if early.isOpen { try await early.close() }
         }
     }
 
