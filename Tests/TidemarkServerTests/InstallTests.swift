@@ -13,18 +13,13 @@ import Testing
 
     private func install(_ arguments: [String] = [], _ changes: [String: String] = [:]) throws -> (status: Int32, errors: String)
     {
-        let process = Process()
-        process.executableURL = script
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging([
+        let variables = [
             "DESTDIR": scratch["root"].path, "PREFIX": "/usr", "BUILT": try Tool().executable.deletingLastPathComponent().path,
-        ]) { $1 }.merging(changes) { $1 }
-        let errors = Pipe()
-        process.standardError = errors
-        try process.run()
-        let told = try errors.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: told, as: UTF8.self))
+        ].merging(changes) { $1 }
+        let errors = try scratch.write("", to: "errors-\(UUID().uuidString)")
+        let status = try ChildProcess.run(
+            "/usr/bin/env", variables.map { "\($0)=\($1)" } + [script.path] + arguments, errors: errors)
+        return (status, try String(contentsOf: errors, encoding: .utf8))
     }
 
     private func files() -> [String: Int] {
