@@ -11,7 +11,7 @@ struct Confirmation: ParsableArguments {
 
     /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.
     ///
-    /// - Throws: The exit code of an interruption where the answer is no, or there is none.
+    /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
     func ask(_ question: String, count: Int) throws {
         guard count > Self.limit, !yes, isatty(STDIN_FILENO) == 1 else { return }
         let text = Data("\(Output.printable(question)) [y/N] ".utf8)

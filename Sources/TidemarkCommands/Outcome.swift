@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// How a command reports what it has done: a line for people, or one JSON object.
+/// The report of a command that only succeeds: a line of text, or one JSON object.
 struct Outcome: ParsableArguments {
     @Flag(help: "Prints one JSON object.")
     var json = false

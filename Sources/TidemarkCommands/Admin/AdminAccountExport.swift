@@ -37,7 +37,7 @@ struct AdminAccountExport: AsyncParsableCommand {
         var shares = 0
         var assets = 0
         var bytes: Int64 = 0
-        /// What is damaged, and not in the export.
+        /// Damaged items, which the export does not have.
         var problems: [String] = []
     }
 

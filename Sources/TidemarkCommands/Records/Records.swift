@@ -78,10 +78,10 @@ struct FoundRecord {
 }
 
 extension RecordName {
-    /// The record as people are told of it: its type, and its name without the type before it.
+    /// The record's title in messages: its type, and its name without the type before it.
     var title: String { "\(type) \(shortName)" }
 
-    /// Whether a text on the command line can stand for the record: its name or the short one, alone or as `TYPE/NAME`.
+    /// A text on the command line names the record: by its name or the short one, alone or as `TYPE/NAME`.
     func isMeant(by text: String) -> Bool { [name, shortName, "\(type)/\(name)", "\(type)/\(shortName)"].contains(text) }
 }
 

@@ -2,9 +2,9 @@ import ArgumentParser
 import Foundation
 import TidemarkStore
 
-/// What a command that follows a link is given: the link, and the container that is meant.
+/// The arguments of a command that follows a link: the link, and the container.
 struct LinkArguments: ParsableArguments {
-    /// What the commands' helps say about both.
+    /// The commands' help on both.
     static let discussion = """
         The link says the server and the container that it leads to. Without a container on the command line it is the one that \
         TIDEMARK_CONTAINER names, or else the only one in the current directory that is signed in there. A link has characters that \
@@ -74,7 +74,7 @@ struct LinkArguments: ParsableArguments {
             """, .noInput)
     }
 
-    /// What is told of a container that was not named on the command line.
+    /// The note on a container that was not named on the command line.
     func choice(_ preposition: String, _ container: String) -> String { given == nil ? " \(preposition) \(container)" : "" }
 
     private static func isContainer(_ url: URL) -> Bool {
