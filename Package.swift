@@ -102,7 +102,9 @@ let package = Package(
         // One in a directory.
         .target(
             name: "TidemarkEmbeddedCloud",
-            dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         // The messages of CloudKit Web Services, which a client and a server exchange.
         .target(

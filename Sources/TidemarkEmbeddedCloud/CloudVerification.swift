@@ -146,9 +146,10 @@ public struct CloudVerification: Sendable {
         var examination = RowExamination(place: place)
         try examination.readShares(db)
         let list = try examination.readAssets(db)
-        let rows = try Row.fetchCursor(db, sql: "SELECT * FROM records NOT INDEXED")
+        let select = try db.makeStatement(sql: "SELECT * FROM records NOT INDEXED")
+        let rows = try Row.fetchCursor(select)
         while let row = try rows.next() {
-            examination.examine(StoredRecord(row))
+            examination.examine(StoredRecord(row, of: select))
             report.records += 1
             if report.records % 1_000 == 0 { try progress(report.records) }
         }
@@ -172,10 +173,12 @@ private struct RowExamination {
     }
 
     mutating func readShares(_ db: Database) throws {
-        for row in try Row.fetchAll(db, sql: "SELECT * FROM zones ORDER BY id") {
+        let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY id")
+        let rows = try Row.fetchCursor(select)
+        while let row = try rows.next() {
             let zone = StoredZone(row)
             zones[zone.id] = zone
-            guard (try? StoredZone(checked: row)) == nil else { continue }
+            guard (try? StoredZone(checked: row, of: select)) == nil else { continue }
             note(.zone, "the zone '\(zone.place.name.prefix(255))' is not what was written")
         }
         for row in try Row.fetchAll(db, sql: "SELECT * FROM shares ORDER BY id") {

@@ -1,3 +1,4 @@
+import CTideCore
 import Foundation
 import GRDB
 import TidemarkCloud
@@ -17,9 +18,10 @@ extension SQLiteCloudTransaction: DamageTransaction {
     func damagedRecords() throws(CloudError) -> [StoredRecord] {
         try run {
             var found: [StoredRecord] = []
-            let rows = try Row.fetchCursor(statement("SELECT * FROM records NOT INDEXED"))
+            let select = try statement("SELECT * FROM records NOT INDEXED")
+            let rows = try Row.fetchCursor(select)
             while let row = try rows.next() {
-                let record = StoredRecord(row)
+                let record = StoredRecord(row, of: select)
                 if record.damage != nil { found.append(record) }
             }
             return found
@@ -87,26 +89,51 @@ extension Row {
     fileprivate func text(_ name: String) -> String { value(name).text ?? "" }
 }
 
+extension Statement {
+    /// Whether columns of the row at which it stands are what their digest was made of.
+    fileprivate func hasDigest(table: UInt8, columns: [CInt], digest: CInt) -> Bool {
+        tide_columns_have_digest(sqliteStatement, table, columns, columns.count, digest)
+    }
+}
+
 extension StoredRecord {
+    private static let table: UInt8 = 1
+    private static let digested: [CInt] = [1, 6, 7, 9, 11, 2, 3, 5, 8, 10, 4]
+
     /// The columns of `records`, in their order: `id`, `zone`, `name`, `type`, `fields`, `parent`, `changed`, `created`, `created_by`,
     /// `modified`, `modified_by`, `is_deleted`, `digest`, `damaged`.
-    init(_ row: Row) {
-        func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
-        func text(_ index: Int) -> String { row.value(index).text ?? "" }
-        self.init(
-            zone: integer(1), name: text(2), type: text(3), fields: row.value(4).bytes ?? Data(), parent: row.value(5).text,
-            changed: integer(6), created: .init(time: integer(7), userRecordName: text(8)),
-            modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [], assets: [],
-            indexed: [:])
-        if !row.value(13).isNull {
-            damage = Damage(row: integer(0), change: integer(13), isNoted: true)
-        } else if row.value(12).bytes != rowDigest {
-            damage = Damage(row: integer(0), change: integer(6), isNoted: false)
+    ///
+    /// - Parameter statement: The one that stands at the row.
+    init(_ row: Row, of statement: Statement) {
+        let isIntact = statement.hasDigest(table: Self.table, columns: Self.digested, digest: 12)
+        if isIntact {
+            // Each value has the type with which it was written, and is read the short way.
+            func integer(_ index: Int) -> Int64 { row[index] ?? 0 }
+            func text(_ index: Int) -> String { row[index] ?? "" }
+            self.init(
+                zone: integer(1), name: text(2), type: text(3), fields: row[4] ?? Data(), parent: row[5], changed: integer(6),
+                created: .init(time: integer(7), userRecordName: text(8)),
+                modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [],
+                assets: [], indexed: [:])
+        } else {
+            func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
+            func text(_ index: Int) -> String { row.value(index).text ?? "" }
+            self.init(
+                zone: integer(1), name: text(2), type: text(3), fields: row.value(4).bytes ?? Data(), parent: row.value(5).text,
+                changed: integer(6), created: .init(time: integer(7), userRecordName: text(8)),
+                modified: .init(time: integer(9), userRecordName: text(10)), isDeleted: integer(11) != 0, dependsOn: [],
+                assets: [], indexed: [:])
+        }
+        let noted = row.value(13)
+        if !noted.isNull {
+            damage = Damage(row: row.value(0).integer ?? 0, change: noted.integer ?? 0, isNoted: true)
+        } else if !isIntact {
+            damage = Damage(row: row.value(0).integer ?? 0, change: changed, isNoted: false)
         }
     }
 
     var rowDigest: Data {
-        var bytes = RowBytes(1)
+        var bytes = RowBytes(Self.table)
         for number in [zone, changed, created.time, modified.time, isDeleted ? 1 : 0] { bytes.add(number) }
         for text in [name, type, parent, created.userRecordName, modified.userRecordName] { bytes.add(text) }
         bytes.add(fields)
@@ -115,20 +142,25 @@ extension StoredRecord {
 }
 
 extension StoredZone {
+    private static let table: UInt8 = 2
+    private static let digested: [CInt] = [1, 4, 5, 6, 7, 2, 3]
+
+    /// The columns of `zones`, in their order: `id`, `scope`, `owner`, `name`, `state`, `made`, `changed`, `sharing`, `digest`.
     init(_ row: Row) {
+        func integer(_ index: Int) -> Int64 { row.value(index).integer ?? 0 }
+        func text(_ index: Int) -> String { row.value(index).text ?? "" }
         self.init(
-            id: row.integer("id"),
-            place: Place(
-                scope: DatabaseScope(rawValue: Int(row.integer("scope"))) ?? .private, owner: row.text("owner"),
-                name: row.text("name")),
-            state: State(rawValue: Int(row.integer("state"))) ?? .present, made: row.integer("made"),
-            changed: row.integer("changed"), sharing: Sharing(rawValue: Int(row.integer("sharing"))) ?? .nothing)
+            id: integer(0),
+            place: Place(scope: DatabaseScope(rawValue: Int(integer(1))) ?? .private, owner: text(2), name: text(3)),
+            state: State(rawValue: Int(integer(4))) ?? .present, made: integer(5), changed: integer(6),
+            sharing: Sharing(rawValue: Int(integer(7))) ?? .nothing)
     }
 
+    /// - Parameter statement: The one that stands at the row.
     /// - Throws: `CloudError` `recordDamaged`.
-    init(checked row: Row) throws {
+    init(checked row: Row, of statement: Statement) throws {
         self.init(row)
-        guard row.value("digest").bytes == rowDigest else {
+        guard statement.hasDigest(table: Self.table, columns: Self.digested, digest: 8) else {
             throw CloudError(
                 .recordDamaged,
                 "what the cloud has of the zone '\(place.name.prefix(255))' is damaged; restore the cloud from a backup")
@@ -136,7 +168,7 @@ extension StoredZone {
     }
 
     var rowDigest: Data {
-        var bytes = RowBytes(2)
+        var bytes = RowBytes(Self.table)
         for number in [Int64(place.scope.rawValue), Int64(state.rawValue), made, changed, Int64(sharing.rawValue)] {
             bytes.add(number)
         }

@@ -61,8 +61,8 @@ extension SQLiteCloudTransaction {
         in zone: Int64, limit: Int
     ) throws(CloudError) -> (count: Int, bytes: Int64, assets: Set<String>) {
         try run {
-            let rows = try Row.fetchCursor(
-                statement("SELECT * FROM records WHERE zone = ? ORDER BY changed LIMIT ?"), arguments: [zone, limit])
+            let select = try statement("SELECT * FROM records WHERE zone = ? ORDER BY changed LIMIT ?")
+            let rows = try Row.fetchCursor(select, arguments: [zone, limit])
             let (named, remove) = (
                 try statement("SELECT digest FROM named WHERE record = ?"),
                 try statement("DELETE FROM records WHERE id = ?")
@@ -70,7 +70,7 @@ extension SQLiteCloudTransaction {
             var (ids, bytes, assets): ([Int64], Int64, Set<String>) = ([], 0, [])
             while let row = try rows.next() {
                 ids.append(row["id"])
-                bytes += StoredRecord(row).size
+                bytes += StoredRecord(row, of: select).size
             }
             for id in ids {
                 assets.formUnion(try String.fetchSet(named, arguments: [id]))

@@ -35,16 +35,17 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone? {
         try run {
-            try Row.fetchOne(
-                statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND name = ?"),
-                arguments: [place.scope.rawValue, place.owner, place.name]
-            ).map { try StoredZone(checked: $0) }
+            let select = try statement("SELECT * FROM zones WHERE scope = ? AND owner = ? AND name = ?")
+            return try select.withRow([place.scope.rawValue, place.owner, place.name]) {
+                try StoredZone(checked: $0, of: select)
+            }
         }
     }
 
     func zone(id: Int64) throws(CloudError) -> StoredZone? {
         try run {
-            try Row.fetchOne(statement("SELECT * FROM zones WHERE id = ?"), arguments: [id]).map { try StoredZone(checked: $0) }
+            let select = try statement("SELECT * FROM zones WHERE id = ?")
+            return try select.withRow([id]) { try StoredZone(checked: $0, of: select) }
         }
     }
 
@@ -94,7 +95,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
             var found: [String: StoredRecord] = [:]
             found.reserveCapacity(names.count)
             for name in names {
-                if let row = try Row.fetchOne(select, arguments: [zone, name]) { found[name] = StoredRecord(row) }
+                found[name] = try select.withRow([zone, name]) { StoredRecord($0, of: select) }
             }
             return found
         }
@@ -176,11 +177,10 @@ struct SQLiteCloudTransaction: CloudTransaction {
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredRecord] {
         try run {
             // A cursor's row is read where it lies; one that is kept is copied first.
-            let rows = try Row.fetchCursor(
-                statement("SELECT * FROM records WHERE zone = ? AND changed > ? ORDER BY changed LIMIT ?"),
-                arguments: [zone, change, limit])
+            let select = try statement("SELECT * FROM records WHERE zone = ? AND changed > ? ORDER BY changed LIMIT ?")
+            let rows = try Row.fetchCursor(select, arguments: [zone, change, limit])
             var records: [StoredRecord] = []
-            while let row = try rows.next() { records.append(StoredRecord(row)) }
+            while let row = try rows.next() { records.append(StoredRecord(row, of: select)) }
             return records
         }
     }
@@ -226,7 +226,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 let rows = try Row.fetchCursor(select, arguments: builder.arguments)
                 while let row = try rows.next() {
                     let keys = query.order.indices.map { IndexValue(row[StoredRecord.columnCount + $0] as DatabaseValue) }
-                    found.rows.append((StoredRecord(row), keys))
+                    found.rows.append((StoredRecord(row, of: select), keys))
                 }
                 return true
             }

@@ -8,6 +8,10 @@ package enum JSONString {
             var from = 0
             var at = 0
             while at < utf8.count {
+                if at + 8 <= utf8.count, isPlain(UnsafeRawPointer(utf8.baseAddress! + at)) {
+                    at += 8
+                    continue
+                }
                 let byte = utf8[at]
                 guard byte < 0x20 || byte == 0x22 || byte == 0x5c || byte == 0x7f || byte == 0xc2 || byte == 0xe2 else {
                     at += 1
@@ -42,6 +46,16 @@ package enum JSONString {
             }
         }
         return out
+    }
+
+    /// Whether eight bytes are of ASCII, and none of them is escaped. Most text is, and this looks at all of them at once.
+    private static func isPlain(_ bytes: UnsafeRawPointer) -> Bool {
+        let word = bytes.loadUnaligned(as: UInt64.self)
+        let (ones, tops): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        // In each of the three a byte of zero, or one below 0x20, sets its top bit; other bytes may too, above such a byte only.
+        func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
+        let quotes = zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5c)) | zeros(word ^ (ones &* 0x7f))
+        return (word | quotes | ((word &- ones &* 0x20) & ~word)) & tops == 0
     }
 
     /// How many bytes at a place are a character that is escaped, and its code; 0 for what stays.

@@ -30,19 +30,25 @@ package final class NewContainer: Sendable {
     package func note(_ container: ContainerDirectory) { made.withLock { $0 = container } }
 
     /// Removes the container, and the folders that were made for it, unless something is in it: a record, a transaction, an account. What
-    /// others have put there stays. What can't be removed stays, too.
-    package func removeIfUnused() {
-        try? remove()
+    /// others have put there stays. What can't be removed stays, too. It waits for locks up to 3 s, on a thread of its own.
+    package func removeIfUnused() async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                // The error that led here is told; this one would hide it.
+                try? self.remove()
+                continuation.resume()
+            }
+        }
     }
 
     private func remove() throws {
         if let container = try? ContainerDirectory(openingAt: url) {
-            // Another process that has it open is about to put something into it.
-            guard let made = made.withLock({ $0 }), made.description == container.description, !isOpenElsewhere(container) else {
-                return
-            }
-            guard let locks = try? ContainerLocks(at: url, timeout: .seconds(1)) else { return }
+            guard let made = made.withLock({ $0 }), made.description == container.description,
+                let locks = try? ContainerLocks(at: url, timeout: .seconds(1))
+            else { return }
             defer { locks.release() }
+            // Another process that has it open is about to put something into it; none opens it to write from here on.
+            guard !isOpenElsewhere(container) else { return }
             try container.checkPlace()
             guard !container.hasStore(.shared), try isUnused(container) else { return }
             // Without it nobody opens the container; whoever has it open is told.

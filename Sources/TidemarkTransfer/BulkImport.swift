@@ -45,10 +45,10 @@ public actor BulkImport {
         do {
             let summary = try await runSession(new)
             // Nothing was taken in, so there is nothing that a container would be for.
-            if summary.rejected > 0, summary.rejected == summary.read { new?.removeIfUnused() }
+            if summary.rejected > 0, summary.rejected == summary.read { await new?.removeIfUnused() }
             return summary
         } catch {
-            new?.removeIfUnused()
+            await new?.removeIfUnused()
             throw (error as? StoreError).map { ImportError($0) } ?? error
         }
     }

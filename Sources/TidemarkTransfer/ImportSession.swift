@@ -47,8 +47,7 @@ actor ImportSession {
                 !isFolder && ImportTarget.isNew(url) ? try Self.manifest(source, options: options, existing: nil) : nil
             let rejectsFile = try options.rejects.map { url throws(ImportError) in try RejectsFile(at: url) }
 
-            let setting = try await ImportTarget.open(url, options: options)
-            if let made = setting.made { new?.note(made) }
+            let setting = try await ImportTarget.open(url, options: options, new: new)
             do {
                 typesBefore = try await setting.store.types()
                 try Self.checkSpelling(of: options.type, among: typesBefore)

@@ -8,19 +8,19 @@ struct ImportTarget {
     let blobs: BlobStore
     let environment: StoreEnvironment
     let scratch: URL?
-    /// The container, when this has made it.
-    var made: ContainerDirectory?
 
-    static func open(_ url: URL, options: ImportOptions) async throws -> ImportTarget {
+    /// - Parameter new: Is told of the container where this makes it, also when opening its store fails.
+    static func open(_ url: URL, options: ImportOptions, new: NewContainer? = nil) async throws -> ImportTarget {
         guard options.isDryRun else {
             try checkDeployable(url, options: options)
             let container = try ContainerDirectory(
                 openingOrCreatingAt: url, environment: options.environment ?? .development)
+            if container.isNew { new?.note(container) }
             let environment = try environment(of: container, options: options)
             return try ImportTarget(
                 store: RecordStore(container: container, doorbell: Doorbell(container: container, role: .import)),
                 blobs: BlobStore(container: container), environment: environment,
-                scratch: nil, made: container.isNew ? container : nil)
+                scratch: nil)
         }
         let container = try existingContainer(at: url)
         let scratch = FileManager.default.temporaryDirectory

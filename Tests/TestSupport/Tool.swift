@@ -40,10 +40,11 @@ public struct Tool: Sendable {
     ///
     /// - Parameters:
     ///   - directory: Its current directory; by default the tests'.
+    ///   - limit: The greatest size of a file that it may write, in units of 512 bytes; a larger one is refused with EFBIG.
     ///   - terminal: Its standard input, and where it writes its errors.
     public func run(
         _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:],
-        in directory: URL? = nil, on terminal: PseudoTerminal? = nil
+        in directory: URL? = nil, fileSizeLimit limit: Int? = nil, on terminal: PseudoTerminal? = nil
     ) async throws -> Result {
         let scratch = try Scratch()
         let (output, errors) = (scratch["output"], scratch["errors"])
@@ -51,9 +52,12 @@ public struct Tool: Sendable {
         let variables = ProcessInfo.processInfo.environment
             // A hung backtrace of a killed process would keep it from ending.
             .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }.merging(environment) { $1 }
+        // What has to be so before the process begins, as commands of a shell.
+        var before = directory == nil ? "" : "cd \"$0\" && "
+        if let limit { before += "trap '' XFSZ && ulimit -f \(limit) && " }
         let process = try ChildProcess(
-            directory == nil ? executable : URL(fileURLWithPath: "/bin/sh"),
-            directory.map { ["-c", #"cd "$0" && exec "$@""#, $0.path, executable.path] + arguments } ?? arguments,
+            before.isEmpty ? executable : URL(fileURLWithPath: "/bin/sh"),
+            before.isEmpty ? arguments : ["-c", before + "exec \"$@\"", directory?.path ?? "", executable.path] + arguments,
             environment: variables, input: terminal?.path ?? input?.path ?? "/dev/null", output: output.path,
             errors: terminal?.path ?? errors.path)
         async let killing: Void = kill(process, after: delay)

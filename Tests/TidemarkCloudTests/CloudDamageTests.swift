@@ -41,6 +41,27 @@ import TidemarkModel
         if case .failed(let error) = outcome { error.code } else { nil }
     }
 
+    @Test func `records of all sizes are read as they were written, and with their last byte changed by nobody`() async throws {
+        let (_, owner) = try await owner()
+        let sizes = Array(0...3) + Array(880...1_040) + [2_047, 2_048, 5_000, 100_000]
+        for size in sizes {
+            var record = record("r\(size)", parent: size % 2 == 0 ? nil : "r0")
+            record.fields["text"] = .string(String(repeating: "é", count: size / 2) + (size % 2 == 0 ? "" : "x"))
+            try await save(RecordOperation(.create, record), owner)
+        }
+        let names = sizes.map { "r\($0)" }
+        for (size, found) in zip(sizes, try await owner.lookup(names, in: zone, desiredKeys: nil)) {
+            #expect(try found.get().fields["text"]?.byteCount == CloudValue.string(String(repeating: "x", count: size)).byteCount)
+        }
+        try DamagedRows.run(file) { db in
+            try db.execute(
+                sql: "UPDATE records SET fields = CAST(substr(fields, 1, length(fields) - 1) || x'01' AS BLOB)")
+        }
+        for found in try await owner.lookup(names, in: zone, desiredKeys: nil) {
+            #expect(throws: CloudError(.recordDamaged, "")) { try found.get() }
+        }
+    }
+
     @Test func `whichever value of a record's row is changed, nobody gets the record, and all others come`() async throws {
         let (_, owner) = try await owner()
         for name in ["a", "b", "c"] { try await save(RecordOperation(.create, record(name)), owner) }

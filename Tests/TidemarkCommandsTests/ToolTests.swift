@@ -268,6 +268,18 @@ import Testing
         #expect(try await tool.run(["verify", place.path]).output.contains("Verified 1 record"))
     }
 
+    @Test func `an import whose container can't be made to its end leaves none`() async throws {
+        let scratch = try Scratch()
+        let source = try scratch.write("{\"id\": \"a\"}\n", to: "source.jsonl")
+        try FileManager.default.createDirectory(at: scratch["there"], withIntermediateDirectories: true)
+        // A description is smaller than that, and a store is not.
+        let result = try await tool.run(
+            ["import", source.path, "--into", scratch["there/new/Test.tidemark"].path, "--type", "Note", "--id", "id"],
+            fileSizeLimit: 4)
+        #expect(result.status == 74, "\(result.output)\(result.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["there"].path) == [], "\(result.errors)")
+    }
+
     @Test func `imports that make one container at once all go into it, also beside one that is refused`() async throws {
         let scratch = try Scratch()
         for round in 0..<6 {

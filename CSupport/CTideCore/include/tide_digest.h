@@ -7,6 +7,7 @@
 #ifndef TIDE_DIGEST_H
 #define TIDE_DIGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ extern "C" {
 TIDE_ASSUME_NONNULL_BEGIN
 
 struct sqlite3;
+struct sqlite3_stmt;
 
 typedef struct tide_digest {
     uint64_t rows;
@@ -33,6 +35,14 @@ tide_status tide_digest_rows(
 ///
 /// `digest` has room for 16 bytes.
 void tide_digest_bytes(const void *TIDE_NULLABLE bytes, size_t length, uint8_t *digest);
+
+/// Whether columns of the row at which a statement stands are what their digest was made of.
+///
+/// The digest is one of `tide_digest_bytes`, of the byte `table` and then of each column, in the given order: a byte for its type (0 NULL,
+/// 1 integer, 2 text, 3 blob), then an integer zigzag-coded in groups of seven bits, low ones first, or the length, coded so, and the bytes;
+/// of text those before its first NUL. A value that has another type than was written is not what was written.
+bool tide_columns_have_digest(
+    struct sqlite3_stmt *row, uint8_t table, const int *columns, size_t count, int digest_column);
 
 TIDE_ASSUME_NONNULL_END
 

@@ -119,7 +119,7 @@ extension CloudResponder {
 
     private func take(_ count: Int, _ exchange: inout Exchange) throws {
         guard count > 0 else { return }
-        switch bodies.take(count, for: Self.network(exchange.address)) {
+        switch bodies.take(count, for: exchange.network) {
         case .taken: exchange.held += count
         case .isFull: throw Refusal.busy("the server holds as many bodies as it can")
         case .shareIsFull:

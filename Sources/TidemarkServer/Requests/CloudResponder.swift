@@ -19,6 +19,8 @@ final class CloudResponder: Sendable {
     let metrics: ServerMetrics
     let bodies: BodyBudget
     let admission: Admission
+    /// Whether an operation is one by which others watch over the server, for each of the operations.
+    private let watches: [Bool]
     private let routes: Routes
     private let signIn: SignIn
     private let logger: Logger
@@ -42,6 +44,7 @@ final class CloudResponder: Sendable {
         metrics = signIn.metrics
         admission = Admission(access: signIn.access)
         routes = Routes(operations)
+        watches = operations.map { Self.watching.contains($0.id) }
         limits = configuration.limits
         requests = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
         watchers = RequestRate(perSecond: limits.requestsPerSecond, burst: Double(limits.burst))
@@ -71,7 +74,7 @@ final class CloudResponder: Sendable {
             reply = refuse(Refusal(error), exchange)
         } catch let error as BodyFailure {
             // The client is gone, or speaks no HTTP: there is nobody to answer.
-            bodies.giveBack(exchange.held, for: Self.network(exchange.address))
+            bodies.giveBack(exchange.held, for: exchange.network)
             finish(exchange, status: 499, sent: 0)
             throw error.cause
         } catch is CancellationError {
@@ -80,7 +83,7 @@ final class CloudResponder: Sendable {
             log(error, exchange)
             reply = refuse(.internalError, exchange)
         }
-        bodies.giveBack(exchange.held, for: Self.network(exchange.address))
+        bodies.giveBack(exchange.held, for: exchange.network)
         var sent = 0
         do {
             sent = try await write(&reply, exchange, request, writer)
@@ -107,8 +110,8 @@ final class CloudResponder: Sendable {
         let (path, rest) = Self.parts(request.head.path ?? "")
         let match = routes.match(path, request.method)
         if case .operation(let index, _) = match { exchange.operation = index }
-        let isWatching = exchange.operation.map { Self.watching.contains(operations[$0].id) } ?? false
-        if let wait = (isWatching ? watchers : requests).wait(for: Self.network(exchange.address), at: exchange.began) {
+        let isWatching = exchange.operation.map { watches[$0] } ?? false
+        if let wait = (isWatching ? watchers : requests).wait(for: exchange.network, at: exchange.began) {
             metrics.throttled()
             throw Refusal.throttled(wait)
         }
@@ -143,7 +146,7 @@ final class CloudResponder: Sendable {
         }
         let handed = operation.body == .stream ? HandedBody(request.body) : nil
         let call = Call(
-            operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: Self.network(exchange.address),
+            operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: exchange.network,
             container: parameters.container, environment: parameters.environment, scope: parameters.scope,
             parameters: parameters.others, query: query, body: body, stream: handed.map { RequestBody(asyncSequence: $0) },
             headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL)
@@ -178,7 +181,7 @@ final class CloudResponder: Sendable {
             exchange.caller.session = session.id
             exchange.caller.credential = .session(session.id)
             exchange.name = session.account
-            admission.access.noteUse(of: session, from: Self.network(exchange.address))
+            admission.access.noteUse(of: session, from: exchange.network)
         case .key(let key, _, _):
             exchange.caller.isKey = true
             exchange.caller.credential = .key(key.id)
@@ -220,7 +223,11 @@ final class CloudResponder: Sendable {
     }
 
     /// Returns the name by which limits know an address: of IPv6 the network's first half, since a client that has one has all of the other.
-    static func network(_ address: String) -> String { NetworkAddress(address)?.host ?? address }
+    static func network(_ address: String) -> String {
+        // An address of IPv4 is its own name.
+        guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
+        return NetworkAddress(address)?.host ?? address
+    }
 
     /// Whether a request has come by TLS, to this server or to a proxy before it.
     func isSecure(_ headers: HTTPFields) -> Bool {
@@ -263,9 +270,9 @@ final class CloudResponder: Sendable {
     private func finish(_ exchange: Exchange, status: Int, sent: Int) {
         let seconds = ServerTime.seconds() - exchange.began
         metrics.ended(exchange.operation, status: status, seconds: seconds)
-        let operation = exchange.operation.map { operations[$0].id } ?? "none"
-        let level: Logger.Level = Self.watching.contains(operation) ? .debug : .info
+        let level: Logger.Level = exchange.operation.map { watches[$0] } ?? false ? .debug : .info
         guard logger.logLevel <= level else { return }
+        let operation = exchange.operation.map { operations[$0].id } ?? "none"
         var metadata: Logger.Metadata = [
             "uuid": .string(exchange.uuid), "operation": .string(operation), "status": .stringConvertible(status),
             "ms": .string(Self.milliseconds(seconds)), "in": .stringConvertible(exchange.bodySize),

@@ -20,6 +20,8 @@ struct Exchange {
     let began = ServerTime.seconds()
     let uuid = UUID().uuidString.lowercased()
     let address: String
+    /// The name by which limits know the address.
+    let network: String
     let isHead: Bool
     let isExtended: Bool
     let acceptsGzip: Bool
@@ -44,6 +46,7 @@ struct Exchange {
 
     init(_ head: HTTPRequest, address: String) {
         self.address = address
+        network = CloudResponder.network(address)
         isHead = head.method == .head
         let headers = head.headerFields
         isExtended = headers[Self.extensions] == "1"

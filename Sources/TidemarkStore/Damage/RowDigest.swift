@@ -64,7 +64,7 @@ struct RowDigest: Equatable, Sendable {
 
 extension Statement {
     /// Calls `body` with the first row, while the statement stands at it; returns `nil` where there is none.
-    func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
+    package func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
         let rows = try Row.fetchCursor(self, arguments: arguments)
         // The cursor resets the statement when it goes.
         return try withExtendedLifetime(rows) { try rows.next().map(body) }
