@@ -87,7 +87,15 @@ package final class NewContainer: Sendable {
 
     private func isUnused(_ container: ContainerDirectory) throws -> Bool {
         guard container.hasStore(.private) else { return true }
-        return try StoreReader(container: container).read { db in
+        let reader: StoreReader
+        do {
+            reader = try StoreReader(container: container)
+        } catch {
+            // A store whose making was cut short has nothing in it.
+            guard error.code == .notFound else { throw error }
+            return true
+        }
+        return try reader.read { db in
             for table in ["tide_transactions", "tide_changes", "tide_sync", "tide_account"] {
                 guard try Bool.fetchOne(db, sql: "SELECT NOT EXISTS (SELECT 1 FROM \(table))") ?? false else { return false }
             }

@@ -268,14 +268,15 @@ import Testing
         #expect(try await tool.run(["verify", place.path]).output.contains("Verified 1 record"))
     }
 
-    @Test func `an import whose container can't be made to its end leaves none`() async throws {
+    // A description is smaller than each of them; a store, its index and its log are not.
+    @Test(arguments: [4, 32, 80, 128])
+    func `an import whose container can't be made to its end leaves none`(limit: Int) async throws {
         let scratch = try Scratch()
         let source = try scratch.write("{\"id\": \"a\"}\n", to: "source.jsonl")
         try FileManager.default.createDirectory(at: scratch["there"], withIntermediateDirectories: true)
-        // A description is smaller than that, and a store is not.
         let result = try await tool.run(
             ["import", source.path, "--into", scratch["there/new/Test.tidemark"].path, "--type", "Note", "--id", "id"],
-            fileSizeLimit: 4)
+            fileSizeLimit: limit)
         #expect(result.status == 74, "\(result.output)\(result.errors)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["there"].path) == [], "\(result.errors)")
     }
