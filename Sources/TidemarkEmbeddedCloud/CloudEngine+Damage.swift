@@ -10,6 +10,8 @@ public protocol DamageTransaction {
     func damagedRecords() throws(CloudError) -> [StoredRecord]
     /// The same for those who see the record by a share of a hierarchy.
     func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError)
+    /// The names of a zone's shares that are damaged.
+    func damagedShares(in zone: Int64) throws(CloudError) -> [String]
 }
 
 /// What is damaged in a cloud's database is nobody's: it is an error of that record alone. All devices are told of it, so that one which has the
@@ -20,6 +22,20 @@ extension CloudEngine {
             .recordDamaged,
             "what the cloud has of the record '\(name.prefix(255))' is damaged. A device that has it whole sends it again; where none has, "
                 + "restore the cloud from a backup, or delete the record")
+    }
+
+    static func damagedShare(_ name: String) -> CloudError {
+        CloudError(
+            .recordDamaged,
+            "what the cloud has of the share '\(name.prefix(255))' is damaged; restore the cloud from a backup")
+    }
+
+    /// An error for each share of an owner's zone that is damaged.
+    func damagedShares(in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> [CloudError] {
+        try await storage.read { rows throws(CloudError) in
+            guard let access = try existing(id, caller, rows), caller.scope == .private else { return [] }
+            return try rows.damagedShares(in: access.zone.id).map(Self.damagedShare)
+        }
     }
 
     func failure(_ stored: StoredRecord, _ error: CloudError, in zone: CloudZoneID) -> RecordFailure {

@@ -316,7 +316,8 @@ extension CloudEngine {
             try rows.save([record])
         }
         zone.changed = change
-        if try rows.shares(in: zone.id).isEmpty { zone.sharing = .nothing }
+        // One that is damaged may be whole again when its cloud is restored.
+        if try rows.shares(in: zone.id).isEmpty, try rows.damagedShares(in: zone.id).isEmpty { zone.sharing = .nothing }
         try note(.stopped, of: share, caller, rows)
     }
 

@@ -64,6 +64,11 @@ extension EmbeddedCloud {
                     }
                     for share in try shares.undamaged ?? [] { try await body(place, .share(share)) }
                     if case .failure(let error) = shares { try await body(place, .damaged(error)) }
+                    let damaged = await Result.catching { () async throws(CloudError) in
+                        try await engine.damagedShares(in: zone, caller)
+                    }
+                    // Of a zone that is damaged itself that is told above.
+                    for error in try damaged.undamaged ?? [] { try await body(place, .damaged(error)) }
                 }
             }
         }

@@ -40,6 +40,13 @@ extension SQLiteCloudTransaction: DamageTransaction {
             _ = try save(stored)
         }
     }
+
+    func damagedShares(in zone: Int64) throws(CloudError) -> [String] {
+        try run {
+            try Row.fetchAll(statement("SELECT * FROM shares WHERE zone = ? ORDER BY id"), arguments: [zone])
+                .filter { (try? StoredShare(checked: $0)) == nil }.map { $0.text("name") }
+        }
+    }
 }
 
 /// Gathers a row's values as bytes.
@@ -185,9 +192,7 @@ extension StoredShare {
             title: row.value("title").text, publicPermission: .init(rawValue: Int(row.integer("public_permission"))) ?? .none,
             touched: row.integer("touched"), isEnded: row.integer("is_ended") != 0)
         guard row.value("digest").bytes == rowDigest else {
-            throw CloudError(
-                .recordDamaged,
-                "what the cloud has of the share '\(name.prefix(255))' is damaged; restore the cloud from a backup")
+            throw CloudEngine.damagedShare(name)
         }
     }
 

@@ -95,7 +95,9 @@ struct SQLiteCloudTransaction: CloudTransaction {
             var found: [String: StoredRecord] = [:]
             found.reserveCapacity(names.count)
             for name in names {
-                found[name] = try select.withRow([zone, name]) { StoredRecord($0, of: select) }
+                // Two spellings of a name are one key: the one that is not there takes nothing from the other.
+                guard let record = try select.withRow([zone, name], { StoredRecord($0, of: select) }) else { continue }
+                found[name] = record
             }
             return found
         }

@@ -201,6 +201,35 @@ import TidemarkModel
         #expect(kinds == [.participant, .share, .zone])
     }
 
+    @Test func `a damaged share is named where a person's data are visited, and its zone stays shared when another share ends`()
+        async throws
+    {
+        let (cloud, owner) = try await owner()
+        for name in ["a", "b"] { try await save(RecordOperation(.create, record(name)), owner) }
+        var shares: [CloudShare] = []
+        for name in ["a", "b"] {
+            shares.append(
+                try await owner.createShare(in: zone, coverage: .hierarchy(root: name), title: name, publicPermission: .none))
+        }
+        try DamagedRows.run(file) { db in try db.execute(sql: "UPDATE shares SET title = 'u' WHERE title = 'a'") }
+        var (whole, damaged): ([String?], [String]) = ([], [])
+        let account = try #require(try await cloud.account("anna@example.org"))
+        try await cloud.forEachItem(of: account) { _, item in
+            switch item {
+            case .share(let share): whole.append(share.title)
+            case .damaged(let error): damaged.append(error.reason)
+            case .record: break
+            }
+        }
+        #expect(whole == ["b"] && damaged.count == 1)
+        #expect(damaged.first?.contains("the share '\(shares[0].id.recordName)' is damaged") == true, "\(damaged)")
+        try await owner.deleteShare(shares[1].id)
+        try DamagedRows.run(file) { db in
+            let sharing = try Int.fetchOne(db, sql: "SELECT sharing FROM zones WHERE name = 'Journal'")
+            #expect(sharing == 2)
+        }
+    }
+
     @Test func `an asset that is missing or another, and a reference to none, are found`() async throws {
         let (_, owner) = try await owner()
         let contents = ["one", "two", "three"].map { Data($0.utf8) }

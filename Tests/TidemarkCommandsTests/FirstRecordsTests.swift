@@ -183,6 +183,9 @@ import Testing
         #expect(
             try await run(["records", "delete", notes, "--type", "Note", "--where", "text > 'a'", "--yes"]).output
                 == "deleted Note b\ndeleted Note c\n")
+        #expect(
+            try await run(["records", "delete", notes, "--type", "Note", "--where", "text > 'a'"]).output
+                == "no record of Note matches: nothing was deleted\n")
         #expect(try await run(["undo", notes, "--yes"]).output.contains("2 brought back"))
     }
 

@@ -92,7 +92,11 @@ struct RecordsDelete: AsyncParsableCommand {
             } else {
                 let done = dryRun ? "would be deleted:" : "deleted"
                 for record in deleted { try Output.line("\(done) \(record.title)") }
-                if dryRun { try Output.line("would be deleted in all: \(Wording.count(deleted.count, "record"))") }
+                if dryRun {
+                    try Output.line("would be deleted in all: \(Wording.count(deleted.count, "record"))")
+                } else if deleted.isEmpty, let type, condition != nil {
+                    try Output.line("no record of \(type) matches: nothing was deleted")
+                }
             }
             if let first = missing.first {
                 let others = missing.count > 1 ? " and \(missing.count - 1) more" : ""
