@@ -24,7 +24,8 @@ import Testing
             .compactMap { Unicode.Scalar(UInt32($0)) }
         for scalar in scalars {
             for place in 0..<18 {
-                let text = String(repeating: "a", count: place) + String(Character(scalar)) + String(repeating: "z", count: 17 - place)
+                let (before, behind) = (String(repeating: "a", count: place), String(repeating: "z", count: 17 - place))
+                let text = before + String(Character(scalar)) + behind
                 let bytes = written(text)
                 #expect(try JSONDecoder().decode(String.self, from: Data(bytes)) == text)
                 let isEscaped = String(decoding: bytes, as: UTF8.self) != "\"" + text + "\""
