@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel

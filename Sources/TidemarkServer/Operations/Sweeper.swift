@@ -1,6 +1,6 @@
 import Logging
 import Synchronization
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 
@@ -13,7 +13,7 @@ final class Sweeper: Sendable {
     private let task = Mutex<Task<Void, Never>?>(nil)
 
     convenience init(
-        _ cloud: EmbeddedCloud, _ access: AccessBook, _ subscriptions: SubscriptionBook? = nil, _ metrics: ServerMetrics,
+        _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil, _ metrics: ServerMetrics,
         _ logger: Logger?
     ) {
         self.init(

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkEmbeddedCloud
 
 /// What is known of a request while it is answered.

@@ -1,5 +1,5 @@
 import HTTPTypes
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkCloud
 import TidemarkWire
 
@@ -22,8 +22,8 @@ struct Refusal: Error {
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
     }
 
-    /// What the book of who may come in has thrown.
-    init(_ error: AccessError) {
+    /// What the credentials of who may come in has thrown.
+    init(_ error: CredentialError) {
         self = error.code == .busy ? .busy(error.message) : .internalError
     }
 

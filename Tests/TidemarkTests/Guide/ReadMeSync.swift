@@ -26,7 +26,7 @@ enum ReadMeSync {
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
 
         // Why something has not gone.
-        for entry in try journal.ledger() {
+        for entry in try journal.syncIssues() {
             print(entry.record, entry.code ?? "queued", entry.reason ?? "")
         }
 
