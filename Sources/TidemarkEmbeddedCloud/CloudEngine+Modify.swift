@@ -32,7 +32,8 @@ extension CloudEngine {
             if let token = request.clientToken {
                 let time = now()
                 try rows.forgetAnswers(before: time - Self.answerAge)
-                try keep(IdempotencyRecord(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
+                try keep(
+                    IdempotencyRecord(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
             }
             return (outcomes, batch.released, !batch.left.isEmpty)
         }

@@ -80,7 +80,8 @@ extension EmbeddedCloud {
     ) async throws(CloudError) -> Data {
         let container = try container(place.container, place.environment)
         return try await container.engine.download(
-            asset, in: place.zone, from: offset, count: count, container.assetStorage, caller(account, place.scope, in: place.container))
+            asset, in: place.zone, from: offset, count: count, container.assetStorage,
+            caller(account, place.scope, in: place.container))
     }
 
     /// Removes an account and all that is stored for it: its zones with records, shares and assets, its public records, and its part in the
@@ -139,7 +140,8 @@ extension EmbeddedCloud {
                 rest = rest.dropFirst(some.count)
                 let (outcomes, _) = try await engine.modify(
                     ModifyRecordsRequest(
-                        zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), assetStorage, caller)
+                        zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), assetStorage,
+                    caller)
                 for case .failed(let error) in outcomes { throw error }
                 count += some.count
             }

@@ -85,7 +85,8 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let (outcomes, isUnfinished) = try await container.engine.modify(request, container.assetStorage, caller(writing: request.zone))
+        let (outcomes, isUnfinished) = try await container.engine.modify(
+            request, container.assetStorage, caller(writing: request.zone))
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
         if isChanged { container.notifier.post() }
         if isUnfinished { container.goOnRemoving() }

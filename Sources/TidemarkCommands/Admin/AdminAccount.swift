@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 extension CloudAccount.Status: CaseIterable, ExpressibleByArgument {

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// The directory of the cloud that is administered.
@@ -10,7 +10,7 @@ struct AdminData: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
     var data: String
 
-    /// The cloud and its credentials, which have to be there.
+    /// The cloud and its credential store, which have to be there.
     func open() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import TidemarkIdentity
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminSchema: AsyncParsableCommand {

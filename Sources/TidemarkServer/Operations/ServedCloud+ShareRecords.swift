@@ -1,6 +1,6 @@
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
