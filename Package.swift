@@ -20,7 +20,8 @@ let package = Package(
         .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
-        .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
+        .library(
+            name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel"]),
         .library(name: "TidemarkSync", targets: ["TidemarkSync", "TidemarkCloud", "TidemarkModel", "TidemarkStore"]),
         .library(name: "TidemarkTesting", targets: ["TidemarkTesting"]),
         .library(name: "TidemarkHTTP", targets: ["TidemarkHTTP", "TidemarkCloud", "TidemarkModel"]),
@@ -99,11 +100,19 @@ let package = Package(
             name: "TidemarkCloud",
             dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
             swiftSettings: strict),
-        // One in a directory.
+        // The rules of a cloud, over protocols for what it stores.
+        .target(
+            name: "TidemarkCloudEngine",
+            dependencies: [
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
+            ],
+            swiftSettings: strict),
+        // These in a directory: SQLite and files.
         .target(
             name: "TidemarkEmbeddedCloud",
             dependencies: [
-                "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+                "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         // The messages of CloudKit Web Services, which a client and a server exchange.
@@ -117,7 +126,7 @@ let package = Package(
         .target(
             name: "TidemarkIdentity",
             dependencies: [
-                "COpenSSL", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "COpenSSL", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -133,7 +142,8 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
@@ -175,7 +185,8 @@ let package = Package(
         .target(
             name: "TidemarkCommands",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -201,7 +212,7 @@ let package = Package(
         .executableTarget(
             name: "journal",
             dependencies: [
-                "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "Tidemark", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/TravelJournal/Sources/journal",
@@ -211,7 +222,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/TestSupport",
@@ -233,7 +245,8 @@ let package = Package(
         .executableTarget(
             name: "sync-probe",
             dependencies: [
-                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -248,7 +261,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -257,13 +270,15 @@ let package = Package(
         .testTarget(
             name: "TidemarkIdentityTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TidemarkModel",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TidemarkHTTP",
                 "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
@@ -279,14 +294,15 @@ let package = Package(
         .testTarget(
             name: "TidemarkSyncTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkSync", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkSync", "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -301,7 +317,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP", "journal-probe", "sharing-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "journal-probe",
+                "sharing-probe", "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

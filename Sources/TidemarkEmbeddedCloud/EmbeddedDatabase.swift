@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// One database of an embedded cloud, as one account sees it.

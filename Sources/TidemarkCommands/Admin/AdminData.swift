@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
@@ -71,7 +72,7 @@ struct AdminData: ParsableArguments {
 
 extension EmbeddedCloud {
     /// The account of an address.
-    func demandAccount(_ email: String) async throws -> EmbeddedAccount {
+    func demandAccount(_ email: String) async throws -> StoredAccount {
         guard let account = try await account(email) else {
             throw ending(
                 "the cloud \(directory.path) has no account \(email); see 'tidemark admin account list'", .noInput)

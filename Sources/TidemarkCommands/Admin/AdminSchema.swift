@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel

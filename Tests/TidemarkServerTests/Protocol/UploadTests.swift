@@ -4,6 +4,7 @@ import NIOPosix
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
