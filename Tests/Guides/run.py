@@ -140,7 +140,7 @@ class Shell:
             printed += piece
             ended = re.search(rb"(?s)^(.*)" + mark.encode() + rb" (\d+)\n", printed)
         output = ended[1].decode(errors="replace").replace(str(self.folder), SHOWN_HOME)
-        output = re.sub(rf"\b{self.port}\b", SHOWN_PORT, output)
+        output = re.sub(rf"(:|%3A){self.port}(?!\d)", rf"\g<1>{SHOWN_PORT}", output)
         lines = [line.rstrip() for line in output.split("\n")]
         return int(ended[2]), lines[:-1] if lines[-1] == "" else lines
 
