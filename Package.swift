@@ -115,7 +115,7 @@ let package = Package(
             swiftSettings: strict),
         // Who may come in to a cloud that is served.
         .target(
-            name: "TidemarkAccess",
+            name: "TidemarkIdentity",
             dependencies: [
                 "COpenSSL", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -133,7 +133,7 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
@@ -176,7 +176,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkAccess", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
@@ -217,7 +217,7 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .executableTarget(
-            name: "doorbell-ringer", dependencies: ["TidemarkModel", "TidemarkStore"], path: "Tests/DoorbellRinger",
+            name: "change-poster", dependencies: ["TidemarkModel", "TidemarkStore"], path: "Tests/ChangePoster",
             swiftSettings: strict),
         .executableTarget(
             name: "store-probe",
@@ -255,15 +255,15 @@ let package = Package(
         .testTarget(
             name: "TidemarkWireTests", dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkWire"], swiftSettings: strict),
         .testTarget(
-            name: "TidemarkAccessTests",
+            name: "TidemarkIdentityTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkAccess", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
                 "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
@@ -294,7 +294,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkStore", "WALReset", "doorbell-ringer", "store-probe",
+                "TestSupport", "TidemarkStore", "WALReset", "change-poster", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -62,7 +62,7 @@ public struct ContainerChanges: AsyncSequence, Sendable {
 
     let directory: ContainerDirectory
     let readers: [StoreReader]
-    let rings: @Sendable () throws(StoreError) -> AsyncStream<Void>
+    let notifications: @Sendable () throws(StoreError) -> AsyncStream<Void>
     /// The openings of the stores that belong to this process.
     let own: [StoreScope: UUID]
     let withOwn: Bool
@@ -73,7 +73,7 @@ public struct ContainerChanges: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         private let sequence: ContainerChanges
         private let reading: ChangeReading
-        private var rings: AsyncStream<Void>.Iterator?
+        private var notifications: AsyncStream<Void>.Iterator?
         private var ready: [ContainerChange] = []
         /// What has been handed out.
         public private(set) var token: ContainerToken
@@ -85,16 +85,16 @@ public struct ContainerChanges: AsyncSequence, Sendable {
         }
 
         public mutating func next() async throws -> ContainerChange? {
-            if rings == nil {
+            if notifications == nil {
                 // Listening comes first, so that nothing is missed between reading and listening.
-                rings = try sequence.rings().makeAsyncIterator()
+                notifications = try sequence.notifications().makeAsyncIterator()
                 token = try await reading.prime()
             }
             while ready.isEmpty {
                 let page = try await reading.next()
                 ready = page.changes
                 if !ready.isEmpty || page.hasMore { continue }
-                guard await rings?.next(isolation: nil) != nil else { return nil }
+                guard await notifications?.next(isolation: nil) != nil else { return nil }
             }
             let change = ready.removeFirst()
             token = change.token
@@ -180,17 +180,18 @@ extension PersistentContainer {
     ///   - withOwn: Whether changes of this container object are told, too.
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         return ContainerChanges(
-            directory: directory, readers: readers, rings: { [self] () throws(StoreError) in try rings(withOwn: withOwn) },
+            directory: directory, readers: readers,
+            notifications: { [self] () throws(StoreError) in try notifications(withOwn: withOwn) },
             own: Dictionary(uniqueKeysWithValues: stores.all.map { ($0.scope, $0.writer) }),
             withOwn: withOwn,
             start: token)
     }
 
     /// Something may have been committed.
-    nonisolated func rings(withOwn: Bool) throws(StoreError) -> AsyncStream<Void> {
-        let rings = changeBell.rings(withOwn: withOwn)
+    nonisolated func notifications(withOwn: Bool) throws(StoreError) -> AsyncStream<Void> {
+        let notifications = changeBroadcaster.notifications(withOwn: withOwn)
         try listen()
-        return rings
+        return notifications
     }
 
     /// The place behind everything that is committed.

@@ -262,9 +262,9 @@ public actor EditingContext {
         following = nil
         guard isOn else { return }
         do {
-            let rings = try container.rings(withOwn: true)
+            let notifications = try container.notifications(withOwn: true)
             following = Task { [weak self] in
-                for await _ in rings { await self?.refreshAutomatically() }
+                for await _ in notifications { await self?.refreshAutomatically() }
             }
         } catch {
             refreshError = error

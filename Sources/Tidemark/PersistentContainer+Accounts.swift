@@ -27,7 +27,7 @@ extension PersistentContainer {
         // A synchronisation that is under way is not to go on with what is set aside.
         let lock = try SyncLock(directory)
         defer { lock.release() }
-        defer { changeBell.ring(isOwn: true) }
+        defer { changeBroadcaster.post(isOwn: true) }
         let quarantine = try await privateStore.signOut(choice, reason: reason)
         _ = try await sharedStore.signOut(choice, reason: reason)
         return quarantine
@@ -50,7 +50,7 @@ extension PersistentContainer {
         let rule = policy ?? mergePolicy
         let store = quarantine.scope == .shared ? sharedStore : privateStore
         let outcome = try await store.restore(quarantine, options: options, author: author, policy: { _ in rule })
-        changeBell.ring(isOwn: true)
+        changeBroadcaster.post(isOwn: true)
         var result = SaveResult()
         result.add(outcome, scope: store.scope)
         return result

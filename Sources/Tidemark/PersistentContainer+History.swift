@@ -35,7 +35,7 @@ extension PersistentContainer {
         let outcome = try await stores[scope].undo(transaction: transaction, author: author, policy: policy)
         var result = SaveResult()
         result.add(outcome, scope: scope)
-        if !result.counts.isUnchanged { changeBell.ring(isOwn: true) }
+        if !result.counts.isUnchanged { changeBroadcaster.post(isOwn: true) }
         return result
     }
 }

@@ -53,7 +53,7 @@ extension PersistentContainer {
         let stored = try await store.zone(zone)
         do {
             guard case .taken(let other) = try await store.moveGraph(of: records, to: stored.id, author: author) else {
-                ringChanges()
+                broadcastChanges()
                 return made
             }
             throw Self.alreadyShared(other)
@@ -210,7 +210,7 @@ extension PersistentContainer {
             guard error.code == .unknownItem || error.code == .zoneNotFound else { throw error }
         }
         try await privateStore.forget(share)
-        ringChanges()
+        broadcastChanges()
     }
 
     /// Leaves a share of somebody else's: the records go here, and stay with their owner. What was edited here and not sent yet is kept in
@@ -250,7 +250,7 @@ extension PersistentContainer {
         if let known = try await store.zones().first(where: { $0.name == zone }) {
             try await store.removeZone(known, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author)
         }
-        ringChanges()
+        broadcastChanges()
     }
 
     /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody. What becomes of records that are
@@ -291,7 +291,7 @@ extension PersistentContainer {
     func note(_ share: Share, _ before: [Share]) async throws {
         let known = before.first { ($0.scope, $0.zone, $0.name) == (share.scope, share.zone, share.name) }
         try await stores[share.scope].note(share, insteadOf: known)
-        ringChanges()
+        broadcastChanges()
     }
 
     // What one may do

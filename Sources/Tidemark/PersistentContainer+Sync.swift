@@ -51,7 +51,7 @@ extension PersistentContainer {
     /// Why records have not reached the cloud; empty for what has.
     ///
     /// - Parameter record: One record's name; `nil` for all.
-    public nonisolated func ledger(record: String? = nil, limit: Int = 1000) throws -> [LedgerEntry] {
-        try history().ledger(record: record, limit: limit)
+    public nonisolated func syncIssues(record: String? = nil, limit: Int = 1000) throws -> [SyncIssue] {
+        try history().syncIssues(record: record, limit: limit)
     }
 }

@@ -22,9 +22,9 @@ public actor PersistentContainer: RecordReading {
     public nonisolated let recordSources: RecordSources
     nonisolated let stores: PerScope<RecordStore>
     nonisolated let sources: PerScope<RecordSource>
-    nonisolated let changeBell: ChangeBell
-    private nonisolated let doorbell: Doorbell
-    private nonisolated let listener = Mutex<DoorbellListener?>(nil)
+    nonisolated let changeBroadcaster: ChangeBroadcaster
+    private nonisolated let notifier: StoreChangeNotifier
+    private nonisolated let listener = Mutex<StoreChangeListener?>(nil)
     nonisolated let reporter = Mutex<PermissionReporter?>(nil)
 
     /// The merge policy where neither a type nor a save has one.
@@ -45,7 +45,7 @@ public actor PersistentContainer: RecordReading {
     ///   `busy`, `corrupt` or `io`.
     public init(
         named name: String, at location: StoreLocation = .default, environment: StoreEnvironment = .development,
-        author: String = ProcessInfo.processInfo.processName, role: Doorbell.Role = .app,
+        author: String = ProcessInfo.processInfo.processName, role: StoreChangeNotifier.Role = .app,
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
         let url = try location.containerURL(named: name, makingFolder: true)
@@ -58,19 +58,20 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
     public init(
-        directory: ContainerDirectory, author: String = ProcessInfo.processInfo.processName, role: Doorbell.Role = .app,
+        directory: ContainerDirectory, author: String = ProcessInfo.processInfo.processName,
+        role: StoreChangeNotifier.Role = .app,
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
         self.directory = directory
         self.author = author
         self.mergePolicy = mergePolicy
-        let doorbell = try Doorbell(container: directory, role: role)
+        let notifier = try StoreChangeNotifier(container: directory, role: role)
         // On the container's own queue: a save is one hop for its caller.
         stores = PerScope(
-            private: try RecordStore(container: directory, scope: .private, doorbell: doorbell, executor: executor),
-            shared: try RecordStore(container: directory, scope: .shared, doorbell: doorbell, executor: executor))
-        self.doorbell = doorbell
-        changeBell = ChangeBell()
+            private: try RecordStore(container: directory, scope: .private, notifier: notifier, executor: executor),
+            shared: try RecordStore(container: directory, scope: .shared, notifier: notifier, executor: executor))
+        self.notifier = notifier
+        changeBroadcaster = ChangeBroadcaster()
         sources = stores.map { RecordSource($0) }
         recordSources = RecordSources(all: sources.all)
     }
@@ -82,14 +83,14 @@ public actor PersistentContainer: RecordReading {
     nonisolated func listen() throws(StoreError) {
         let all = stores.all
         let notice: @Sendable () -> Void = {
-            // What fails now the next ring covers, too; whoever reads until then meets the same error.
-            Task { for store in all { try? await store.noticeOthers() } }
+            // What fails now the next notification covers, too; whoever reads until then meets the same error.
+            Task { for store in all { try? await store.refreshAfterExternalChanges() } }
         }
         let hasBegun = try listener.withLock { listener throws(StoreError) in
             guard listener == nil else { return false }
-            let changeBell = changeBell
-            listener = try DoorbellListener(container: directory, ignoring: doorbell) {
-                changeBell.ring(isOwn: false)
+            let changeBroadcaster = changeBroadcaster
+            listener = try StoreChangeListener(container: directory, ignoring: notifier) {
+                changeBroadcaster.post(isOwn: false)
                 notice()
             }
             return true
@@ -216,7 +217,7 @@ public actor PersistentContainer: RecordReading {
             }
         }
         var names: [[String]] = []
-        defer { if names.contains(where: { !$0.isEmpty }) { changeBell.ring(isOwn: true) } }
+        defer { if names.contains(where: { !$0.isEmpty }) { changeBroadcaster.post(isOwn: true) } }
         // What others share can be refused: then nothing is done.
         for (scope, query) in queries.reversed() {
             let store = stores[scope]
@@ -345,7 +346,7 @@ public actor PersistentContainer: RecordReading {
         }
         // Assets of a store that has failed are cleared away when somebody opens the assets next.
         if committed.error == nil { assets.close() }
-        if !committed.result.counts.isUnchanged { changeBell.ring(isOwn: true) }
+        if !committed.result.counts.isUnchanged { changeBroadcaster.post(isOwn: true) }
         return committed
     }
 
@@ -355,7 +356,7 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Tells those who follow that something has changed.
-    nonisolated func ringChanges() { changeBell.ring(isOwn: true) }
+    nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
 
     static func union(_ schemas: [RecordTypeSchema]) -> [RecordTypeSchema] {
         var union: [RecordTypeSchema] = []

@@ -40,7 +40,7 @@ public struct ReadOnlyContainer: RecordReading {
         self.readers = readers
         recordSources = RecordSources(all: readers.map { RecordSource($0) })
         permissions = PermissionReporter(recordSources) { () throws(StoreError) in
-            ContainerRings(stream: try DoorbellListener.rings(at: directory))
+            ContainerNotifications(stream: try StoreChangeListener.notifications(at: directory))
         }
     }
 
@@ -58,7 +58,8 @@ public struct ReadOnlyContainer: RecordReading {
     public func changes(since token: ContainerToken? = nil) -> ContainerChanges {
         let directory = directory
         return ContainerChanges(
-            directory: directory, readers: readers, rings: { () throws(StoreError) in try DoorbellListener.rings(at: directory) },
+            directory: directory, readers: readers,
+            notifications: { () throws(StoreError) in try StoreChangeListener.notifications(at: directory) },
             own: [:],
             withOwn: true,
             start: token)

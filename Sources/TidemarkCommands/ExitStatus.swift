@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync
@@ -35,7 +35,7 @@ enum ExitStatus: Int32 {
         }
     }
 
-    init(_ error: AccessError) {
+    init(_ error: CredentialError) {
         switch error.code {
         case .invalid: self = .usage
         case .notFound: self = .noInput
@@ -75,7 +75,7 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     } catch let error as CloudError {
         let remedy = error.denial?.remedy.map { "; \($0.text)" } ?? ""
         throw ending(error.description + remedy + waiting(error), error.exitStatus)
-    } catch let error as AccessError {
+    } catch let error as CredentialError {
         throw ending(error.message, .init(error))
     } catch let error as PermissionDenied {
         throw ending(error.description, .noPermission)

@@ -69,7 +69,7 @@ struct Undo: AsyncParsableCommand {
                 try confirmation.ask("Undo \(Wording.count(count, "change")) of transaction \(undone)?", count: count)
             }
             let store = try RecordStore(
-                container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
+                container: directory, scope: scope, notifier: StoreChangeNotifier(container: directory, role: .tool))
             let outcome = try await store.undo(
                 transaction: undone, author: "tidemark undo", policy: MergePolicy(name: mergePolicy) ?? .error, isDryRun: dryRun)
             let counts = outcome.counts

@@ -77,10 +77,11 @@ struct Verify: AsyncParsableCommand {
     }
 
     private func stores(of container: ContainerDirectory) throws -> [RecordStore] {
-        var stores = [try RecordStore(container: container, doorbell: Doorbell(container: container, role: .tool))]
+        var stores = [try RecordStore(container: container, notifier: StoreChangeNotifier(container: container, role: .tool))]
         if container.hasStore(.shared) {
             stores.append(
-                try RecordStore(container: container, scope: .shared, doorbell: Doorbell(container: container, role: .tool)))
+                try RecordStore(
+                    container: container, scope: .shared, notifier: StoreChangeNotifier(container: container, role: .tool)))
         }
         return stores
     }

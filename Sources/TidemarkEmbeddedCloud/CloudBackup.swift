@@ -146,7 +146,7 @@ public struct CloudBackup: Sendable {
                         CloudDirectory.isOwner(owner)
                     else { return nil }
                     let asset = CloudAsset(digest: digest, size: size)
-                    return (try? AssetShelf.check(asset)) == nil ? nil : (owner, asset)
+                    return (try? AssetStorage.check(asset)) == nil ? nil : (owner, asset)
                 }
             }
         } catch let error as DatabaseError {

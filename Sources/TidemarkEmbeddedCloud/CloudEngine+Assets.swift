@@ -5,27 +5,27 @@ import TidemarkModel
 extension CloudEngine {
     /// What of some assets is missing, and how far each has got.
     func missingAssets(
-        _ assets: [CloudAsset], in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ assets: [CloudAsset], in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> [CloudAsset: Int64] {
         guard assets.count <= limits.operationsPerRequest else {
             throw CloudError(.limitExceeded, "a request asks for \(limits.operationsPerRequest) assets at the most")
         }
-        for asset in assets { try AssetShelf.check(asset) }
+        for asset in assets { try AssetStorage.check(asset) }
         let owner = try place(id, caller).owner
         let there = try await storage.read { rows throws(CloudError) in
             let digests = Set(assets.map(\.digest))
             guard caller.scope == .shared else { return try rows.assets(digests, owner: owner) }
             return try self.assets(digests, for: try access(to: id, caller, rows), rows)
         }
-        let gone = try await keep(assets.filter { there[$0.digest] == $0.size }, owner: owner, shelf)
+        let gone = try await keep(assets.filter { there[$0.digest] == $0.size }, owner: owner, assetStorage)
         var missing: [CloudAsset: Int64] = [:]
         for asset in assets where there[asset.digest] != asset.size || gone.contains(asset.digest) {
-            missing[asset] = try await shelf.received(asset, owner: owner, by: uploader(caller))
+            missing[asset] = try await assetStorage.received(asset, owner: owner, by: uploader(caller))
         }
         return missing
     }
 
-    /// Who puts something on the way to a shelf that is not theirs alone: what others have begun is not theirs to go on with.
+    /// Who puts something on the way to a assetStorage that is not theirs alone: what others have begun is not theirs to go on with.
     private func uploader(_ caller: Caller) -> String? { caller.scope == .private ? nil : caller.user }
 
     /// Which of some assets there are that records of the caller may name, with their sizes: their own; of somebody else's, those that they
@@ -41,32 +41,32 @@ extension CloudEngine {
     }
 
     func upload(
-        _ piece: Data, of asset: CloudAsset, at offset: Int64, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ piece: Data, of asset: CloudAsset, at offset: Int64, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Int64 {
         let owner = try place(id, caller).owner
         guard piece.count <= limits.bytesPerAssetPiece else {
             throw CloudError(.limitExceeded, "a piece has \(limits.bytesPerAssetPiece) bytes at the most, not \(piece.count)")
         }
-        guard try await isMissing(asset, in: id, shelf, caller) else { return asset.size }
+        guard try await isMissing(asset, in: id, assetStorage, caller) else { return asset.size }
         // What does not come at once takes its room before anything of it lies there.
-        if Int64(piece.count) < asset.size { try await reserve(asset, in: id, shelf, caller) }
-        let (received, isWhole) = try await shelf.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
+        if Int64(piece.count) < asset.size { try await reserve(asset, in: id, assetStorage, caller) }
+        let (received, isWhole) = try await assetStorage.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }
-        try await count(asset, in: id, shelf, caller)
+        try await count(asset, in: id, assetStorage, caller)
         return received
     }
 
-    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the shelf, in one step.
+    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the assetStorage, in one step.
     func adopt(
-        _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
-        guard try await isMissing(asset, in: id, shelf, caller) else { return }
-        try await shelf.adopt(file, as: asset, owner: try place(id, caller).owner)
-        try await count(asset, in: id, shelf, caller)
+        guard try await isMissing(asset, in: id, assetStorage, caller) else { return }
+        try await assetStorage.adopt(file, as: asset, owner: try place(id, caller).owner)
+        try await count(asset, in: id, assetStorage, caller)
     }
 
     /// Bytes that the caller may still send.
-    func room(in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller) async throws(CloudError) -> Int64 {
+    func room(in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller) async throws(CloudError) -> Int64 {
         let payer = payer(try place(id, caller), caller)
         return try await storage.read { rows throws(CloudError) in
             if caller.scope == .shared { try access(to: id, caller, rows).demandWriting() }
@@ -76,23 +76,23 @@ extension CloudEngine {
 
     /// Whether an asset has to come yet; then the caller may send it, and there is room.
     private func isMissing(
-        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {
         do throws(CloudError) {
-            return try await isMissingNow(asset, in: id, shelf, caller)
+            return try await isMissingNow(asset, in: id, assetStorage, caller)
         } catch {
             // What nobody has gone on with for a week makes room.
             guard error.code == .quotaExceeded,
-                try await forgetUploads(of: payer(try place(id, caller), caller), shelf)
+                try await forgetUploads(of: payer(try place(id, caller), caller), assetStorage)
             else { throw error }
-            return try await isMissingNow(asset, in: id, shelf, caller)
+            return try await isMissingNow(asset, in: id, assetStorage, caller)
         }
     }
 
     private func isMissingNow(
-        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {
-        try AssetShelf.check(asset)
+        try AssetStorage.check(asset)
         guard asset.size <= limits.bytesPerAsset else {
             throw CloudError(.limitExceeded, "an asset has \(limits.bytesPerAsset) bytes at the most, not \(asset.size)")
         }
@@ -114,7 +114,7 @@ extension CloudEngine {
         guard there == asset.size else {
             throw CloudError(.assetNotAvailable, "the content of the digest \(asset.digest) has not \(asset.size) bytes")
         }
-        return try await !keep([asset], owner: place.owner, shelf).isEmpty
+        return try await !keep([asset], owner: place.owner, assetStorage).isEmpty
     }
 
     // What an upload takes of a quota
@@ -161,7 +161,7 @@ extension CloudEngine {
 
     /// Sets room aside for an upload that comes in pieces. No other can take it, whoever comes at the same time.
     private func reserve(
-        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
         let upload = upload(of: asset, in: try place(id, caller), caller)
         let isReserved = try await storage.read { rows throws(CloudError) in
@@ -184,16 +184,16 @@ extension CloudEngine {
     /// - Parameter payer: Whose; `nil` for all.
     /// - Returns: Whether there were some.
     @discardableResult
-    func forgetUploads(of payer: String?, _ shelf: AssetShelf) async throws(CloudError) -> Bool {
+    func forgetUploads(of payer: String?, _ assetStorage: AssetStorage) async throws(CloudError) -> Bool {
         let begun = try await storage.read { rows throws(CloudError) in try rows.reservations(of: payer) }
         var stale: [StoredUpload] = []
         for (upload, time) in begun {
             // The first piece comes soon after its room was set aside.
-            let last = await shelf.lastPiece(of: upload.digest, owner: upload.owner, by: uploader(upload))
+            let last = await assetStorage.lastPiece(of: upload.digest, owner: upload.owner, by: uploader(upload))
             if last.map({ $0 < now() - Self.uploadAge }) ?? (time < now() - Self.firstPieceAge) { stale.append(upload) }
         }
         guard !stale.isEmpty else { return false }
-        for owner in Set(stale.map(\.owner)) { _ = try await shelf.unfinished(beside: nil, owner: owner) }
+        for owner in Set(stale.map(\.owner)) { _ = try await assetStorage.unfinished(beside: nil, owner: owner) }
         let gone = stale
         try await storage.write { rows throws(CloudError) in
             for upload in gone { try rows.removeReservation(upload) }
@@ -203,9 +203,9 @@ extension CloudEngine {
 
     private func uploader(_ upload: StoredUpload) -> String? { upload.user == upload.owner ? nil : upload.user }
 
-    /// Notes an asset that lies on the shelf now, and who has sent it; it counts from here on. One for which there is no room is removed.
+    /// Notes an asset that lies on the assetStorage now, and who has sent it; it counts from here on. One for which there is no room is removed.
     private func count(
-        _ asset: CloudAsset, in id: CloudZoneID, _ shelf: AssetShelf, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
         let place = try place(id, caller)
         let (owner, upload) = (place.owner, upload(of: asset, in: place, caller))
@@ -224,11 +224,11 @@ extension CloudEngine {
             } catch {
                 guard error.code == .quotaExceeded else { throw error }
                 try rows.removeReservation(upload)
-                shelf.remove(asset, owner: owner)
+                assetStorage.remove(asset, owner: owner)
                 return error
             }
             // Somebody may just have removed it as one that nobody names.
-            guard shelf.has(asset, owner: owner) else {
+            guard assetStorage.has(asset, owner: owner) else {
                 throw CloudError(.serviceUnavailable, "the asset was removed while it came; upload it again", retryAfter: .zero)
             }
             try rows.removeReservation(upload)
@@ -239,21 +239,21 @@ extension CloudEngine {
         if let isFull { throw isFull }
     }
 
-    /// Takes files off the shelf unless they were uploaded anew meanwhile.
-    func remove(_ released: ReleasedAssets, _ shelf: AssetShelf) async {
+    /// Takes files off the assetStorage unless they were uploaded anew meanwhile.
+    func remove(_ released: ReleasedAssets, _ assetStorage: AssetStorage) async {
         guard !released.assets.isEmpty else { return }
         // A file that stays takes room and does no harm: it is replaced when the same comes again.
         try? await storage.write { rows throws(CloudError) in
             let there = try rows.assets(Set(released.assets.map(\.digest)), owner: released.owner)
-            for asset in released.assets where there[asset.digest] == nil { shelf.remove(asset, owner: released.owner) }
+            for asset in released.assets where there[asset.digest] == nil { assetStorage.remove(asset, owner: released.owner) }
         }
     }
 
     func download(
-        _ asset: CloudAsset, in id: CloudZoneID, from offset: Int64, count: Int, _ shelf: AssetShelf, _ caller: Caller
+        _ asset: CloudAsset, in id: CloudZoneID, from offset: Int64, count: Int, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Data {
         let owner = try await owner(of: asset, in: id, caller)
-        let piece = try await shelf.piece(
+        let piece = try await assetStorage.piece(
             of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
         // Who was put out while it was read gets nothing of it.
         if caller.scope == .shared { _ = try await self.owner(of: asset, in: id, caller) }

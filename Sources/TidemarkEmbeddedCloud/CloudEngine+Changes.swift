@@ -169,7 +169,7 @@ extension CloudEngine {
     func token(
         _ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudToken {
-        let text = "\(kind)4:\(place(mark, in: incarnation)):\(seal.text(number)):\(try writer(of: number, rows))"
+        let text = "\(kind)4:\(place(mark, in: incarnation)):\(changeTagCipher.text(number)):\(try writer(of: number, rows))"
         return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
@@ -185,7 +185,7 @@ extension CloudEngine {
     ) throws(CloudError) -> TokenPlace {
         let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 5, let number = seal.number(parts[2]), parts[0] == "\(kind)4",
+        guard parts.count == 5, let number = changeTagCipher.number(parts[2]), parts[0] == "\(kind)4",
             check(parts[0..<4].joined(separator: ":")) == parts[4]
         else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }
         guard parts[1] == place(mark, in: incarnation) else { throw Self.expired }
@@ -194,11 +194,11 @@ extension CloudEngine {
 
     /// What a token is of, and of which life of the database.
     private func place(_ mark: String, in incarnation: CloudIncarnation) -> String {
-        seal.digest("\(incarnation.id.hexadecimal) \(mark)")
+        changeTagCipher.digest("\(incarnation.id.hexadecimal) \(mark)")
     }
 
     /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.
-    private func check(_ text: String) -> Substring { seal.digest("token " + text).prefix(20) }
+    private func check(_ text: String) -> Substring { changeTagCipher.digest("token " + text).prefix(20) }
 
     private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything anew")
 }

@@ -69,14 +69,14 @@ extension CloudEngine {
     /// They differ for each number, so that they do not tell when the server was started.
     func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
         guard let nonce = try rows.writerNonce(of: number) else { return "" }
-        return String(seal.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
+        return String(changeTagCipher.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
     }
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
     ///
     /// A text that is no tag stands for some number, too. That it is one of these is as likely as to guess 29 bits.
     func noteAhead(tagsOf request: ModifyRecordsRequest) async throws(CloudError) {
-        let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { seal.number($0) } }
+        let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0) } }
         guard !numbers.isEmpty else { return }
         try await beginIncarnation { rows throws(CloudError) in
             let last = try rows.lastChange()
@@ -91,7 +91,7 @@ extension CloudEngine {
     ///
     /// - Throws: `changeTokenExpired`.
     func checkTime(of tag: String, _ rows: any CloudTransaction) throws(CloudError) {
-        guard let number = seal.number(tag) else { return }
+        guard let number = changeTagCipher.number(tag) else { return }
         let last = try rows.lastChange()
         let isLost = try rows.isOfLostTime(number)
         if isLost || Self.isAhead(number, of: last) { throw Self.putBack }
@@ -102,7 +102,7 @@ extension CloudEngine {
         "the cloud was put back to an earlier state, which lacks the change of this tag. Fetch everything from the beginning")
 
     /// What a device knows the incarnation by.
-    func name(of incarnation: CloudIncarnation) -> String { seal.digest("incarnation " + incarnation.id.hexadecimal) }
+    func name(of incarnation: CloudIncarnation) -> String { changeTagCipher.digest("incarnation " + incarnation.id.hexadecimal) }
 }
 
 extension Data {

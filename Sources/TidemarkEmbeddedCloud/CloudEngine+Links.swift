@@ -56,7 +56,7 @@ extension CloudEngine {
         return try rows.link(Self.digest(token)).map { _ in token }
     }
 
-    private func shortGUID(_ share: StoredShare) -> String { seal.digest("short GUID of the share \(share.id)") }
+    private func shortGUID(_ share: StoredShare) -> String { changeTagCipher.digest("short GUID of the share \(share.id)") }
 
     func revokeLink(_ link: String, to id: CloudRecordID, _ caller: Caller) async throws(CloudError) {
         try await storage.write { rows throws(CloudError) in

@@ -7,11 +7,11 @@ extension CloudEngine {
     ///
     /// - Returns: With the outcomes, whether something is left to be removed.
     func modify(
-        _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
+        _ request: ModifyRecordsRequest, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
         try check(request)
         do throws(CloudError) {
-            return try await modifyNow(request, shelf, caller)
+            return try await modifyNow(request, assetStorage, caller)
         } catch {
             if error.code == .changeTokenExpired { try await noteAhead(tagsOf: request) }
             throw error
@@ -19,7 +19,7 @@ extension CloudEngine {
     }
 
     private func modifyNow(
-        _ request: ModifyRecordsRequest, _ shelf: AssetShelf, _ caller: Caller
+        _ request: ModifyRecordsRequest, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
         let (outcomes, released, isUnfinished) = try await storage.write { rows throws(CloudError) in
             // Who is out gets no answer, not even one that was given before.
@@ -32,11 +32,12 @@ extension CloudEngine {
             if let token = request.clientToken {
                 let time = now()
                 try rows.forgetAnswers(before: time - Self.answerAge)
-                try keep(KeptAnswer(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
+                try keep(
+                    IdempotencyRecord(to: request, outcomes).data, to: token, isNeeded: batch.hasChanged, at: time, caller, rows)
             }
             return (outcomes, batch.released, !batch.left.isEmpty)
         }
-        await remove(released, shelf)
+        await remove(released, assetStorage)
         return (outcomes, isUnfinished)
     }
 
@@ -83,7 +84,7 @@ extension CloudEngine {
     private func repeated(
         _ answer: Data, _ request: ModifyRecordsRequest, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> [RecordOutcome] {
-        let kept = try KeptAnswer(answer)
+        let kept = try IdempotencyRecord(answer)
         guard kept.items.count == request.operations.count,
             zip(kept.items, request.operations).allSatisfy({ $0.name == $1.record.id.recordName })
         else { throw CloudError(.invalidArguments, "the client token belongs to another request") }

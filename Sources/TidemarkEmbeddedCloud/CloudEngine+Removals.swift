@@ -25,7 +25,7 @@ extension CloudEngine {
     /// Does the next step of the removals, those first that were begun first.
     ///
     /// - Returns: `false` when there is none.
-    func removeNext(_ shelf: AssetShelf) async throws(CloudError) -> Bool {
+    func removeNext(_ assetStorage: AssetStorage) async throws(CloudError) -> Bool {
         let released = try await storage.write { rows throws(CloudError) -> [ReleasedAssets] in
             var released: [ReleasedAssets] = []
             var room = Self.removedAtOnce
@@ -37,7 +37,7 @@ extension CloudEngine {
             }
             return released
         }
-        for assets in released { await remove(assets, shelf) }
+        for assets in released { await remove(assets, assetStorage) }
         return !released.isEmpty
     }
 
@@ -85,12 +85,12 @@ final class RemovalTask: Sendable {
     private enum State { case idle, running, asked }
 
     private let engine: CloudEngine
-    private let shelf: AssetShelf
-    private let bell: CloudBell
+    private let assetStorage: AssetStorage
+    private let notifier: ZoneChangeNotifier
     private let state = Mutex(State.idle)
 
-    init(_ engine: CloudEngine, _ shelf: AssetShelf, _ bell: CloudBell) {
-        (self.engine, self.shelf, self.bell) = (engine, shelf, bell)
+    init(_ engine: CloudEngine, _ assetStorage: AssetStorage, _ notifier: ZoneChangeNotifier) {
+        (self.engine, self.assetStorage, self.notifier) = (engine, assetStorage, notifier)
     }
 
     /// Begins, unless it runs.
@@ -118,8 +118,8 @@ final class RemovalTask: Sendable {
         while true {
             let began = clock.now
             do {
-                guard try await engine.removeNext(shelf) else { return }
-                bell.ring()
+                guard try await engine.removeNext(assetStorage) else { return }
+                notifier.post()
                 failures = 0
             } catch {
                 // Another process may write for long. What can't be done now is tried again when the database is opened, and by each sweep.

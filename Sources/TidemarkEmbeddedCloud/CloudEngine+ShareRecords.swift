@@ -11,18 +11,18 @@ extension CloudEngine {
     ///   - tag: What the root's change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     func createShare(
-        _ wish: ShareWish, named name: String?, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
+        _ desired: DesiredShare, named name: String?, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
-        try check(wish, known: 1)
+        try check(desired, known: 1)
         return try await storage.write { rows throws(CloudError) in
             if let root { try checkRoot(root, tag, in: id, caller, rows) }
             let made = try create(
-                in: id, named: name, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: wish.title,
-                publicPermission: wish.publicPermission ?? .none, caller, rows)
+                in: id, named: name, coverage: root.map { .hierarchy(root: $0) } ?? .zone, title: desired.title,
+                publicPermission: desired.publicPermission ?? .none, caller, rows)
             let shareID = CloudRecordID(made.name, in: id)
             let (access, stored) = try found(shareID, caller, rows)
-            let changes = try wish.changes(of: try share(stored, caller, rows))
+            let changes = try desired.changes(of: try share(stored, caller, rows))
             try makeShortGUID(of: try change(stored, changes, access, rows), access, rows)
             return try shareRecord(shareID, caller, rows)
         }
@@ -33,25 +33,25 @@ extension CloudEngine {
     /// - Parameter tag: What its change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     func changeShare(
-        _ id: CloudRecordID, to wish: ShareWish, ifTag tag: String?, _ caller: Caller
+        _ id: CloudRecordID, to desired: DesiredShare, ifTag tag: String?, _ caller: Caller
     ) async throws(CloudError) -> CloudRecord {
         try demandSharing(caller)
         return try await storage.write { rows throws(CloudError) in
             let (access, stored) = try found(id, caller, rows)
             try checkTag(tag, of: stored, access, rows)
             let there = try share(stored, caller, rows)
-            try check(wish, known: there.participants.count)
-            let changes = try wish.changes(of: there)
+            try check(desired, known: there.participants.count)
+            let changes = try desired.changes(of: there)
             _ = try change(stored, changes, access, rows)
             return try shareRecord(id, caller, rows)
         }
     }
 
-    /// That a wish is not too long. Nobody else can write while it is compared with what there is.
-    private func check(_ wish: ShareWish, known: Int) throws(CloudError) {
+    /// That a desired is not too long. Nobody else can write while it is compared with what there is.
+    private func check(_ desired: DesiredShare, known: Int) throws(CloudError) {
         // Whoever writes a share back names all that are told of, also who is out.
         let most = max(limits.operationsPerRequest, known + limits.participantsPerShare)
-        guard let count = wish.participants?.count, count > most else { return }
+        guard let count = desired.participants?.count, count > most else { return }
         throw CloudError(.limitExceeded, "a request names \(most) participants of this share at the most, not \(count)")
     }
 

@@ -55,7 +55,7 @@ extension CloudEngine {
             guard let record = try rows.records([name], in: zone.id)[name], !record.isDeleted,
                 record.type != CloudShare.recordType
             else { throw Self.noRecord }
-            var records = try RecordsInHand([], in: zone.id, rows)
+            var records = try RecordCache([], in: zone.id, rows)
             below = [StoredChild(name: name, type: record.type, changed: record.changed)]
             below += try records.descendants(of: name, rows)
             let taken = try rows.shares(covering: below.map(\.name), in: zone.id)

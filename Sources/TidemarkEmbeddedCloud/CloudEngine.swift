@@ -7,7 +7,7 @@ import TidemarkModel
 /// All of it is decided in one transaction of the storage, so that requests come one after the other, whoever makes them.
 struct CloudEngine: Sendable {
     let storage: any CloudStorage
-    let seal: ChangeSeal
+    let changeTagCipher: ChangeTagCipher
     /// The user record name that the zone of the public database has as its owner: nobody's, and always the same.
     let publicOwner: String
     let limits: CloudLimits
@@ -26,8 +26,8 @@ struct CloudEngine: Sendable {
     ) {
         (self.storage, self.limits, self.environment, self.now, self.random) = (storage, limits, environment, now, random)
         self.lanes = lanes
-        seal = ChangeSeal(storage.key)
-        publicOwner = "_" + seal.digest("owner of the public database")
+        changeTagCipher = ChangeTagCipher(storage.key)
+        publicOwner = "_" + changeTagCipher.digest("owner of the public database")
     }
 
     /// Who asks, and in which database.
@@ -122,7 +122,7 @@ struct CloudEngine: Sendable {
 
     /// - Returns: Whether something is left to be removed.
     func modifyZones(
-        saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ shelf: AssetShelf, _ caller: Caller
+        saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ assetStorage: AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {
         guard caller.scope != .shared else {
             // The same for what is shared and for what is not there.
@@ -168,7 +168,7 @@ struct CloudEngine: Sendable {
             }
             return (released, isUnfinished)
         }
-        await remove(released, shelf)
+        await remove(released, assetStorage)
         return isUnfinished
     }
 
@@ -199,7 +199,7 @@ struct CloudEngine: Sendable {
         return record
     }
 
-    func tag(_ change: Int64) -> String { seal.text(change) }
+    func tag(_ change: Int64) -> String { changeTagCipher.text(change) }
 
     func lookup(
         _ names: [String], in id: CloudZoneID, keys: Set<String>?, _ caller: Caller
@@ -209,7 +209,7 @@ struct CloudEngine: Sendable {
                 .limitExceeded, "a request looks up \(limits.operationsPerRequest) records at the most, not \(names.count)")
         }
         if names.count <= Self.namesAtAGlance,
-            let found = try storage.glance({ rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) })
+            let found = try storage.readInline({ rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) })
         {
             return found
         }

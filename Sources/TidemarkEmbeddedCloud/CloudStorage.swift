@@ -23,7 +23,7 @@ public protocol CloudStorage: Sendable {
     /// Reads a few rows in the thread that calls: for what takes less time than to wake another one.
     ///
     /// - Returns: `nil` where a storage can't.
-    func glance<Answer>(
+    func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer?
 }

@@ -109,7 +109,7 @@ public struct CloudVerification: Sendable {
         for (owner, asset) in assets {
             report.assets += 1
             try progress(.init(place: place, records: report.records, assets: report.assets))
-            guard CloudDirectory.isOwner(owner), (try? AssetShelf.check(asset)) != nil else {
+            guard CloudDirectory.isOwner(owner), (try? AssetStorage.check(asset)) != nil else {
                 let name = asset.digest.prefix(100)
                 report.problems.append(
                     .init(
@@ -234,7 +234,7 @@ extension EmbeddedCloud {
             let fresh = damaged.filter { $0.damage?.isNoted == false }
             guard await opened.engine.noteDamage(of: fresh) else { continue }
             count += fresh.count
-            opened.bell.ring()
+            opened.notifier.post()
         }
         return count
     }

@@ -80,7 +80,8 @@ extension EmbeddedCloud {
     ) async throws(CloudError) -> Data {
         let container = try container(place.container, place.environment)
         return try await container.engine.download(
-            asset, in: place.zone, from: offset, count: count, container.shelf, caller(account, place.scope, in: place.container))
+            asset, in: place.zone, from: offset, count: count, container.assetStorage,
+            caller(account, place.scope, in: place.container))
     }
 
     /// Removes an account and all that is stored for it: its zones with records, shares and assets, its public records, and its part in the
@@ -91,7 +92,7 @@ extension EmbeddedCloud {
         var removed = Removed()
         for (name, environment) in containers() {
             let container = try container(name, environment)
-            let (engine, shelf) = (container.engine, container.shelf)
+            let (engine, assetStorage) = (container.engine, container.assetStorage)
             let shared = caller(account, .shared, in: name)
             for zone in try await zones(engine, shared) {
                 for share in try await engine.shares(in: zone, shared) {
@@ -103,7 +104,7 @@ extension EmbeddedCloud {
                 let caller = caller(account, scope, in: name)
                 for zone in try await zones(engine, caller) {
                     guard scope == .private, !zone.isDefault else {
-                        removed.records += try await removeRecords(in: zone, engine, shelf, caller)
+                        removed.records += try await removeRecords(in: zone, engine, assetStorage, caller)
                         continue
                     }
                     var after: Int64? = -1
@@ -112,21 +113,21 @@ extension EmbeddedCloud {
                         removed.records += page.records.count + page.damaged.count
                         after = page.last
                     }
-                    _ = try await engine.modifyZones(saving: [], deleting: [zone], purging: true, shelf, caller)
+                    _ = try await engine.modifyZones(saving: [], deleting: [zone], purging: true, assetStorage, caller)
                     removed.zones += 1
                 }
             }
             // Large zones, and records with many dependents, go in steps.
-            while try await engine.removeNext(shelf) {}
-            container.bell.ring()
+            while try await engine.removeNext(assetStorage) {}
+            container.notifier.post()
         }
-        try await accountBook.remove(account)
+        try await accountStore.remove(account)
         return removed
     }
 
     /// Deletes the account's records of a zone that stays.
     private func removeRecords(
-        in zone: CloudZoneID, _ engine: CloudEngine, _ shelf: AssetShelf, _ caller: CloudEngine.Caller
+        in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: AssetStorage, _ caller: CloudEngine.Caller
     ) async throws(CloudError) -> Int {
         var count = 0
         var after: Int64? = -1
@@ -139,7 +140,8 @@ extension EmbeddedCloud {
                 rest = rest.dropFirst(some.count)
                 let (outcomes, _) = try await engine.modify(
                     ModifyRecordsRequest(
-                        zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), shelf, caller)
+                        zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), assetStorage,
+                    caller)
                 for case .failed(let error) in outcomes { throw error }
                 count += some.count
             }

@@ -14,10 +14,10 @@ import TidemarkStore
 /// ```
 public final class EmbeddedCloud: Sendable {
     public let directory: URL
-    private let accounts: AccountBook
+    private let accounts: AccountStore
     /// That somebody has the cloud open, for as long as this is there.
     private let use: CloudUse?
-    var accountBook: AccountBook { accounts }
+    var accountStore: AccountStore { accounts }
     private let isInMemory: Bool
     private let limits: CloudLimits
     private let opened = Mutex<[String: CloudContainer]>([:])
@@ -53,7 +53,7 @@ public final class EmbeddedCloud: Sendable {
         do {
             try Folder.make(directory, mode: 0o700)
             use = try CloudUse(of: CloudDirectory(url: directory))
-            accounts = try AccountBook(at: directory.appendingPathComponent(Self.accountsFile))
+            accounts = try AccountStore(at: directory.appendingPathComponent(Self.accountsFile))
         } catch {
             throw CloudError(storage: error)
         }
@@ -73,7 +73,7 @@ public final class EmbeddedCloud: Sendable {
     ) throws(CloudError) {
         do {
             try Folder.make(directory, mode: 0o700)
-            accounts = try AccountBook()
+            accounts = try AccountStore()
             use = nil
         } catch {
             throw CloudError(storage: error)
@@ -100,7 +100,7 @@ public final class EmbeddedCloud: Sendable {
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     public static func check(email: String, container: String) throws(CloudError) {
-        try AccountBook.check(email)
+        try AccountStore.check(email)
         try check(container: container)
     }
 
@@ -273,8 +273,8 @@ public struct EmbeddedAccount: Hashable, Sendable {
 final class CloudContainer: Sendable {
     let name: String
     let engine: CloudEngine
-    let shelf: AssetShelf
-    let bell: CloudBell
+    let assetStorage: AssetStorage
+    let notifier: ZoneChangeNotifier
     private let removals: RemovalTask
     private let removesByItself: Bool
 
@@ -288,11 +288,11 @@ final class CloudContainer: Sendable {
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
         engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
         let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        shelf = AssetShelf(
+        assetStorage = AssetStorage(
             folder.appendingPathComponent("assets", isDirectory: true),
             backupLock: isInMemory ? nil : CloudDirectory(url: root).backupLock)
-        bell = try CloudBell(folder)
-        removals = RemovalTask(engine, shelf, bell)
+        notifier = try ZoneChangeNotifier(folder)
+        removals = RemovalTask(engine, assetStorage, notifier)
         self.removesByItself = removesByItself
         // What another process has left.
         if !isInMemory { goOnRemoving() }

@@ -11,19 +11,19 @@ extension EmbeddedDatabase: SharingDatabase {
     ) async throws(CloudError) -> CloudShare {
         let share = try await container.engine.createShare(
             in: zone, coverage: coverage, title: title, publicPermission: publicPermission, caller())
-        container.bell.ring()
+        container.notifier.post()
         return share
     }
 
     public func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare {
         let changed = try await container.engine.changeShare(share, changes, caller())
-        container.bell.ring()
+        container.notifier.post()
         return changed
     }
 
     public func deleteShare(_ share: CloudRecordID) async throws(CloudError) {
         try await container.engine.deleteShare(share, caller())
-        container.bell.ring()
+        container.notifier.post()
     }
 
     /// Makes a share with its participants and the link that stays the same, all of it or nothing.
@@ -34,10 +34,10 @@ extension EmbeddedDatabase: SharingDatabase {
     ///   - tag: What the root's change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     package func createShare(
-        _ wish: ShareWish, named name: String? = nil, of root: String?, ifTag tag: String?, in zone: CloudZoneID
+        _ desired: DesiredShare, named name: String? = nil, of root: String?, ifTag tag: String?, in zone: CloudZoneID
     ) async throws(CloudError) -> CloudRecord {
-        let record = try await container.engine.createShare(wish, named: name, of: root, ifTag: tag, in: zone, caller())
-        container.bell.ring()
+        let record = try await container.engine.createShare(desired, named: name, of: root, ifTag: tag, in: zone, caller())
+        container.notifier.post()
         return record
     }
 
@@ -46,10 +46,10 @@ extension EmbeddedDatabase: SharingDatabase {
     /// - Parameter tag: What its change tag has to be; `nil` for any.
     /// - Returns: The share's record.
     package func changeShare(
-        _ share: CloudRecordID, to wish: ShareWish, ifTag tag: String?
+        _ share: CloudRecordID, to desired: DesiredShare, ifTag tag: String?
     ) async throws(CloudError) -> CloudRecord {
-        let record = try await container.engine.changeShare(share, to: wish, ifTag: tag, caller())
-        container.bell.ring()
+        let record = try await container.engine.changeShare(share, to: desired, ifTag: tag, caller())
+        container.notifier.post()
         return record
     }
 
@@ -61,7 +61,7 @@ extension EmbeddedDatabase: SharingDatabase {
     /// Deletes a share if its change tag is still this one.
     package func deleteShare(_ share: CloudRecordID, ifTag tag: String) async throws(CloudError) {
         try await container.engine.deleteShare(share, ifTag: tag, caller())
-        container.bell.ring()
+        container.notifier.post()
     }
 
     public func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink {
@@ -100,13 +100,13 @@ extension EmbeddedDatabase: SharingDatabase {
 
     public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {
         let metadata = try await container.engine.acceptLink(token, caller())
-        container.bell.ring()
+        container.notifier.post()
         return metadata
     }
 
     public func declineLink(_ token: String) async throws(CloudError) {
         try await container.engine.declineLink(token, caller())
-        container.bell.ring()
+        container.notifier.post()
     }
 
     public func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity] {

@@ -7,7 +7,7 @@ import TidemarkModel
 public struct EmbeddedDatabase: CloudDatabase {
     public let scope: DatabaseScope
     let container: CloudContainer
-    let accounts: AccountBook
+    let accounts: AccountStore
     /// `nil` for nobody.
     let account: String?
     let userRecordName: String?
@@ -20,7 +20,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     package var user: String? { userRecordName }
 
     /// The number of the change that a tag stands for: for who tests in which order requests were done.
-    package func change(of tag: String) -> Int64? { container.engine.seal.number(tag) }
+    package func change(of tag: String) -> Int64? { container.engine.changeTagCipher.number(tag) }
 
     public func account() async throws(CloudError) -> CloudAccount {
         guard let account, let known = try await accounts.known(id: account) else { return CloudAccount(status: .noAccount) }
@@ -71,23 +71,24 @@ public struct EmbeddedDatabase: CloudDatabase {
 
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         let isUnfinished = try await container.engine.modifyZones(
-            saving: saving, deleting: deleting, container.shelf, caller())
-        container.bell.ring()
+            saving: saving, deleting: deleting, container.assetStorage, caller())
+        container.notifier.post()
         if isUnfinished { container.goOnRemoving() }
     }
 
     /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
     public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
         let isUnfinished = try await container.engine.modifyZones(
-            saving: [], deleting: [zone], purging: true, container.shelf, caller())
-        container.bell.ring()
+            saving: [], deleting: [zone], purging: true, container.assetStorage, caller())
+        container.notifier.post()
         if isUnfinished { container.goOnRemoving() }
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let (outcomes, isUnfinished) = try await container.engine.modify(request, container.shelf, caller(writing: request.zone))
+        let (outcomes, isUnfinished) = try await container.engine.modify(
+            request, container.assetStorage, caller(writing: request.zone))
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
-        if isChanged { container.bell.ring() }
+        if isChanged { container.notifier.post() }
         if isUnfinished { container.goOnRemoving() }
         return outcomes
     }
@@ -126,13 +127,13 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
-        try await container.engine.missingAssets(assets, in: zone, container.shelf, caller())
+        try await container.engine.missingAssets(assets, in: zone, container.assetStorage, caller())
     }
 
     public func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
-        try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.shelf, caller(writing: zone))
+        try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.assetStorage, caller(writing: zone))
     }
 
     /// Takes in a content that has come whole, as ``upload(_:of:at:in:)`` does with its last piece.
@@ -141,30 +142,30 @@ public struct EmbeddedDatabase: CloudDatabase {
     ///   - file: It lies in the file system of the cloud's directory, and moves from there unless the cloud has the content.
     ///   - asset: What the caller has found the file to be.
     package func adopt(_ file: URL, _ asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) {
-        try await container.engine.adopt(file, asset, in: zone, container.shelf, caller(writing: zone))
+        try await container.engine.adopt(file, asset, in: zone, container.assetStorage, caller(writing: zone))
     }
 
     /// Bytes that the caller may still send to a zone.
     ///
     /// - Throws: As ``upload(_:of:at:in:)`` where nothing may be sent.
     package func room(in zone: CloudZoneID) async throws(CloudError) -> Int64 {
-        try await container.engine.room(in: zone, container.shelf, caller(writing: zone))
+        try await container.engine.room(in: zone, container.assetStorage, caller(writing: zone))
     }
 
     public func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
-        try await container.engine.download(asset, in: zone, from: offset, count: count, container.shelf, reader())
+        try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, reader())
     }
 
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
-        let (caller, engine, bell) = (try await reader(), container.engine, container.bell)
-        let rings = try bell.rings()
+        let (caller, engine, notifier) = (try await reader(), container.engine, container.notifier)
+        let notifications = try notifier.notifications()
         let seen = LastSeen(try await engine.newest(caller))
-        // The bell is everybody's: who listens is woken by what they can see.
+        // The notifier is everybody's: who listens is woken by what they can see.
         return AsyncStream {
-            for await _ in rings {
-                guard let newest = await bell.newest(caller, { try? await engine.newest(caller) }) else { return () }
+            for await _ in notifications {
+                guard let newest = await notifier.newest(caller, { try? await engine.newest(caller) }) else { return () }
                 switch seen.compare(newest) {
                 case .same: continue
                 case .newer: return ()

@@ -22,11 +22,11 @@ actor LeftoverSweep {
             do throws(CloudError) {
                 let container = try cloud.container(name, environment)
                 container.goOnRemoving()
-                try await container.engine.forgetUploads(of: nil, container.shelf)
-                for owner in await container.shelf.owners() {
+                try await container.engine.forgetUploads(of: nil, container.assetStorage)
+                for owner in await container.assetStorage.owners() {
                     guard !Task.isCancelled else { return sweep }
                     do throws(CloudError) {
-                        let count = try await container.engine.sweep(owner, container.shelf, at: now)
+                        let count = try await container.engine.sweep(owner, container.assetStorage, at: now)
                         sweep.removed += count
                     } catch {
                         sweep.note(error, name, environment)

@@ -19,16 +19,16 @@ extension ModifyBatch {
         }
         let gone = [record] + dependents.found
         var roots: [StoredShare] = []
-        if book != nil {
+        if hierarchies != nil {
             for record in gone {
-                guard let share = try book!.rooted(record.name, rows) else { continue }
+                guard let share = try hierarchies!.rooted(record.name, rows) else { continue }
                 try access.demand(.delete, share: access.isLimited ? access.parts[0].share.id : nil, isRoot: true)
                 roots.append(share)
             }
         }
         removable -= dependents.found.count
         var areShared = false
-        for record in gone where !areShared { areShared = try book?.share(of: record.name, rows) != nil }
+        for record in gone where !areShared { areShared = try hierarchies?.share(of: record.name, rows) != nil }
         for record in gone { try clear(record, rows) }
         for name in dependents.unfinished { leave(.dependents, of: name) }
         try orphan(gone.map(\.name), atOnce: areShared, schema: schema, rows)
@@ -43,7 +43,7 @@ extension ModifyBatch {
         record.clear()
         try count(record, rows)
         replaced.insert(record.name)
-        try book?.remove(record, rows)
+        try hierarchies?.remove(record, rows)
         records.put(record)
         changed.append(record)
     }

@@ -15,9 +15,9 @@ struct ModifyBatch {
     private var grows = false
     /// What the container and the caller have added to the schema.
     private var schemaUse: (all: CloudSchema.Use, own: CloudSchema.Use)?
-    var records: RecordsInHand
+    var records: RecordCache
     /// Of a zone in which hierarchies are shared.
-    var book: HierarchyBook?
+    var hierarchies: ShareHierarchyIndex?
     var changed: [StoredRecord] = []
     /// Names of records that were there before.
     var replaced: Set<String> = []
@@ -47,10 +47,10 @@ struct ModifyBatch {
         outcomes = Array(repeating: nil, count: names.count)
         // Nothing is called by the others; to a dictionary they would be what is spelled another way.
         let composed = names.filter(\.isComposed)
-        records = try RecordsInHand(composed, in: access.zone.id, rows)
+        records = try RecordCache(composed, in: access.zone.id, rows)
         if access.zone.sharing == .hierarchies {
-            book = HierarchyBook(zone: access.zone.id)
-            try book?.load(composed + request.operations.compactMap(\.record.parent).filter(\.isComposed), rows)
+            hierarchies = ShareHierarchyIndex(zone: access.zone.id)
+            try hierarchies?.load(composed + request.operations.compactMap(\.record.parent).filter(\.isComposed), rows)
         }
         pending = try rows.removals(in: access.zone.id)
         change = try rows.lastChange()
@@ -127,7 +127,7 @@ struct ModifyBatch {
         let named = try rows.assetsNamed(by: replaced.sorted(), in: zone.id)
         try rows.save(latest(changed))
         released = try ReleasedAssets(named, of: zone.place.owner, rows)
-        try book?.save(rows)
+        try hierarchies?.save(rows)
         try rows.setLastChange(change)
         for (user, bytes) in bytes { try rows.addUsed(bytes, by: user) }
         for removal in left { try rows.add(removal) }
@@ -159,7 +159,7 @@ struct ModifyBatch {
     ) throws(CloudError) -> StoredRecord {
         var (record, next) = (record, change + 1)
         record.changed = next
-        try book?.place(record, was: before, change: &next, &records, rows)
+        try hierarchies?.place(record, was: before, change: &next, &records, rows)
         change = next
         try count(record, rows)
         if before != nil { replaced.insert(record.name) }
@@ -185,7 +185,7 @@ struct ModifyBatch {
             try checkTag(operation, nil, zoneID, rows)
             return nil
         }
-        let share = try there == nil ? nil : book?.share(of: name, rows)
+        let share = try there == nil ? nil : hierarchies?.share(of: name, rows)
         // What the caller can't see is not there.
         let before = access.sees(share) ? there : nil
         if before?.type == CloudShare.recordType || given.type == CloudShare.recordType || name == CloudShare.zoneWideName {
@@ -193,7 +193,7 @@ struct ModifyBatch {
         }
         if let before {
             let isOwn = before.created.userRecordName == access.caller.user
-            let isRoot = try book?.rooted(name, rows) != nil
+            let isRoot = try hierarchies?.rooted(name, rows) != nil
             try access.demand(operation.isDeletion ? .delete : .update, share: share, isRoot: isRoot, isOwn: isOwn)
         }
         if let before, let damage = before.damage {
@@ -274,7 +274,7 @@ struct ModifyBatch {
     private mutating func checkNew(_ given: CloudRecord, isTaken: Bool, _ rows: any CloudTransaction) throws(CloudError) {
         guard access.isLimited else { return try access.demand(.create) }
         guard let parent = given.parent else { return try access.demand(.create, share: nil) }
-        let share = try book?.share(of: parent, rows)
+        let share = try hierarchies?.share(of: parent, rows)
         guard access.part(of: share) != nil else { throw absent(parent, of: given.id.recordName) }
         try access.demand(.create, share: share)
         // Nobody can try names out: one that can be guessed is refused, whether it is taken or not.
@@ -298,7 +298,7 @@ struct ModifyBatch {
         }
         guard given != record.parent else { return given }
         guard let given else { throw CloudError(access.decide(.move, share: share)) }
-        let new = try book?.share(of: given, rows)
+        let new = try hierarchies?.share(of: given, rows)
         guard access.part(of: new) != nil else { throw absent(given, of: record.name) }
         guard new == share else { throw CloudError(access.decide(.move, share: share)) }
         return given
@@ -452,7 +452,7 @@ struct ModifyBatch {
 
     private mutating func checkPresent(_ name: String, _ what: String, _ rows: any CloudTransaction) throws(CloudError) {
         let found = try records.record(name, rows)
-        guard let found, !found.isDeleted, access.sees(try book?.share(of: name, rows)) else {
+        guard let found, !found.isDeleted, access.sees(try hierarchies?.share(of: name, rows)) else {
             throw CloudError(.referenceViolation, "\(what) refers to the record '\(name)', which is not there")
         }
     }

@@ -104,7 +104,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
-    public func glance<Answer>(
+    public func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {

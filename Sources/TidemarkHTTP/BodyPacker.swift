@@ -9,7 +9,7 @@ final class BodyPacker: Sendable {
     private let least: Int
     private let isOn: Mutex<Bool>
 
-    init(_ server: ServerAddress, _ patience: HTTPPatience) {
+    init(_ server: ServerAddress, _ patience: HTTPTimeouts) {
         least = patience.leastPacked
         isOn = Mutex(patience.packsOnLoopback || !server.isLoopback)
     }

@@ -53,7 +53,7 @@ struct HTTPCall: Sendable {
 }
 
 /// How long things may take.
-package struct HTTPPatience: Sendable {
+package struct HTTPTimeouts: Sendable {
     package var connecting = Duration.seconds(10)
     /// Without a byte of what is on its way, up or down.
     package var silence = Duration.seconds(75)

@@ -22,7 +22,7 @@ public final class HTTPCloud: Sendable {
     /// Which authorities the server's certificate may be from.
     public let trustRoots: TrustRoots
     let transport: any HTTPTransport
-    let patience: HTTPPatience
+    let patience: HTTPTimeouts
     let packer: BodyPacker
     private let store: any SessionStore
     /// What programs without an account ask with, where the server has given one out.
@@ -57,13 +57,13 @@ public final class HTTPCloud: Sendable {
     ) {
         self.init(
             server, container: container, environment: environment, session: session, apiToken: apiToken,
-            trustRoots: trustRoots, patience: HTTPPatience())
+            trustRoots: trustRoots, patience: HTTPTimeouts())
     }
 
     /// - Parameter patience: For tests.
     package init(
         _ server: ServerAddress, container: String, environment: StoreEnvironment, session: any SessionStore,
-        apiToken: String? = nil, trustRoots: TrustRoots = .system, patience: HTTPPatience
+        apiToken: String? = nil, trustRoots: TrustRoots = .system, patience: HTTPTimeouts
     ) {
         (self.server, self.container, self.environment) = (server, container, environment)
         (store, self.apiToken, self.trustRoots, self.patience) = (session, apiToken, trustRoots, patience)

@@ -71,7 +71,7 @@ public struct HTTPDatabase: SharingDatabase {
     // Records
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        guard let unspeakable = Unspeakable(request) else { return try await send(request) }
+        guard let unspeakable = UnencodableOperations(request) else { return try await send(request) }
         return try await unspeakable.answer(request) { request throws(CloudError) in try await send(request) }
     }
 

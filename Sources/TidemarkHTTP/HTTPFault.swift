@@ -24,7 +24,7 @@ struct HTTPFault: Error {
 
     static let cancelled = HTTPFault(.networkFailure, "the request was cancelled")
 
-    init(_ failure: TransportFailure, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPPatience) {
+    init(_ failure: TransportFailure, to call: HTTPCall, from server: ServerAddress, _ patience: HTTPTimeouts) {
         self =
             switch failure {
             case .cancelled: .cancelled

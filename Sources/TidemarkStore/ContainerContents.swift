@@ -15,7 +15,7 @@ package struct ContainerContents {
     }
 
     static let description = "container.json"
-    private static let folders = ["assets", "staging", "doorbell", downloads, Quarantine.folder]
+    private static let folders = ["assets", "staging", "notifier", downloads, Quarantine.folder]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
     /// Held by the process that synchronises.
     package static let syncLock = "sync-lock"

@@ -16,9 +16,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// The newest format that this version reads and writes.
-    public static let format = 3
+    public static let format = 4
     /// The oldest format that this version reads.
-    public static let oldestFormat = 3
+    public static let oldestFormat = 4
 
     public let url: URL
     public let description: Description
@@ -195,7 +195,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
     private static func isOurs(_ name: String) -> Bool {
         scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets" || name == "staging"
-            || name == "doorbell" || name == ContainerContents.syncLock || name == ContainerContents.downloads
+            || name == "notifier" || name == ContainerContents.syncLock || name == ContainerContents.downloads
             || ContainerContents.isCredential(name) || name == Quarantine.folder || name.hasPrefix(".")
     }
 }

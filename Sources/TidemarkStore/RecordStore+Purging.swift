@@ -42,7 +42,7 @@ extension HistoryPurge {
         guard let last = try Row.fetchOne(db, sql: sql, arguments: [time]) else { return }
         let floor = HistoryFloor(transaction: (last[0] as Int64) + 1, change: (last[1] as Int64) + 1)
         // What waits to be sent is known from then on without them; the deletions themselves stay until they are sent.
-        try Outbox(db).takeIn()
+        try Outbox(db).ingestHistory()
         let forgotten = """
             id < \(floor.change) AND NOT (kind = 3 AND EXISTS (
                 SELECT 1 FROM tide_outbox o WHERE o.kind = 3 AND o.type_id = tide_changes.type_id AND o.first_row = tide_changes.first_row))

@@ -23,7 +23,7 @@ public actor RecordStore {
     /// Names this opening of the store in history, so that its own transactions can be told from others'.
     package nonisolated let writer = UUID()
     let connection: StoreConnection
-    private let doorbell: Doorbell?
+    private let notifier: StoreChangeNotifier?
     /// Microseconds since 1970 UTC.
     nonisolated let now: @Sendable () -> Int64
     /// What observers of ``reader`` know of.
@@ -45,40 +45,40 @@ public actor RecordStore {
     /// - Parameters:
     ///   - lockTimeout: How long a write waits for other processes' writes.
     ///   - readsConcurrently: Whether ``reader`` reads while something is written. If not, it waits.
-    ///   - doorbell: Is rung after each transaction, for other processes.
+    ///   - notifier: Is rung after each transaction, for other processes.
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`,
     ///   `corrupt` or `io`.
     public init(
         container: ContainerDirectory, scope: StoreScope = .private, lockTimeout: Duration = .seconds(30),
-        readsConcurrently: Bool = false, doorbell: Doorbell? = nil
+        readsConcurrently: Bool = false, notifier: StoreChangeNotifier? = nil
     ) throws(StoreError) {
         try self.init(
             container: container, scope: scope, lockTimeout: lockTimeout, readsConcurrently: readsConcurrently,
-            doorbell: doorbell, base: nil)
+            notifier: notifier, base: nil)
     }
 
     /// Opens a store whose work runs where that of others runs, too.
     package init(
-        container: ContainerDirectory, scope: StoreScope, doorbell: Doorbell, executor: StoreExecutor
+        container: ContainerDirectory, scope: StoreScope, notifier: StoreChangeNotifier, executor: StoreExecutor
     ) throws(StoreError) {
         try self.init(
-            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: true, doorbell: doorbell,
+            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: true, notifier: notifier,
             executor: executor, base: nil)
     }
 
     /// Opens a store with a clock of one's own: microseconds since 1970 UTC.
     package init(
-        container: ContainerDirectory, scope: StoreScope, doorbell: Doorbell?, now: @escaping @Sendable () -> Int64
+        container: ContainerDirectory, scope: StoreScope, notifier: StoreChangeNotifier?, now: @escaping @Sendable () -> Int64
     ) throws(StoreError) {
         try self.init(
-            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, doorbell: doorbell,
+            container: container, scope: scope, lockTimeout: .seconds(30), readsConcurrently: false, notifier: notifier,
             base: nil,
             now: now)
     }
 
     init(
         container: ContainerDirectory, scope: StoreScope, lockTimeout: Duration, readsConcurrently: Bool = false,
-        doorbell: Doorbell? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?,
+        notifier: StoreChangeNotifier? = nil, executor: StoreExecutor = StoreExecutor(label: "tidemark.store"), base: DryRunBase?,
         now: @escaping @Sendable () -> Int64 = Timestamp.now
     ) throws(StoreError) {
         self.executor = executor
@@ -93,7 +93,7 @@ public actor RecordStore {
         noticed = try connection.read("read the history") { try Noticed($0) }
         if base == nil { ContainerContents.removeAbandoned(from: container.url) }
         self.connection = connection
-        self.doorbell = doorbell
+        self.notifier = notifier
         self.container = container
         self.scope = scope
         identity = connection.identity
@@ -135,12 +135,12 @@ public actor RecordStore {
             let changed = !transaction.counts.isUnchanged || transaction.changesShares
             return ((result, changed ? transaction.id : nil), .commit)
         }
-        if let changed { ring(changed) }
+        if let changed { post(changed) }
         return result
     }
 
     /// Tells other processes that something has changed.
-    func ring(_ transaction: Int64) { doorbell?.ring(transaction: transaction, scope: scope.databaseScope) }
+    func post(_ transaction: Int64) { notifier?.post(transaction: transaction, scope: scope.databaseScope) }
 
     /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
     /// comes through as it is, and nothing is written.
@@ -162,7 +162,7 @@ public actor RecordStore {
 
     /// Has GRDB's observations look again at what other processes have written; at everything, when the container has gone from its
     /// place.
-    package func noticeOthers() throws(StoreError) {
+    package func refreshAfterExternalChanges() throws(StoreError) {
         let (before, writer, isInPlace) = (noticed, writer.uuidString, container.isInPlace)
         noticed = try connection.read("look for others' changes") { db in
             let now = try Noticed(db)

@@ -11,7 +11,7 @@ package final class SharedDatabase: @unchecked Sendable {
     private let writer: any DatabaseWriter
     private let lock: StoreLock?
     private let isShared: Bool
-    private let log: GrowingLog
+    private let log: WALCheckpointer
     /// The lock tells processes apart and not threads.
     private let turn = Mutex(())
     private static let lockTimeout = Duration.seconds(30)
@@ -30,7 +30,7 @@ package final class SharedDatabase: @unchecked Sendable {
         prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
-        let log = GrowingLog(pageSize: pageSize)
+        let log = WALCheckpointer(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
         configuration.prepareDatabase { db in
             // First: a connection that is refused must not move the log as it closes, and remove it.
@@ -92,7 +92,7 @@ package final class SharedDatabase: @unchecked Sendable {
         writer = queue
         lock = nil
         isShared = false
-        log = GrowingLog(pageSize: 16384)
+        log = WALCheckpointer(pageSize: 16384)
     }
 
     private static func configuration(_ prepare: @escaping @Sendable (Database) throws -> Void) -> Configuration {
@@ -163,7 +163,7 @@ package final class SharedDatabase: @unchecked Sendable {
     package func rest() {
         turn.withLock { _ in
             guard isShared, (try? lock?.acquireIfFree()) == true else { return }
-            log.checkpointAtLeisure(writer)
+            log.checkpointIfIdle(writer)
             lock?.release()
         }
     }

@@ -15,7 +15,7 @@ final class StoreConnection {
 
     private let lock: StoreLock
     private let lockTimeout: Duration
-    private let log: GrowingLog
+    private let log: WALCheckpointer
 
     private(set) var types: [StoredType] = []
     private var schemaGeneration: Int64 = -1
@@ -27,7 +27,7 @@ final class StoreConnection {
     ) throws(StoreError) {
         let path = container.store(scope).path
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
-        let log = GrowingLog(pageSize: StoreFormat.pageSize)
+        let log = WALCheckpointer(pageSize: StoreFormat.pageSize)
         do {
             (database, identity) = try lock.withLock(timeout: lockTimeout) {
                 // Before SQLite makes the file, and removes a log that belonged to another.
@@ -146,7 +146,7 @@ final class StoreConnection {
         do {
             try lock.withLock(timeout: lockTimeout) {
                 try container.checkPlace()
-                try GrowingLog.checkpoint(database, truncate: true)
+                try WALCheckpointer.checkpoint(database, truncate: true)
             }
         } catch {
             throw container.naming(StoreError(error, doing: "checkpoint"))

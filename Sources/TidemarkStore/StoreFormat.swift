@@ -52,13 +52,13 @@ package enum StoreFormat {
         CREATE TABLE tide_requests (
             token TEXT PRIMARY KEY, items TEXT NOT NULL, zone INTEGER NOT NULL DEFAULT 1
         ) STRICT, WITHOUT ROWID;
-        CREATE TABLE tide_ledger (
+        CREATE TABLE tide_sync_issues (
             type_id INTEGER NOT NULL, row INTEGER NOT NULL, kind INTEGER NOT NULL, version INTEGER NOT NULL, attempts INTEGER NOT NULL,
             code TEXT NOT NULL, reason TEXT NOT NULL, time INTEGER NOT NULL, next_try INTEGER, waits_for TEXT,
             PRIMARY KEY (type_id, row, kind)
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX tide_ledger_waiting ON tide_ledger (waits_for) WHERE waits_for IS NOT NULL;
-        CREATE TABLE tide_kept (
+        CREATE INDEX tide_sync_issues_waiting ON tide_sync_issues (waits_for) WHERE waits_for IS NOT NULL;
+        CREATE TABLE tide_deferred (
             zone INTEGER NOT NULL DEFAULT 1, name TEXT NOT NULL, type TEXT NOT NULL, tag TEXT, reason TEXT NOT NULL,
             fields BLOB NOT NULL, PRIMARY KEY (zone, name)
         ) STRICT, WITHOUT ROWID;

@@ -53,7 +53,7 @@ actor AccountMonitor {
         case stopped([ContainerEvent.Failure])
     }
 
-    func look() async throws -> Answer {
+    func check() async throws -> Answer {
         let switches = state().setupFailures
         guard switches.isEmpty else { return .stopped(switches) }
         let account: CloudAccount

@@ -59,7 +59,7 @@ actor ConflictResolver {
     }
 
     /// Looks again at what was kept: what lacks an asset each time, the rest after the schema has changed.
-    func takeKept(limits: CloudLimits) async throws -> ImportOutcome? {
+    func applyDeferred(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
         let isNew = try await store.syncState(zone: mapping.number).keptGeneration != generation
         let kept = try await store.kept(
@@ -131,7 +131,7 @@ actor ConflictResolver {
     ///
     /// - Parameter record: One of them; `nil` for all.
     /// - Returns: What was settled.
-    func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [KeptRecord] {
+    func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
         let kept = try await store.kept([.conflict, .deletion], zone: mapping.number).filter {
             record == nil || $0.name == record
         }

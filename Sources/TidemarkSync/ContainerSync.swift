@@ -96,7 +96,7 @@ public final class ContainerSync: Sendable {
 
     /// Settles conflicts that the merge policy left to a person; see ``SyncEngine/settleConflicts(of:policy:)``.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
+    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
         let own = try await privateEngine.settleConflicts(of: record, policy: policy)
         return try await own + sharedEngine.settleConflicts(of: record, policy: policy)
     }

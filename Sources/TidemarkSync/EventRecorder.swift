@@ -61,7 +61,7 @@ actor EventRecorder {
         guard let event = running[kind] else { return }
         told.yield(event)
         // Durable now and then: others look at it, too.
-        guard event.hasNews, environment.now() > noted + 1_000_000 else { return }
+        guard event.hasNewChanges, environment.now() > noted + 1_000_000 else { return }
         noted = environment.now()
         try await store.note(event)
     }
@@ -82,7 +82,7 @@ actor EventRecorder {
         event.end = environment.now()
         failures[kind] = nil
         // What had nothing to do is no news, but for the first that came to its end.
-        if event.hasNews { try await note(event) } else { tell(event) }
+        if event.hasNewChanges { try await note(event) } else { tell(event) }
     }
 
     func endAll() async throws {
@@ -128,7 +128,7 @@ actor EventRecorder {
 
 extension ContainerEvent {
     /// Whether anything has come of it, or was to.
-    fileprivate var hasNews: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
+    fileprivate var hasNewChanges: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
 }
 
 extension ContainerEvent.Failure {

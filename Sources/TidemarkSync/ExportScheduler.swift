@@ -91,7 +91,7 @@ actor ExportScheduler {
         }
         var conflicts = 0
         do throws(CloudError) {
-            conflicts = try await takePutOff(limits: limits)
+            conflicts = try await applyDeferred(limits: limits)
         } catch {
             return Outcome(didWork: true, error: error)
         }
@@ -117,7 +117,7 @@ actor ExportScheduler {
         } catch let error as StoreError {
             throw error
         } catch {
-            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the ledger.
+            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the syncIssues.
         }
         return try await store.stillDamaged(rows).count < rows.count
     }
@@ -138,9 +138,9 @@ actor ExportScheduler {
     /// Looks up records that came while it was not known what had become of what was sent of them.
     ///
     /// - Returns: How many conflicts there were.
-    private func takePutOff(limits: CloudLimits) async throws(CloudError) -> Int {
+    private func applyDeferred(limits: CloudLimits) async throws(CloudError) -> Int {
         do {
-            var (names, conflicts) = (try await store.putOff(zone: mapping.number)[...], 0)
+            var (names, conflicts) = (try await store.deferUntilReply(zone: mapping.number)[...], 0)
             while !names.isEmpty {
                 let some = names.prefix(max(1, limits.operationsPerRequest))
                 let found = try await database.lookup(Array(some), in: mapping.zone, desiredKeys: nil)

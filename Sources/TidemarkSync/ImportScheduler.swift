@@ -107,7 +107,7 @@ actor ImportScheduler {
                     state.initialImportIsComplete = true
                     state.isRefetching = false
                     state.isDeploying = false
-                    state.hasNews = false
+                    state.hasNewChanges = false
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count

@@ -69,7 +69,7 @@ struct RecordMapping {
     }
 
     /// A record that was kept, as it came.
-    func record(_ kept: KeptRecord) throws(CloudError) -> CloudRecord {
+    func record(_ kept: DeferredRecord) throws(CloudError) -> CloudRecord {
         CloudRecord(
             CloudRecordID(kept.name, in: zone), type: kept.type, fields: try FieldCoding.decode(kept.whole), changeTag: kept.tag)
     }

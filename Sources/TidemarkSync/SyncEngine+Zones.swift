@@ -18,7 +18,7 @@ extension SyncEngine {
                 return outcome
             }
         }
-        var waiting = try await linesWithNews()
+        var waiting = try await linesWithChanges()
         guard !waiting.isEmpty else {
             knowsChangedZones = false
             return ImportScheduler.Outcome()
@@ -39,7 +39,7 @@ extension SyncEngine {
 
     /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
     /// The default zone is another matter.
-    func isGone(_ line: ZoneLine, _ error: CloudError) async throws -> Bool {
+    func isGone(_ line: ZoneSync, _ error: CloudError) async throws -> Bool {
         guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
         log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
         try await store.removeZone(
@@ -50,9 +50,9 @@ extension SyncEngine {
     }
 
     /// Asks which zones have news.
-    func changedLines() async throws -> [ZoneLine] {
+    func changedLines() async throws -> [ZoneSync] {
         try await findChangedZones()
-        return try await linesWithNews()
+        return try await linesWithChanges()
     }
 
     /// Has everything that is in the default zone sent again.
@@ -95,12 +95,12 @@ extension SyncEngine {
             "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after signing in anew"
     }
 
-    private func linesWithNews() async throws -> [ZoneLine] {
-        var waiting: [ZoneLine] = []
+    private func linesWithChanges() async throws -> [ZoneSync] {
+        var waiting: [ZoneSync] = []
         for line in try await lines.all() {
             let state = try await store.syncState(zone: line.zone.id)
             // Of one that was never fetched nobody needs to tell.
-            if state.hasNews || state.token == nil { waiting.append(line) }
+            if state.hasNewChanges || state.token == nil { waiting.append(line) }
         }
         return waiting
     }
@@ -183,7 +183,7 @@ extension SyncEngine {
         }
         if store.scope == .shared { news.subtract(known.filter { $0.name == .default }.map(\.id)) }
         guard try await store.databaseToken() != page.token.rawValue || !news.isEmpty else { return }
-        try await store.noteZoneNews(news.sorted(), token: page.token.rawValue)
+        try await store.recordZoneChanges(news.sorted(), token: page.token.rawValue)
     }
 
     /// A zone of the cloud's, as the store calls it.

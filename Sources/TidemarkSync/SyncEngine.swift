@@ -21,9 +21,9 @@ public actor SyncEngine {
     let environment: SyncEnvironment
     let configuration: SyncConfiguration
     private let lock: SyncLock
-    private let doorbell: Doorbell
+    private let notifier: StoreChangeNotifier
     private let assets: AssetTransfer
-    let lines: ZoneLines
+    let lines: ZoneSyncRegistry
     private let accounts: AccountMonitor
     let recorder: EventRecorder
     let log: Logger
@@ -36,7 +36,7 @@ public actor SyncEngine {
     private var refusedBefore = 0
     private var isRunning = false
     /// Batches in a row of which nothing came.
-    private var barren = 0
+    private var consecutiveEmptyBatches = 0
     private var accountSeen: Int64 = .min
     /// There is no room for what waits in bulk.
     private var noRoom: CloudError?
@@ -67,15 +67,15 @@ public actor SyncEngine {
         environment: SyncEnvironment, log: Logger, lock: SyncLock
     ) throws {
         self.lock = lock
-        doorbell = try Doorbell(container: container, role: .sync)
-        store = try RecordStore(container: container, scope: scope, doorbell: doorbell, now: environment.now)
+        notifier = try StoreChangeNotifier(container: container, role: .sync)
+        store = try RecordStore(container: container, scope: scope, notifier: notifier, now: environment.now)
         self.database = database
         self.environment = environment
         self.configuration = configuration
         self.log = log
         assets = AssetTransfer(store: store, database: database)
-        lines = ZoneLines(
-            ZoneLine.Parts(
+        lines = ZoneSyncRegistry(
+            ZoneSync.Parts(
                 store: store, database: database, assets: assets, configuration: configuration, environment: environment))
         accounts = AccountMonitor(
             store: store, database: database, state: configuration.accountState, signIn: configuration.signIn,
@@ -106,7 +106,7 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         if isContinued, machine.isSetUp {
-            look()
+            requestSync()
             try await beginReport()
         } else {
             try await begin()
@@ -136,7 +136,7 @@ public actor SyncEngine {
         defer { isRunning = false }
         try await begin()
         let (wakes, wake) = AsyncStream.makeStream(of: Wake.self, bufferingPolicy: .bufferingNewest(10))
-        let listener = try DoorbellListener(container: store.container, ignoring: doorbell) { wake.yield(.store) }
+        let listener = try StoreChangeListener(container: store.container, ignoring: notifier) { wake.yield(.store) }
         defer { listener.close() }
         // What came while nobody listened.
         wake.yield(.store)
@@ -242,7 +242,7 @@ public actor SyncEngine {
         report.kept = 0
         report.refused = max(0, try await store.refusedCount() - refusedBefore)
         for line in try await lines.all() {
-            report.kept += try await store.kept(Set(KeptRecord.Reason.allCases), zone: line.zone.id).count
+            report.kept += try await store.kept(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
         }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
@@ -269,7 +269,7 @@ public actor SyncEngine {
     }
 
     /// Something may have changed, here or in the cloud.
-    package func look() {
+    package func requestSync() {
         machine.wantExport()
         machine.wantImport()
     }
@@ -278,7 +278,7 @@ public actor SyncEngine {
     ///
     /// - Throws: ``ContainerEvent/Failure`` when setting up fails.
     func preview() async throws {
-        switch try await accounts.look() {
+        switch try await accounts.check() {
         case .available: break
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
@@ -303,11 +303,11 @@ public actor SyncEngine {
     ///   - policy: Another policy than the one under which they are conflicts.
     /// - Returns: What was settled. The next synchronisation sends the outcome.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [KeptRecord] {
+    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
         try claim()
         defer { isRunning = false }
         limits = try await database.limits().bounded
-        var settled: [KeptRecord] = []
+        var settled: [DeferredRecord] = []
         for line in try await lines.all() {
             settled += try await line.resolver.settle(record: record, policy: policy, limits: limits)
         }
@@ -327,7 +327,7 @@ public actor SyncEngine {
         report.repaired = try await store.repair(try await store.damagedRows())
         var remaining = try await store.damagedRows()
         if remaining.contains(where: { $0.tag != nil }) {
-            switch try await accounts.look() {
+            switch try await accounts.check() {
             case .available: break
             case .unavailable(let failure, _): throw failure
             case .stopped(let failures): throw failures[0]
@@ -373,7 +373,7 @@ public actor SyncEngine {
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
-        switch try await accounts.look() {
+        switch try await accounts.check() {
         case .available:
             if try await store.syncState().user != user { await lines.forgetExports() }
             do {
@@ -407,7 +407,7 @@ public actor SyncEngine {
     public func adoptAccount() async throws {
         try claim()
         defer { isRunning = false }
-        switch try await accounts.look() {
+        switch try await accounts.check() {
         case .available: await lines.forgetExports()
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
@@ -447,7 +447,7 @@ public actor SyncEngine {
             [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
                 StoreError.Code.damaged.rawValue
             ])
-        for line in try await lines.all() { _ = try await line.resolver.takeKept(limits: limits) }
+        for line in try await lines.all() { _ = try await line.resolver.applyDeferred(limits: limits) }
     }
 
     private func importPage() async throws {
@@ -490,7 +490,7 @@ public actor SyncEngine {
             return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
-        barren = outcome.didWork && outcome.sent == 0 ? barren + 1 : 0
+        consecutiveEmptyBatches = outcome.didWork && outcome.sent == 0 ? consecutiveEmptyBatches + 1 : 0
         report.conflicts += outcome.conflicts
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
@@ -500,7 +500,7 @@ public actor SyncEngine {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
-        } else if outcome.didWork, outcome.sent == 0, barren >= Self.barrenLimit {
+        } else if outcome.didWork, outcome.sent == 0, consecutiveEmptyBatches >= Self.emptyBatchLimit {
             // Whatever it is that keeps it from coming to an end: it does not turn without a pause.
             machine.exportFailed(
                 at: environment.now(), retryAfter: nil, random: environment.random())
@@ -514,7 +514,7 @@ public actor SyncEngine {
         }
     }
 
-    private static let barrenLimit = 20
+    private static let emptyBatchLimit = 20
     private static let pause: Int64 = 1_000_000
     /// How long it waits before it asks again for room.
     private static let roomPause: Int64 = 600_000_000

@@ -10,11 +10,11 @@ public struct SyncPreview: Sendable {
     /// What would be settled, and how.
     public let conflicts: [LoggedConflict]
     /// What would be sent then.
-    public let toSend: [LedgerEntry]
+    public let toSend: [SyncIssue]
     /// How many that would be in all.
     public let toSendCount: Int
     /// Records of the cloud that could not be taken in, or not whole: conflicts that the policy `error` leaves to a person among them.
-    public let kept: [KeptRecord]
+    public let kept: [DeferredRecord]
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
@@ -32,8 +32,8 @@ public struct SyncPreview: Sendable {
         let scratch = try ContainerDirectory(openingAt: copy)
         let sync = try ContainerSync(container: scratch, databases: databases, configuration: configuration)
         defer { sync.close() }
-        var (fetched, conflicts, kept): ([RecordChange], [LoggedConflict], [KeptRecord]) = ([], [], [])
-        var (toSend, toSendCount): ([LedgerEntry], Int) = ([], 0)
+        var (fetched, conflicts, kept): ([RecordChange], [LoggedConflict], [DeferredRecord]) = ([], [], [])
+        var (toSend, toSendCount): ([SyncIssue], Int) = ([], 0)
         for (scope, engine) in [(StoreScope.private, sync.privateEngine), (.shared, sync.sharedEngine)] {
             let reader = try StoreReader(container: scratch, scope: scope)
             let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflictCount())
@@ -41,7 +41,7 @@ public struct SyncPreview: Sendable {
             if let policy { try await engine.settleConflicts(policy: policy) }
             fetched += try reader.changes(since: token).transactions.flatMap(\.changes)
             conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
-            toSend += try reader.ledger(limit: limit - toSend.count)
+            toSend += try reader.syncIssues(limit: limit - toSend.count)
             toSendCount += try reader.outbox().pending
             kept += try reader.kept()
         }

@@ -123,11 +123,11 @@ extension CloudContract {
         },
         Check("who listens hears of a change, and of those that come together at least once") { subject in
             let database = try await journal(subject)
-            var rings = try await subject.database(.private, account: anna).notifications().makeAsyncIterator()
+            var notifications = try await subject.database(.private, account: anna).notifications().makeAsyncIterator()
             for number in 0..<20 { try await save(record("n\(number)"), .create, to: database) }
-            try expect(await rings.next() != nil, "nothing was heard")
+            try expect(await notifications.next() != nil, "nothing was heard")
             try await save(record("last"), .create, to: database)
-            try expect(await rings.next() != nil, "nothing more was heard")
+            try expect(await notifications.next() != nil, "nothing more was heard")
         },
     ]
 }

@@ -126,9 +126,9 @@ extension CloudContract {
             let share = try await owner.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
             let ben = try await join(subject, share, of: owner, ben)
             let start = try await ben.databaseChanges(since: nil, limit: nil).token
-            let rings = try await ben.notifications()
+            let notifications = try await ben.notifications()
             let listening = Task {
-                for await _ in rings {
+                for await _ in notifications {
                     let changes = try await ben.databaseChanges(since: start, limit: nil)
                     try expect(changes.changed + changes.deleted == [theirs], "woken by nothing that can be seen")
                     return true

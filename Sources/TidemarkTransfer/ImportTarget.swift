@@ -18,7 +18,7 @@ struct ImportTarget {
             if container.isNew { new?.note(container) }
             let environment = try environment(of: container, options: options)
             return try ImportTarget(
-                store: RecordStore(container: container, doorbell: Doorbell(container: container, role: .import)),
+                store: RecordStore(container: container, notifier: StoreChangeNotifier(container: container, role: .import)),
                 blobs: BlobStore(container: container), environment: environment,
                 scratch: nil)
         }

@@ -26,7 +26,7 @@ struct SharingProbe: AsyncParsableCommand {
         for operation in operations {
             let world = URL(fileURLWithPath: worlds).appendingPathComponent(operation, isDirectory: true)
             let attempt = try await Attempt(
-                person: served ? visitor(in: world) : Neighbourhood(in: world).person(person), name: person, link: link,
+                person: served ? visitor(in: world) : TwoUserFixture(in: world).person(person), name: person, link: link,
                 owner: owner)
             let (sign, told) = await attempt.outcome(of: operation)
             print("\(operation) \(sign) \(told.replacingOccurrences(of: "\n", with: " "))")

@@ -1,7 +1,7 @@
 /// Nothing is left to be sent, and each row knows what the cloud has.
 struct BookkeepingChecker {
     /// Of a store that has come to rest, these are empty.
-    static let emptyTables = ["tide_outbox", "tide_requests", "tide_ledger", "tide_kept", "tide_seen"]
+    static let emptyTables = ["tide_outbox", "tide_requests", "tide_sync_issues", "tide_deferred", "tide_seen"]
 
     /// And of one that has a field with another type than the cloud.
     static let oddTables = ["tide_requests", "tide_seen"]

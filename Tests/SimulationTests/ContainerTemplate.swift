@@ -20,7 +20,7 @@ struct ContainerTemplate: Sendable {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for device in 0..<devices {
             let container = try ContainerDirectory(openingOrCreatingAt: folder.appendingPathComponent("\(device)"))
-            _ = try RecordStore(container: container, scope: .private, doorbell: nil, now: Timestamp.now)
+            _ = try RecordStore(container: container, scope: .private, notifier: nil, now: Timestamp.now)
             let queue = try DatabaseQueue(path: container.store(.private).path)
             try queue.write { db in
                 for (key, value) in [

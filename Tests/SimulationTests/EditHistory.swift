@@ -44,10 +44,10 @@ struct EditHistory {
 
     /// Takes note of what a device's store has taken in.
     ///
-    /// - Parameter putOff: Records that it has not taken in, though it has come as far as the token.
-    mutating func look(_ device: Int, token: String?, tags: [String: String], putOff: Set<String>) {
+    /// - Parameter deferUntilReply: Records that it has not taken in, though it has come as far as the token.
+    mutating func look(_ device: Int, token: String?, tags: [String: String], deferUntilReply: Set<String>) {
         if let token, let all = tokens[device][token] {
-            known[device].merge(all.filter { !putOff.contains($0.key) }) { $0.union($1) }
+            known[device].merge(all.filter { !deferUntilReply.contains($0.key) }) { $0.union($1) }
         }
         for (record, tag) in tags { known[device][record, default: []].formUnion(versions[tag] ?? []) }
     }
@@ -78,7 +78,7 @@ struct EditHistory {
     /// The records that were edited, in order.
     var records: [String] { Set(events.map(\.record)).sorted() }
 
-    /// An edit, after ``look(_:token:tags:putOff:)``.
+    /// An edit, after ``look(_:token:tags:deferUntilReply:)``.
     mutating func edit(
         _ id: Int, _ record: String, by device: Int, fields: [String: String?]?, state: [String: String], time: Int64
     ) {
@@ -88,7 +88,7 @@ struct EditHistory {
         self.known[device][record, default: []].insert(id)
     }
 
-    /// A request is to be sent, for the first time or again, after ``look(_:token:tags:putOff:)``.
+    /// A request is to be sent, for the first time or again, after ``look(_:token:tags:deferUntilReply:)``.
     mutating func send(_ request: ModifyRecordsRequest, by device: Int) {
         guard let token = request.clientToken, carried[token] == nil else { return }
         carried[token] = request.operations.reduce(into: [:]) { carried, operation in

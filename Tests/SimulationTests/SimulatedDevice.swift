@@ -75,7 +75,7 @@ final class SimulatedDevice {
             sleep: { time.advance(by: Int64($0 / .microseconds(1))) }, random: { random.unit() },
             identifier: { random.identifier() }, looksAhead: ahead != nil)
         environment.aheadOrder = ahead ?? .beside
-        let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { time.now + lead })
+        let store = try RecordStore(container: container, scope: .private, notifier: nil, now: { time.now + lead })
         let engine = try SyncEngine(
             container: container, database: database, configuration: configuration, environment: environment,
             log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() })
@@ -155,10 +155,10 @@ final class SimulatedDevice {
 
     /// Records that it has heard of and not taken in: they are looked up when it is known what became of what was sent of them, or a
     /// person is to decide.
-    func putOff() throws -> Set<String> {
+    func deferUntilReply() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in
             let reasons = "'sent', 'conflict', 'deletion', 'name'"
-            let statement = try db.cachedStatement(sql: "SELECT name FROM tide_kept WHERE reason IN (\(reasons))")
+            let statement = try db.cachedStatement(sql: "SELECT name FROM tide_deferred WHERE reason IN (\(reasons))")
             return try Set(String.fetchAll(statement))
         }
     }
@@ -170,14 +170,14 @@ final class SimulatedDevice {
         }
     }
 
-    /// What the ledger says of records.
-    func refused() throws -> [String: LedgerEntry] {
-        let entries = try StoreReader(container: container).ledger(limit: .max).filter { $0.code != nil }
+    /// What the syncIssues says of records.
+    func refused() throws -> [String: SyncIssue] {
+        let entries = try StoreReader(container: container).syncIssues(limit: .max).filter { $0.code != nil }
         return entries.reduce(into: [:]) { $0[$1.record] = $1 }
     }
 
     /// Names of records that it could not take in whole.
-    func kept() throws -> [String: KeptRecord.Reason] {
+    func kept() throws -> [String: DeferredRecord.Reason] {
         try StoreReader(container: container).kept().reduce(into: [:]) { $0[$1.name] = $1.reason }
     }
 
@@ -191,7 +191,7 @@ final class SimulatedDevice {
     /// What it has to do still, in words.
     func work() throws -> [String] {
         try store.reader.unsafeReentrantRead { db in
-            try ["tide_outbox", "tide_requests", "tide_ledger", "tide_kept"].flatMap { table in
+            try ["tide_outbox", "tide_requests", "tide_sync_issues", "tide_deferred"].flatMap { table in
                 try Row.fetchAll(db, sql: "SELECT * FROM \(table)").map { "\(table) \($0)" }
             }
         }

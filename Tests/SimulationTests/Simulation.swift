@@ -337,7 +337,7 @@ actor Simulation {
         defer { device.isBusy = false }
         let engine = device.engine
         let kill = device.kill
-        if chance(2) { await engine.look() }
+        if chance(2) { await engine.requestSync() }
         var didWork = false
         do {
             if chance(8) {
@@ -485,7 +485,8 @@ actor Simulation {
             device.owner = owner
         }
         let tags = try rows(device).reduce(into: [:]) { $0[$1.name] = $1.tag }
-        histories[owner ?? 0].look(device.number, token: try device.token(), tags: tags, putOff: try device.putOff())
+        histories[owner ?? 0].look(
+            device.number, token: try device.token(), tags: tags, deferUntilReply: try device.deferUntilReply())
     }
 
     private var seenQuarantines: Set<UUID> = []
@@ -630,7 +631,7 @@ actor Simulation {
         for _ in 0..<20 {
             var hasRested = true
             for device in devices {
-                await device.engine.look()
+                await device.engine.requestSync()
                 hasRested = try await rest(device) && hasRested
                 guard plan.features.contains(.asking) else { continue }
                 let settled = try await device.engine.settleConflicts(policy: plan.settling)

@@ -82,7 +82,7 @@ struct EditRecords: AsyncParsableCommand {
 
     func run() async throws {
         let directory = try ContainerDirectory(openingAt: URL(fileURLWithPath: container))
-        let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .app))
+        let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .app))
         let reader = try StoreReader(container: directory)
         let names = try reader.names("Destination", limit: records)
         var random = SeededRandom(seed)

@@ -7,7 +7,7 @@ import TidemarkStore
 import TidemarkSync
 
 /// A cloud in a folder, and people who have accounts there.
-public struct Neighbourhood: Sendable {
+public struct TwoUserFixture: Sendable {
     public let cloud: EmbeddedCloud
     let folder: URL
     public static let container = "iCloud.org.example.journal"

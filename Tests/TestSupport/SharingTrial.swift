@@ -128,7 +128,7 @@ public struct SharingTrial: Sendable {
     /// A cloud with a share, and everybody's container as it is before anything is tried.
     private static func settle(_ folder: URL) async throws -> (link: String, owner: String) {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let place = try Neighbourhood(in: folder)
+        let place = try TwoUserFixture(in: folder)
         let owner = try await place.person("owner")
         let senja = Destination("senja", caption: "Senja")
         try await owner.container.save(senja)
@@ -140,7 +140,7 @@ public struct SharingTrial: Sendable {
                 return record
             })
         try await owner.sync()
-        try await place.cloud.setIndexes([.queryable], of: "caption", in: "Destination", container: Neighbourhood.container)
+        try await place.cloud.setIndexes([.queryable], of: "caption", in: "Destination", container: TwoUserFixture.container)
         var links: [String: String] = [:]
         for name in people.dropFirst() {
             let person = try await place.person(name)
@@ -165,7 +165,7 @@ public struct SharingTrial: Sendable {
 
     /// Only what was allowed has happened.
     private static func check(_ row: [String], in folder: URL) async throws {
-        let place = try Neighbourhood(in: folder)
+        let place = try TwoUserFixture(in: folder)
         let owner = try await place.person("owner")
         let zone = ZoneName.ofShare(root: "senja").cloudZone
         guard try await owner.databases.private.zones().contains(where: { $0.zoneName == zone.zoneName }) else {

@@ -10,18 +10,18 @@ import TidemarkTesting
 @Suite struct ContractTests {
     /// An embedded cloud in a folder of the test's own.
     final class Embedded: CloudContract.Subject {
-        private let tended: TendedCloud
+        private let tended: FaultyCloudFixture
 
-        init() throws { tended = try TendedCloud() }
+        init() throws { tended = try FaultyCloudFixture() }
 
         func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
-            try tended.cloud.database(scope, of: TendedCloud.container, account: try await tended.id(account))
+            try tended.cloud.database(scope, of: FaultyCloudFixture.container, account: try await tended.id(account))
         }
 
         func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase {
             try await tended.deploy()
             return try tended.cloud.database(
-                scope, of: TendedCloud.container, environment: .production, account: try await tended.id(account))
+                scope, of: FaultyCloudFixture.container, environment: .production, account: try await tended.id(account))
         }
 
         func index(_ field: String, of type: String) async throws { try await tended.index(field, of: type) }

@@ -28,9 +28,9 @@ import TidemarkModel
     @Test func `two that have it open see what each other saves, and hear of it`() async throws {
         let (one, other) = (try await database(), try await database())
         try await one.modifyZones(saving: [zone], deleting: [])
-        var rings = try await other.notifications().makeAsyncIterator()
+        var notifications = try await other.notifications().makeAsyncIterator()
         _ = try await one.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))]))
-        #expect(await rings.next() != nil)
+        #expect(await notifications.next() != nil)
         #expect(try await other.lookup(["a"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(1)])
     }
 

@@ -72,11 +72,11 @@ import TidemarkModel
         _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
         let before = try await owner.account()
         let user = try #require(before.userRecordName)
-        let shelf = scratch["cloud/containers/\(container)/development/assets/\(user)"]
+        let assetStorage = scratch["cloud/containers/\(container)/development/assets/\(user)"]
         func age(_ asset: CloudAsset, hours: Double) throws {
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSinceNow: -hours * 3_600)],
-                ofItemAtPath: shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path)
+                ofItemAtPath: assetStorage.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path)
         }
         for (name, asset) in assets { try age(asset, hours: name == "fresh" ? 24.5 : 25.5) }
         #expect(try await owner.missingAssets([asked], in: zone).isEmpty)
@@ -87,7 +87,7 @@ import TidemarkModel
         // Its content, and what is kept with it.
         #expect(try await owner.account().used == used - 4 - StoredUpload.overhead)
         #expect(try await owner.download(named, in: zone, from: 0, count: 9) == Data("named".utf8))
-        let files = try FileManager.default.subpathsOfDirectory(atPath: shelf.path)
+        let files = try FileManager.default.subpathsOfDirectory(atPath: assetStorage.path)
         #expect(!files.contains { $0.hasSuffix(left.digest) })
         #expect(try await cloud.removeLeftovers() == 0)
         // It can come again.
@@ -95,7 +95,7 @@ import TidemarkModel
     }
 
     /// An owner with contents: one that a record names, one that none does, and one that lies there and was never counted.
-    private func tended() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, shelf: URL) {
+    private func tended() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, assetStorage: URL) {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         let contents = ["named", "unnamed"].map { Data($0.utf8) }
@@ -106,33 +106,33 @@ import TidemarkModel
         let record = CloudRecord(CloudRecordID("a", in: zone), type: "Picture", fields: fields)
         _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
         let user = try #require(try await owner.account().userRecordName)
-        let shelf = scratch["cloud/containers/\(container)/development/assets/\(user)"]
-        let unknown = shelf.appendingPathComponent("00/\(String(repeating: "0", count: 64))")
+        let assetStorage = scratch["cloud/containers/\(container)/development/assets/\(user)"]
+        let unknown = assetStorage.appendingPathComponent("00/\(String(repeating: "0", count: 64))")
         try FileManager.default.createDirectory(at: unknown.deletingLastPathComponent(), withIntermediateDirectories: true)
         try Data([1]).write(to: unknown)
         // The clock of files is coarse.
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: 1)], ofItemAtPath: unknown.path)
-        return (cloud, owner, shelf)
+        return (cloud, owner, assetStorage)
     }
 
-    private func contents(_ shelf: URL) throws -> Set<String> {
-        Set(try FileManager.default.subpathsOfDirectory(atPath: shelf.path).filter { $0.utf8.count == 67 })
+    private func contents(_ assetStorage: URL) throws -> Set<String> {
+        Set(try FileManager.default.subpathsOfDirectory(atPath: assetStorage.path).filter { $0.utf8.count == 67 })
     }
 
     private var aDayAhead: Date { Date(timeIntervalSinceNow: 25.5 * 3_600) }
 
     @Test func `what came and was never counted is gone after a day`() async throws {
-        let (cloud, _, shelf) = try await tended()
-        #expect(try contents(shelf).count == 3)
+        let (cloud, _, assetStorage) = try await tended()
+        #expect(try contents(assetStorage).count == 3)
         #expect(await cloud.sweepLeftovers(at: Date(timeIntervalSinceNow: 24.5 * 3_600)).removed == 0)
         #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
         let named = AssetDigest.asset(of: Data("named".utf8)).digest
-        #expect(try contents(shelf) == ["\(named.prefix(2))/\(named)"])
+        #expect(try contents(assetStorage) == ["\(named.prefix(2))/\(named)"])
     }
 
     @Test func `an empty database in the place of another one takes away nothing that was there before it`() async throws {
-        let shelf = try await tended().shelf
-        let before = try contents(shelf)
+        let assetStorage = try await tended().assetStorage
+        let before = try contents(assetStorage)
         #expect(before.count == 3)
         let folder = scratch["cloud/containers/\(container)/development"]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasPrefix("records.sqlite") {
@@ -141,20 +141,20 @@ import TidemarkModel
         // As files are whose times were set anew when they were copied, a while before.
         for name in before {
             try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSinceNow: -1)], ofItemAtPath: shelf.appendingPathComponent(name).path)
+                [.modificationDate: Date(timeIntervalSinceNow: -1)], ofItemAtPath: assetStorage.appendingPathComponent(name).path)
         }
         let again = try EmbeddedCloud(at: scratch["cloud"])
         _ = try again.database(.public, of: container, account: nil)
         let sweep = await again.sweepLeftovers(at: aDayAhead)
         #expect(sweep.removed == 0 && sweep.failure == nil)
-        #expect(try contents(shelf) == before)
+        #expect(try contents(assetStorage) == before)
     }
 
     @Test func `an aged content that is sent again stays for another day`() async throws {
-        let (cloud, owner, shelf) = try await tended()
+        let (cloud, owner, assetStorage) = try await tended()
         let content = Data("unnamed".utf8)
         let asset = AssetDigest.asset(of: content)
-        let file = shelf.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path
+        let file = assetStorage.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -25.5 * 3_600)], ofItemAtPath: file)
         let before = try await owner.account().used
         #expect(try await owner.upload(content[0..<1], of: asset, at: 0, in: zone) == asset.size)
@@ -165,7 +165,7 @@ import TidemarkModel
     }
 
     @Test func `a container that is damaged keeps no other one from being swept, and is told`() async throws {
-        let (cloud, _, shelf) = try await tended()
+        let (cloud, _, assetStorage) = try await tended()
         let containers = scratch["cloud/containers"]
         let damaged = containers.appendingPathComponent("aaa.damaged/development")
         for folder in [damaged, containers.appendingPathComponent("no name/development")] {
@@ -175,7 +175,7 @@ import TidemarkModel
         let sweep = await cloud.sweepLeftovers(at: aDayAhead)
         #expect(sweep.removed == 2)
         #expect(sweep.failure?.reason.hasPrefix("container aaa.damaged (development): ") == true)
-        #expect(try contents(shelf).count == 1)
+        #expect(try contents(assetStorage).count == 1)
         await #expect(throws: CloudError.self) { try await cloud.removeLeftovers() }
         // A folder that can be no container's is none.
         try FileManager.default.removeItem(at: damaged)
@@ -183,11 +183,11 @@ import TidemarkModel
     }
 
     @Test func `only those containers are looked at, and opened, that are asked for`() async throws {
-        let (cloud, _, shelf) = try await tended()
+        let (cloud, _, assetStorage) = try await tended()
         let other = scratch["cloud/containers/iCloud.org.example.other/development"]
         try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
         #expect(await cloud.sweepLeftovers(of: ["iCloud.org.example.none"], at: aDayAhead).removed == 0)
-        #expect(try contents(shelf).count == 3)
+        #expect(try contents(assetStorage).count == 3)
         #expect(await cloud.sweepLeftovers(of: [container], at: aDayAhead).removed == 2)
         #expect(try FileManager.default.contentsOfDirectory(atPath: other.path).isEmpty)
     }

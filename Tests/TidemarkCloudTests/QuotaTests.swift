@@ -73,8 +73,8 @@ import TidemarkModel
         let used = try #require(try await database.account().used)
         #expect(used <= 1_000_000)
         let user = try #require(database.user)
-        let shelf = tenants.scratch["cloud/containers/\(Tenants.container)/development/assets/\(user)"]
-        let files = try FileManager.default.subpathsOfDirectory(atPath: shelf.path).filter { $0.utf8.count == 67 }
+        let assetStorage = tenants.scratch["cloud/containers/\(Tenants.container)/development/assets/\(user)"]
+        let files = try FileManager.default.subpathsOfDirectory(atPath: assetStorage.path).filter { $0.utf8.count == 67 }
         #expect(files.count == 3)
     }
 

@@ -33,7 +33,7 @@ struct Tenants {
     func finishRemovals() async throws -> Int {
         let container = try inner()
         var steps = 0
-        while try await container.engine.removeNext(container.shelf) { steps += 1 }
+        while try await container.engine.removeNext(container.assetStorage) { steps += 1 }
         return steps
     }
 

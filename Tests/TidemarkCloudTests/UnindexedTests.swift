@@ -7,7 +7,7 @@ import TidemarkModel
 
 /// Goal: what a query is answered depends on indexes, and not on whether anything was saved. Method: the same queries before and after.
 @Suite struct UnindexedTests {
-    private let tended = try! TendedCloud()
+    private let tended = try! FaultyCloudFixture()
 
     private func answers(_ database: EmbeddedDatabase) async throws -> [String] {
         var answers: [String] = []
@@ -45,7 +45,7 @@ import TidemarkModel
     func `a type without indexes is answered alike before and after something is saved`(scope: DatabaseScope) async throws {
         let account = try await tended.id("anna@example.org")
         func database(_ environment: StoreEnvironment) throws -> EmbeddedDatabase {
-            try tended.cloud.database(scope, of: TendedCloud.container, environment: environment, account: account)
+            try tended.cloud.database(scope, of: FaultyCloudFixture.container, environment: environment, account: account)
         }
         let (development, production) = (try database(.development), try database(.production))
         #expect(try await answers(development) == Self.unindexed)

@@ -192,7 +192,7 @@ import Testing
         let left = try await run("sync", path("b"), "--json", expecting: 75).json()
         #expect(left["kept"] as? Int == 1)
         #expect(left["isComplete"] as? Bool == false)
-        #expect(left["isTakenInWhole"] as? Bool == false)
+        #expect(left["isFullyImported"] as? Bool == false)
 
         let decided = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--dry-run", "--json")
             .json()
@@ -204,7 +204,7 @@ import Testing
         #expect(settled["kept"] as? Int == 0)
         #expect(settled["conflicts"] as? Int == 1)
         #expect(settled["exported"] as? Int == 1)
-        #expect(settled["isTakenInWhole"] as? Bool == true)
+        #expect(settled["isFullyImported"] as? Bool == true)
         try await run("sync", path("a"))
         #expect(try await captions("a") == ["senja of B"])
     }

@@ -12,15 +12,15 @@ import TidemarkModel
     static let secret = "c2VjcmV0LXRva2VuLTEyMw"
     private static let zone = CloudZoneID("Journal")
 
-    private static var patience: HTTPPatience {
-        var patience = HTTPPatience()
+    private static var patience: HTTPTimeouts {
+        var patience = HTTPTimeouts()
         patience.pause = .milliseconds(1)
         patience.pauseMax = .milliseconds(5)
         return patience
     }
 
     private func cloud(
-        _ address: ServerAddress, patience: HTTPPatience = Self.patience, store: SessionMemory = SessionMemory(),
+        _ address: ServerAddress, patience: HTTPTimeouts = Self.patience, store: SessionMemory = SessionMemory(),
         signedIn: Bool = true
     ) throws -> HTTPCloud {
         let cloud = HTTPCloud(

@@ -12,7 +12,7 @@ import TidemarkTesting
     private static let zone = CloudZoneID("Journal")
     private static let theirs = CloudZoneID("Journal", owner: "_ben")
 
-    private func cloud(_ address: ServerAddress, patience: HTTPPatience = HTTPPatience()) throws -> HTTPCloud {
+    private func cloud(_ address: ServerAddress, patience: HTTPTimeouts = HTTPTimeouts()) throws -> HTTPCloud {
         let store = SessionMemory()
         let cloud = HTTPCloud(
             address, container: "iCloud.org.example.journal", environment: .development, session: store, patience: patience)
@@ -202,8 +202,8 @@ import TidemarkTesting
 
     // Packing
 
-    private static var packing: HTTPPatience {
-        var patience = HTTPPatience()
+    private static var packing: HTTPTimeouts {
+        var patience = HTTPTimeouts()
         patience.packsOnLoopback = true
         return patience
     }
@@ -252,9 +252,10 @@ import TidemarkTesting
         let known = try await served.cloud("anna@example.org")
         let store = SessionMemory()
         let packing = HTTPCloud(
-            served.address, container: TendedCloud.container, environment: .development, session: store, patience: Self.packing)
+            served.address, container: FaultyCloudFixture.container, environment: .development, session: store,
+            patience: Self.packing)
         let token = try await served.access.makeSession(
-            account: try #require(try await served.tended.id("anna@example.org")), container: TendedCloud.container,
+            account: try #require(try await served.tended.id("anna@example.org")), container: FaultyCloudFixture.container,
             environment: .development, kind: .device)
         store.keep(try CloudSession(cloud: packing.name, userRecordName: "_anna", token: token.text))
         try await packing.database(.private).modifyZones(saving: [Self.zone], deleting: [])
@@ -267,7 +268,7 @@ import TidemarkTesting
     // News
 
     @Test func `who listens is told when the server has gone`() async throws {
-        var patience = HTTPPatience()
+        var patience = HTTPTimeouts()
         (patience.pause, patience.pauseMax) = (.milliseconds(1), .milliseconds(5))
         // The first answer says where to begin; then nobody is there.
         var stub: StubServer? = try StubServer { _, number in

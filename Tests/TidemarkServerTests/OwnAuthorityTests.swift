@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkServer
 import TidemarkStore
 import TidemarkTesting
@@ -12,7 +12,7 @@ import TidemarkTesting
 /// server with a certificate that is its own authority, the client, and the tool as a process.
 @Suite(.timeLimit(.minutes(3))) struct OwnAuthorityTests {
     private let scratch: Scratch
-    private let tended: TendedCloud
+    private let tended: FaultyCloudFixture
     private let server: ListeningServer
     private let authority: URL
     private static let password = "kurz vor Narvik"
@@ -39,18 +39,18 @@ import TidemarkTesting
 
     init() async throws {
         scratch = try Scratch()
-        tended = try TendedCloud()
+        tended = try FaultyCloudFixture()
         authority = try scratch.write(Self.certificate + "\n", to: "authority.pem")
         let key = try scratch.write(Self.key + "\n", to: "key.pem")
-        let access = try AccessBook(at: tended.directory)
-        try await access.addContainer(TendedCloud.container)
+        let access = try CredentialStore(at: tended.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
         try await access.setPassword(Self.password, of: try #require(try await tended.id("anna@example.org")))
         server = try await ListeningServer.started(
             over: tended.directory, tls: .init(certificateChain: authority.path, privateKey: key.path))
     }
 
     private func signIn(_ trustRoots: TrustRoots) async throws -> String {
-        try await HTTPCloud(server.address, container: TendedCloud.container, trustRoots: trustRoots)
+        try await HTTPCloud(server.address, container: FaultyCloudFixture.container, trustRoots: trustRoots)
             .signIn(email: "anna@example.org", password: Self.password)
     }
 
@@ -88,7 +88,7 @@ import TidemarkTesting
             let words = [
                 "account", "sign-in", container, "--server", server.address.description, "--email", "anna@example.org",
                 "--container",
-                TendedCloud.container, "--password-stdin",
+                FaultyCloudFixture.container, "--password-stdin",
             ]
             let result = try await tool.run(words + more, input: input)
             #expect(result.status == status, "\(result.output)\(result.errors)")

@@ -1,32 +1,32 @@
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkServer
 import TidemarkTesting
 
 /// A cloud behind HTTP: the real server, on any port that is free, and our client.
 final class ServedCloudSubject: CloudContract.Subject {
-    let tended: TendedCloud
-    let access: AccessBook
+    let tended: FaultyCloudFixture
+    let access: CredentialStore
     private let server: ListeningServer
     private let apiToken: String
 
     var address: ServerAddress { server.address }
 
-    private init(_ tended: TendedCloud, _ access: AccessBook, _ server: ListeningServer, _ apiToken: String) {
+    private init(_ tended: FaultyCloudFixture, _ access: CredentialStore, _ server: ListeningServer, _ apiToken: String) {
         (self.tended, self.access, self.server, self.apiToken) = (tended, access, server, apiToken)
     }
 
     static func started(limits: ServerLimits? = nil) async throws -> ServedCloudSubject {
-        let tended = try TendedCloud()
-        let access = try AccessBook(at: tended.directory)
-        try await access.addContainer(TendedCloud.container)
+        let tended = try FaultyCloudFixture()
+        let access = try CredentialStore(at: tended.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
         let token = try await access.addAPIToken(
-            container: TendedCloud.container, environment: .development, name: "tests",
+            container: FaultyCloudFixture.container, environment: .development, name: "tests",
             callback: .popup(origin: "https://app.example.org"))
         let server = try await ListeningServer.started(over: tended.directory, limits: limits)
         return ServedCloudSubject(tended, access, server, token.text)
@@ -36,11 +36,11 @@ final class ServedCloudSubject: CloudContract.Subject {
     func cloud(_ account: String?, environment: StoreEnvironment = .development) async throws -> HTTPCloud {
         let store = SessionMemory()
         let cloud = HTTPCloud(
-            address, container: TendedCloud.container, environment: environment, session: store, apiToken: apiToken)
+            address, container: FaultyCloudFixture.container, environment: environment, session: store, apiToken: apiToken)
         if let id = try await tended.id(account) {
             let token = try await access.makeSession(
-                account: id, container: TendedCloud.container, environment: environment, kind: .device)
-            let name = EmbeddedCloud.userRecordName(id, in: TendedCloud.container)
+                account: id, container: FaultyCloudFixture.container, environment: environment, kind: .device)
+            let name = EmbeddedCloud.userRecordName(id, in: FaultyCloudFixture.container)
             store.keep(try CloudSession(cloud: cloud.name, userRecordName: name, token: token.text))
         }
         return cloud

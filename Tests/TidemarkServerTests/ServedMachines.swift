@@ -119,8 +119,8 @@ final class ServedMachines: Sendable {
     func pictures(_ machine: String) throws -> [String: Data] {
         let folder = URL(fileURLWithPath: path(machine)).appendingPathComponent("assets", isDirectory: true)
         var pictures: [String: Data] = [:]
-        for shelf in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
-            let files = try? FileManager.default.contentsOfDirectory(at: shelf, includingPropertiesForKeys: nil)
+        for assetStorage in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
+            let files = try? FileManager.default.contentsOfDirectory(at: assetStorage, includingPropertiesForKeys: nil)
             for file in files ?? [] {
                 pictures[file.lastPathComponent] = try Data(contentsOf: file)
             }

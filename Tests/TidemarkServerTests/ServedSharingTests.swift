@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
+import TidemarkIdentity
 
 /// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
 /// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
@@ -16,7 +16,7 @@ import TidemarkHTTP
         var servers: [ListeningServer] = []
         for world in trial.worlds {
             let server = try await ListeningServer.started(over: world.appendingPathComponent("cloud"))
-            let name = HTTPCloud(server.address, container: Neighbourhood.container).name
+            let name = HTTPCloud(server.address, container: TwoUserFixture.container).name
             for (person, user, token) in sessions {
                 let file = SharingTrial.container(of: person, in: world).appendingPathComponent("cloud-session")
                 try SessionFile(at: file).keep(CloudSession(cloud: name, userRecordName: user, token: token))
@@ -30,14 +30,14 @@ import TidemarkHTTP
     /// Has the cloud be served, and everybody be let in. Whoever copies the cloud lets the same tokens in.
     private static func sessions(in world: URL) async throws -> [(person: String, user: String, token: String)] {
         let directory = world.appendingPathComponent("cloud")
-        let (cloud, access) = (try EmbeddedCloud(at: directory), try AccessBook(at: directory))
-        try await access.addContainer(Neighbourhood.container)
+        let (cloud, access) = (try EmbeddedCloud(at: directory), try CredentialStore(at: directory))
+        try await access.addContainer(TwoUserFixture.container)
         var sessions: [(person: String, user: String, token: String)] = []
         for person in SharingTrial.people {
             let account = try #require(try await cloud.account("\(person)@example.org")).id
             let token = try await access.makeSession(
-                account: account, container: Neighbourhood.container, environment: .development, kind: .device)
-            sessions.append((person, EmbeddedCloud.userRecordName(account, in: Neighbourhood.container), token.text))
+                account: account, container: TwoUserFixture.container, environment: .development, kind: .device)
+            sessions.append((person, EmbeddedCloud.userRecordName(account, in: TwoUserFixture.container), token.text))
         }
         return sessions
     }

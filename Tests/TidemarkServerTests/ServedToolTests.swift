@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
+import TidemarkIdentity
 
 /// Goal: the tool does with a server what it does with a cloud in a directory, and keeps the session to its owner. Method: the tool as a
 /// process, and a server of the test's own.
@@ -38,7 +38,7 @@ import TidemarkCloud
         let input = try scratch.write(password + "\n", to: "password")
         return try await run(
             "account", "sign-in", path(name), "--server", served.address.description, "--email", email, "--container",
-            TendedCloud.container, "--password-stdin", status: status, input: input)
+            FaultyCloudFixture.container, "--password-stdin", status: status, input: input)
     }
 
     @Test func `devices of one person have the same, and people share, through a server`() async throws {

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkModel
 
 /// Goal: what goes wrong with a server is told at once, by its place, with what helps, and with the right exit code. Method: the tool as a
@@ -34,7 +34,7 @@ import TidemarkModel
 
     @discardableResult
     private func signIn(
-        as email: String = "anna@example.org", _ more: [String] = ["--container", TendedCloud.container], status: Int32 = 0
+        as email: String = "anna@example.org", _ more: [String] = ["--container", FaultyCloudFixture.container], status: Int32 = 0
     ) async throws -> Tool.Result {
         let input = try scratch.write(Self.password + "\n", to: "password")
         let words = [
@@ -89,9 +89,9 @@ import TidemarkModel
 
     @Test func `a container that is not served any more is told as such, and not as a session that has ended`() async throws {
         try await signIn()
-        try await served.access.removeContainer(TendedCloud.container)
+        try await served.access.removeContainer(FaultyCloudFixture.container)
         let refused = try await run("sync", container, status: 69)
-        #expect(refused.errors.contains("'\(TendedCloud.container)' is not served here"))
+        #expect(refused.errors.contains("'\(FaultyCloudFixture.container)' is not served here"))
         #expect(!refused.errors.contains("sign in again"))
         let again = try await signIn(status: 77)
         #expect(again.errors.contains("--container names another"))

@@ -18,7 +18,7 @@ import TidemarkStore
         operations: [RecordOperation(.create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination"))], clientToken: "t")
 
     private func cloud(
-        _ address: ServerAddress, patience: HTTPPatience = HTTPPatience(), trustRoots: TrustRoots = .system
+        _ address: ServerAddress, patience: HTTPTimeouts = HTTPTimeouts(), trustRoots: TrustRoots = .system
     ) -> HTTPCloud {
         HTTPCloud(
             address, container: "iCloud.org.example.journal", environment: .development, session: SessionMemory(),
@@ -126,7 +126,7 @@ import TidemarkStore
     ])
     func `a connection that goes silent is given up, wherever it stands`(start: String) async throws {
         let stub = try StubServer { _, _ in start.isEmpty ? .silence : .bytes(Array(start.utf8)) }
-        var patience = HTTPPatience()
+        var patience = HTTPTimeouts()
         patience.answerSilence = .milliseconds(50)
         let database = cloud(try stub.address, patience: patience).database(.private)
         #expect(try await failure { try await database.zones() }.code == .networkFailure)
@@ -138,7 +138,7 @@ import TidemarkStore
         async throws
     {
         let stub = try StubServer { _, _ in .silence }
-        var patience = HTTPPatience()
+        var patience = HTTPTimeouts()
         patience.connecting = .milliseconds(100)
         let secure = cloud(try ServerAddress("https://127.0.0.1:\(stub.port)"), patience: patience)
         let error = try await failure { try await secure.database(.private).zones() }
@@ -224,7 +224,7 @@ import TidemarkStore
     }
 
     private func spoken(_ server: SecureServer, _ host: String = "localhost") async throws -> CloudError {
-        var patience = HTTPPatience()
+        var patience = HTTPTimeouts()
         patience.answerSilence = .milliseconds(200)
         let own = try TrustRoots(pem: OwnAuthorityTests.certificate)
         let cloud = cloud(try ServerAddress("https://\(host):\(server.port)"), patience: patience, trustRoots: own)

@@ -65,12 +65,12 @@ import TidemarkTransfer
             let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
             _ = try RecordStore(container: container)
             #expect(try summary(scratch).stores[0].isOpenElsewhere == false)
-            let doorbell = try Doorbell(container: container, role: .app)
-            let rings = try DoorbellListener.rings(at: container, ignoring: doorbell)
-            async let guest = Tool(named: "doorbell-ringer").run(["guest", container.url.path])
-            for await _ in rings { break }
+            let notifier = try StoreChangeNotifier(container: container, role: .app)
+            let notifications = try StoreChangeListener.notifications(at: container, ignoring: notifier)
+            async let guest = Tool(named: "change-poster").run(["guest", container.url.path])
+            for await _ in notifications { break }
             #expect(try summary(scratch).stores[0].isOpenElsewhere == true)
-            doorbell.ring(transaction: 1, scope: .private)
+            notifier.post(transaction: 1, scope: .private)
             #expect(try await guest.status == 0)
             #expect(try summary(scratch).stores[0].isOpenElsewhere == false)
         }

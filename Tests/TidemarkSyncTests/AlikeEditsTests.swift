@@ -84,7 +84,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"], environment: .development)
         let clock = Clock(begin + 1000)
-        let store = try RecordStore(container: container, scope: .private, doorbell: nil, now: { clock.next() })
+        let store = try RecordStore(container: container, scope: .private, notifier: nil, now: { clock.next() })
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
         func take(_ caption: String, tag: String, at moment: Int64) async throws {
             let record = RemoteRecord(

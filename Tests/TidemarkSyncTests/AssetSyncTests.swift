@@ -95,7 +95,7 @@ import TidemarkTransfer
         try damaged.write(to: file)
         let report = try await a.engine.sync()
         #expect(report.exported == 2)
-        #expect(try a.reader().ledger(record: "r1").first?.code == "assetNotAvailable")
+        #expect(try a.reader().syncIssues(record: "r1").first?.code == "assetNotAvailable")
         try whole.write(to: file)
         try await a.set("r1", ["caption": .string("again")])
         #expect(try await a.engine.sync().isComplete)

@@ -22,7 +22,7 @@ import TidemarkTransfer
         try StoreVerification(of: device.container).run().problems.map(\.record)
     }
 
-    @Test func `a damaged record is not sent, the others are, and the ledger names it`() async throws {
+    @Test func `a damaged record is not sent, the others are, and the syncIssues names it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -31,7 +31,7 @@ import TidemarkTransfer
         let report = try await a.engine.sync()
         #expect(report.exported == 2)
         #expect(report.outbox.pending == 1 && report.outbox.blocked == 1)
-        let entry = try #require(a.reader().ledger(isRefused: true).first)
+        let entry = try #require(a.reader().syncIssues(isRefused: true).first)
         #expect(entry.record == "two" && entry.code == "damaged" && entry.reason?.contains("--repair") == true)
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         _ = try await b.engine.sync()
@@ -53,7 +53,7 @@ import TidemarkTransfer
         try await a.set("child", ["caption": .string("child"), "of": .reference("parent")])
         try execute(a, "UPDATE Destination SET caption = 'nobody wrote this' WHERE _key = 'parent'")
         #expect(try await a.engine.sync().exported == 0)
-        #expect(try a.reader().ledger(record: "child").first?.waitsFor == "parent")
+        #expect(try a.reader().syncIssues(record: "child").first?.waitsFor == "parent")
         try execute(a, "UPDATE Destination SET caption = 'parent' WHERE _key = 'parent'")
         #expect(try await a.engine.sync().isComplete)
     }
@@ -350,6 +350,6 @@ import TidemarkTransfer
         let again = try Device(scratch.container, database: recording)
         let report = try await again.engine.sync()
         #expect(report.exported == 0 && recording.uploads == 0)
-        #expect(try again.reader().ledger(record: "p").first?.code == "assetNotAvailable")
+        #expect(try again.reader().syncIssues(record: "p").first?.code == "assetNotAvailable")
     }
 }

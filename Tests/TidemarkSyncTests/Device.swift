@@ -19,7 +19,7 @@ struct Device {
         environment: SyncEnvironment = .system, containerEnvironment: StoreEnvironment = .development
     ) throws {
         container = try ContainerDirectory(openingOrCreatingAt: url, environment: containerEnvironment)
-        store = try RecordStore(container: container, scope: .private, doorbell: nil, now: environment.now)
+        store = try RecordStore(container: container, scope: .private, notifier: nil, now: environment.now)
         engine = try SyncEngine(container: container, database: database, configuration: configuration, environment: environment)
     }
 

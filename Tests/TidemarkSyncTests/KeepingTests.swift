@@ -66,7 +66,7 @@ import TidemarkSync
         try await a.set("senja", ["caption": .string("Senja")])
         let report = try await a.engine.sync()
         #expect(report.outbox.pending == 1)
-        #expect(try a.reader().ledger(record: "senja").first?.reason?.contains("Destination") == true)
+        #expect(try a.reader().syncIssues(record: "senja").first?.reason?.contains("Destination") == true)
         try await cloud.cloud.deploySchemaOfEverything(cloud)
         try await a.set("senja", ["caption": .string("again")])
         #expect(try await a.engine.sync().isComplete)
@@ -122,7 +122,7 @@ import TidemarkSync
         #expect(report.exported == 1)
         #expect(report.kept == 2)
         #expect(try b.records()["senja"]?["caption"] == .string("of B"))
-        #expect(try b.reader().ledger(record: "senja").first?.code == "conflict")
+        #expect(try b.reader().syncIssues(record: "senja").first?.code == "conflict")
         #expect(try await b.engine.sync().outbox.pending == 2)
         try await b.engine.settleConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
         try await b.engine.settleConflicts(policy: .mergeByPropertyObjectTrump)
@@ -181,7 +181,7 @@ import TidemarkSync
         }
         let report = try await b.engine.sync()
         #expect(try b.reader().kept().map(\.name) == ["lofoten"])
-        #expect(try b.reader().ledger().map(\.record) == ["lofoten"])
+        #expect(try b.reader().syncIssues().map(\.record) == ["lofoten"])
         #expect(report.exported == 2)
         _ = try await b.engine.settleConflicts(policy: .mergeByPropertyStoreTrump)
         #expect(try await b.engine.sync().isComplete)
@@ -250,7 +250,7 @@ import TidemarkSync
         #expect(report.outbox.pending == 1)
         #expect(try b.records()["senja"] == ["caption": .string("Senja")])
         #expect(try b.reader().kept().map(\.reason) == [.schema])
-        let entry = try #require(try b.reader().ledger(record: "other").first)
+        let entry = try #require(try b.reader().syncIssues(record: "other").first)
         #expect(entry.code == "invalidArguments")
         #expect(entry.reason?.hasPrefix("Invalid value for 'rating', expected type int64, got string. In development") == true)
         // Its other fields go and come, and nothing of A's is touched.
@@ -271,7 +271,7 @@ import TidemarkSync
         try await a.set("senja", ["caption": .string("of A")])
         _ = try await a.engine.sync()
         _ = try await b.engine.sync()
-        #expect(try b.reader().ledger(record: "senja").first?.code == "invalidArguments")
+        #expect(try b.reader().syncIssues(record: "senja").first?.code == "invalidArguments")
         #expect(try b.records()["senja"] == ["caption": .string("of A"), "rating": .string("bad")])
     }
 

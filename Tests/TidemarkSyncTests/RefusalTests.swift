@@ -8,14 +8,14 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the ledger says why. Method: real containers and a real cloud,
+/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the syncIssues says why. Method: real containers and a real cloud,
 /// which is given what it refuses.
 @Suite struct RefusalTests {
     private func fields(_ count: Int) -> [String: FieldValue?] {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("f\($0)", .int64(Int64($0))) })
     }
 
-    @Test func `a record with too many fields stays here, the others go, and the ledger says why`() async throws {
+    @Test func `a record with too many fields stays here, the others go, and the syncIssues says why`() async throws {
         let scratch = try Scratch()
         var limits = CloudLimits()
         limits.fieldsPerType = 100
@@ -26,7 +26,7 @@ import TidemarkTesting
         let report = try await a.engine.sync()
         #expect(report.exported == 1)
         #expect(report.outbox.pending == 1)
-        let entry = try #require(try a.reader().ledger(record: "large").first)
+        let entry = try #require(try a.reader().syncIssues(record: "large").first)
         #expect(entry.code == "invalidArguments" || entry.code == "limitExceeded", "\(entry)")
         #expect(entry.attempts >= 1)
         #expect(entry.pendingSince != nil)
@@ -43,7 +43,7 @@ import TidemarkTesting
         for index in 20..<40 { try await a.set("r\(index)", ["caption": .string("\(index)")]) }
         let report = try await a.engine.sync()
         #expect(report.exported == 40)
-        let entry = try #require(try a.reader().ledger(record: "large").first)
+        let entry = try #require(try a.reader().syncIssues(record: "large").first)
         #expect(entry.code == "limitExceeded", "\(entry)")
         #expect(entry.reason?.contains("Put what is large into an asset") == true, "\(entry)")
         try await a.set("large", ["caption": .string("small")])
@@ -66,8 +66,8 @@ import TidemarkTesting
         let report = try await a.engine.sync()
         #expect(report.exported == 1)
         #expect(report.outbox.pending == 3)
-        #expect(try a.reader().ledger(record: "child").first?.waitsFor == "parent")
-        #expect(try a.reader().ledger(record: "grandchild").first?.waitsFor == "child")
+        #expect(try a.reader().syncIssues(record: "child").first?.waitsFor == "parent")
+        #expect(try a.reader().syncIssues(record: "grandchild").first?.waitsFor == "child")
         try await a.set("parent", ["caption": .string("small")])
         #expect(try await a.engine.sync().isComplete)
         _ = try await b.engine.sync()
@@ -105,7 +105,7 @@ import TidemarkTesting
         try await b.set("y", ["caption": .string("innocent")], type: "Entry")
         let report = try await b.engine.sync()
         #expect(report.outbox.pending == 1, "\(report)")
-        #expect(try b.reader().ledger(record: "x").first?.code == "conflict")
+        #expect(try b.reader().syncIssues(record: "x").first?.code == "conflict")
         // Where nobody edited the old one, the new one is there in its place.
         #expect(try b.records("Place").keys.sorted() == ["clean"])
         #expect(try b.records("Entry").keys.sorted() == ["x", "y"])
@@ -140,7 +140,7 @@ import TidemarkTesting
         try await a.set("senja", ["caption": .string(String(repeating: "x", count: 1000))])
         let report = try await a.engine.sync(patience: .zero)
         #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
-        #expect(try a.reader().ledger(record: "senja").first?.code == "quotaExceeded")
+        #expect(try a.reader().syncIssues(record: "senja").first?.code == "quotaExceeded")
         // Downloads go on all the same.
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         try await b.set("lofoten", ["caption": .string("L")])

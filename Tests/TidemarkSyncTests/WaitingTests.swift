@@ -35,9 +35,9 @@ import TidemarkSync
         let waiting = try everything(device)
         #expect(waiting.count == count, when)
         #expect(try reader.outbox().pending == count, when)
-        #expect(try reader.ledger().map(\.record).sorted() == waiting, when)
-        #expect(try reader.ledger(limit: 3).count == min(count, 3), when)
-        for name in waiting.prefix(5) { #expect(try reader.ledger(record: name).map(\.record) == [name], when) }
+        #expect(try reader.syncIssues().map(\.record).sorted() == waiting, when)
+        #expect(try reader.syncIssues(limit: 3).count == min(count, 3), when)
+        for name in waiting.prefix(5) { #expect(try reader.syncIssues(record: name).map(\.record) == [name], when) }
     }
 
     @Test func `counts and entries are those of all that waits, in every state of it`() async throws {
@@ -80,6 +80,6 @@ import TidemarkSync
         try check(a, 2, "one was refused, one waits for it")
         try await a.set("r0", ["rating": .int64(5)])
         try check(a, 3, "one is behind the refused one")
-        #expect(try a.reader().ledger().first?.record == "large")
+        #expect(try a.reader().syncIssues().first?.record == "large")
     }
 }

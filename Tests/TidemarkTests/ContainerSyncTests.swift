@@ -23,11 +23,11 @@ import TidemarkEmbeddedCloud
         senja.position = Location(latitude: 69.3, longitude: 17.1)
         senja.tags = ["island", "north"]
         try await a.save(senja)
-        #expect(try a.ledger(record: "senja").first?.code == nil)
-        #expect(try a.ledger(record: "senja").count == 1)
+        #expect(try a.syncIssues(record: "senja").first?.code == nil)
+        #expect(try a.syncIssues(record: "senja").count == 1)
         let engine = try await a.syncEngine(with: database())
         #expect(try await engine.sync().isComplete)
-        #expect(try a.ledger().isEmpty)
+        #expect(try a.syncIssues().isEmpty)
 
         let token = try b.historyToken()
         var changes = b.changes(since: token).makeAsyncIterator()

@@ -287,7 +287,7 @@ import TidemarkStore
     @Test(.timeLimit(.minutes(10))) func `observations follow this process and others`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        // Another opening stands for another process: it has a doorbell of its own.
+        // Another opening stands for another process: it has a notifier of its own.
         let other = try scratch.journal()
         struct Other: Tidemark.Record {
             var id: String

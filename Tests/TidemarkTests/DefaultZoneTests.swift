@@ -24,7 +24,7 @@ import TidemarkSync
     /// - Parameter elsewhere: Whether another device of hers has edited `senja`, too. Else what is shared has no news, and the next that is
     ///   asked for is the default zone.
     private func places(_ scratch: Scratch, elsewhere: Bool) async throws -> Places {
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
         let senja = Destination("senja", caption: "Senja")
         var old = Destination("old", caption: "Old")
@@ -47,7 +47,7 @@ import TidemarkSync
         let account = try #require(try await place.cloud.account(anna.email))
         return Places(
             anna: anna, second: second,
-            database: try place.cloud.database(.private, of: Neighbourhood.container, account: account.id), share: share)
+            database: try place.cloud.database(.private, of: TwoUserFixture.container, account: account.id), share: share)
     }
 
     private func names(_ zone: CloudZoneID, _ database: EmbeddedDatabase) async throws -> [String] {

@@ -11,7 +11,7 @@ import TidemarkSync
 @Suite struct LeavingTests {
     @Test func `what is accepted after something else was left comes, and stays`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let carl = try await place.person("carl")
         var links: [String] = []

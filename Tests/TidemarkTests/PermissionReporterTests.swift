@@ -402,7 +402,7 @@ import TidemarkStore
         let reading = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
         var here = try await journal.permissions.changes().makeAsyncIterator()
         var there = try await reading.permissions.changes().makeAsyncIterator()
-        // What the tables say counts, whoever has asked meanwhile; the bell is rung by what is saved.
+        // What the tables say counts, whoever has asked meanwhile; the notifier is rung by what is saved.
         try places(.shared).note(Self.share(Self.zone(3), to: .named("Me", .privateUser)), of: 3)
         try places(.shared).change { db in try db.execute(sql: "DELETE FROM tide_shares WHERE zone = 4") }
         try places(.private).zone(2, Self.zone(2, of: nil))
@@ -418,7 +418,7 @@ import TidemarkStore
         // Another process, of a share alone.
         let directory = try ContainerDirectory(openingAt: scratch.container)
         let other = try RecordStore(
-            container: directory, scope: .shared, doorbell: try Doorbell(container: directory, role: .sync))
+            container: directory, scope: .shared, notifier: try StoreChangeNotifier(container: directory, role: .sync))
         let known = try await other.shares().first { $0.zone == Self.zone(3) }
         try await other.note(
             Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly)), insteadOf: try #require(known))

@@ -14,7 +14,7 @@ import TidemarkSync
 
     @Test func `what is shared comes into the shared store of who accepts, and both edit it from then on`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         var senja = Destination("senja", caption: "Senja")
         senja.image = Asset(data: Picture.png(1))
@@ -57,7 +57,7 @@ import TidemarkSync
 
     @Test func `a participant who may write adds records to what is shared`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save(senja)
@@ -77,7 +77,7 @@ import TidemarkSync
 
     @Test func `who may only read can't save, edit or delete, and nothing of it is written`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save(senja)
@@ -109,7 +109,7 @@ import TidemarkSync
 
     @Test func `an edit that the cloud refuses is taken back and kept, with the reason`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save([senja])
@@ -142,7 +142,7 @@ import TidemarkSync
 
     @Test func `who is removed loses the records at once; what they had not sent is kept, and the owner's stay`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save([senja])
@@ -169,7 +169,7 @@ import TidemarkSync
         async throws
     {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let carl = try await place.person("carl")
         let senja = Destination("senja", caption: "Senja")
@@ -202,7 +202,7 @@ import TidemarkSync
 
     @Test func `what is pending when it is shared goes along, and the owner's other devices see no record twice`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
         let ben = try await place.person("ben")
         let senja = Destination("senja", caption: "Senja")
@@ -235,7 +235,7 @@ import TidemarkSync
 
     @Test func `two devices that share a record at once make one share of it`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
         try await anna.container.save(Destination("senja", caption: "Senja"))
         try await anna.sync()
@@ -253,7 +253,7 @@ import TidemarkSync
 
     @Test func `what hangs on a record is shared with it, and nothing else`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         var (beach, hill) = (Destination("beach", caption: "Beach"), Destination("hill", caption: "Hill"))
@@ -272,7 +272,7 @@ import TidemarkSync
         async throws
     {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben, cleo) = (
             try await place.person("anna"), try await place.person("ben"), try await place.person("cleo")
         )
@@ -334,7 +334,7 @@ import TidemarkSync
 
     @Test func `records that hang together are in one share, though several are shared at once`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let anna = try await place.person("anna")
         try await anna.sync()
         for round in 0..<8 {
@@ -364,7 +364,7 @@ import TidemarkSync
 
     @Test func `with another account nothing is stopped, changed, left or purged`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let cleo = try await place.person("cleo")
         let senja = Destination("senja", caption: "Senja")
@@ -390,7 +390,7 @@ import TidemarkSync
 
     @Test func `what can't be done to all records is done to none`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save(senja)
@@ -418,7 +418,7 @@ import TidemarkSync
 
     @Test func `a preview tells of what others share, and of what another device has shared`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, tablet) = (try await place.person("anna"), try await place.person("anna", device: "2"))
         let ben = try await place.person("ben")
         let senja = Destination("senja", caption: "Senja")
@@ -442,7 +442,7 @@ import TidemarkSync
 
     @Test func `a zone that is purged goes everywhere`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
         let ben = try await place.person("ben")
         let senja = Destination("senja", caption: "Senja")
@@ -461,7 +461,7 @@ import TidemarkSync
 
     @Test func `records of equal names that two people share stay apart`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let carl = try await place.person("carl")
         for (person, caption) in [(anna, "of Anna"), (carl, "of Carl")] {

@@ -77,7 +77,7 @@ import TidemarkModel
     }
 
     @Test func `what is written is read again as it was`() throws {
-        let text = "quote \" backslash \\ line \n tab \t bell \u{7} zero \u{0} é 🐢 \u{2028}"
+        let text = "quote \" backslash \\ line \n tab \t notifier \u{7} zero \u{0} é 🐢 \u{2028}"
         var json = JSONWriter()
         json.object {
             $0.member("text", text)

@@ -109,9 +109,9 @@ private final class ReportWalk {
 
     private var types: [QueriedType]
     private var type = ""
-    private var rows: PlacedRows?
+    private var rows: RecordZoneCursor?
     private let places = PlacePage(capacity: 1000)
-    private var zones: [Int64: ZoneStandings] = [:]
+    private var zones: [Int64: ZonePermissions] = [:]
     /// Whether something was handed out.
     private var hasTold = false
 
@@ -152,11 +152,11 @@ private final class ReportWalk {
 
     private func add(_ places: PlacePage, to page: inout [RecordPermission], _ db: Database) throws {
         let (type, filter) = (type, report.filter)
-        var (last, standings): (Int64?, ZoneStandings?) = (nil, nil)
+        var (last, standings): (Int64?, ZonePermissions?) = (nil, nil)
         for index in 0..<places.count {
             let (zone, isUnsaved) = places[index]
             if zone != last { (last, standings) = (zone, try self.standings(zone, db)) }
-            let (name, standing): (String, RecordStanding)
+            let (name, standing): (String, EffectivePermission)
             if let common = standings!.standing(isUnsaved: isUnsaved) {
                 guard filter?.includes(common) ?? true else { continue }
                 (name, standing) = (try places.name(index), common)
@@ -169,7 +169,7 @@ private final class ReportWalk {
         }
     }
 
-    private func nextType(_ db: Database) throws -> PlacedRows? {
+    private func nextType(_ db: Database) throws -> RecordZoneCursor? {
         guard !types.isEmpty else { return nil }
         let next = types.removeFirst()
         let condition = try report.condition(next)
@@ -178,9 +178,9 @@ private final class ReportWalk {
         return rows
     }
 
-    private func standings(_ zone: Int64, _ db: Database) throws -> ZoneStandings {
+    private func standings(_ zone: Int64, _ db: Database) throws -> ZonePermissions {
         if let known = zones[zone] { return known }
-        let read = try ZoneStandings(pinned.shares(db, ofZone: zone), scope: pinned.scope)
+        let read = try ZonePermissions(pinned.shares(db, ofZone: zone), scope: pinned.scope)
         zones[zone] = read
         return read
     }

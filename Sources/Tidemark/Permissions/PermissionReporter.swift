@@ -14,9 +14,9 @@ import TidemarkStore
 /// that of before. By ``SharePolicy`` it is decided, as the cloud does.
 public actor PermissionReporter {
     private nonisolated let sources: RecordSources
-    private nonisolated let rings: @Sendable () throws(StoreError) -> ContainerRings
+    private nonisolated let notifications: @Sendable () throws(StoreError) -> ContainerNotifications
     /// What was made of a zone's shares, and of which.
-    private var known: [Place: (shares: ZoneShares, standings: ZoneStandings)] = [:]
+    private var known: [Place: (shares: ZoneShares, standings: ZonePermissions)] = [:]
     private static let knownLimit = 1000
 
     private struct Place: Hashable {
@@ -24,9 +24,9 @@ public actor PermissionReporter {
         let zone: Int64
     }
 
-    init(_ sources: RecordSources, rings: @escaping @Sendable () throws(StoreError) -> ContainerRings) {
+    init(_ sources: RecordSources, notifications: @escaping @Sendable () throws(StoreError) -> ContainerNotifications) {
         self.sources = sources
-        self.rings = rings
+        self.notifications = notifications
     }
 
     // One
@@ -70,11 +70,11 @@ public actor PermissionReporter {
 
     private func permission(of found: Found, _ scope: StoreScope) throws -> RecordPermission {
         let place = Place(scope: scope, zone: found.zone)
-        let standings: ZoneStandings
+        let standings: ZonePermissions
         if let known = known[place], known.shares == found.shares {
             standings = known.standings
         } else {
-            standings = try ZoneStandings(found.shares, scope: scope)
+            standings = try ZonePermissions(found.shares, scope: scope)
             if known.count >= Self.knownLimit { known.removeAll() }
             known[place] = (found.shares, standings)
         }
@@ -126,8 +126,8 @@ public actor PermissionReporter {
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
     public func changes() async throws -> AsyncStream<PermissionChange> {
         // Listening comes first, so that nothing is missed between reading and listening.
-        let rings = try rings()
-        let watch = SharingWatch(sources, rings)
+        let notifications = try notifications()
+        let watch = SharingWatch(sources, notifications)
         try await watch.begin()
         return AsyncStream { await watch.next() }
     }
@@ -146,10 +146,10 @@ public struct PermissionChange: Hashable, Sendable {
     }
 }
 
-/// Rings of a container's bell, and what has to be there for it to ring.
-struct ContainerRings: Sendable {
+/// Notifications of a container's notifier, and what has to be there for it to post.
+struct ContainerNotifications: Sendable {
     let stream: AsyncStream<Void>
-    var bell: (any Sendable)?
+    var notifier: (any Sendable)?
 }
 
 /// A record that was looked up, and what its zone's shares were at that moment.
@@ -184,12 +184,12 @@ extension RecordSource {
 /// Compares what the stores have known of shares with what they know.
 private actor SharingWatch {
     private let sources: RecordSources
-    private let rings: ContainerRings
+    private let notifications: ContainerNotifications
     private var seen: [StoreScope: SharingMark] = [:]
 
-    init(_ sources: RecordSources, _ rings: ContainerRings) {
+    init(_ sources: RecordSources, _ notifications: ContainerNotifications) {
         self.sources = sources
-        self.rings = rings
+        self.notifications = notifications
     }
 
     func begin() async throws { seen = try await marks() }
@@ -201,7 +201,7 @@ private actor SharingWatch {
     }
 
     func next() async -> PermissionChange? {
-        var stream = rings.stream.makeAsyncIterator()
+        var stream = notifications.stream.makeAsyncIterator()
         while await stream.next(isolation: self) != nil {
             guard let marks = try? await marks() else { return nil }
             let before = seen

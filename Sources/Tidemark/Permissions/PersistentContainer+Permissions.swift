@@ -9,7 +9,7 @@ extension PersistentContainer {
             let path = directory.url.path
             let made = PermissionReporter(recordSources) { [weak self] () throws(StoreError) in
                 guard let self else { throw StoreError(.io, "the container \(path) is closed; open it again") }
-                return ContainerRings(stream: try rings(withOwn: true), bell: self)
+                return ContainerNotifications(stream: try notifications(withOwn: true), notifier: self)
             }
             reporter = made
             return made
@@ -21,7 +21,7 @@ extension ContainerSnapshot {
     /// What one may do with its records, as far as the stores knew when it was taken. Nothing of that changes.
     public var permissions: PermissionReporter {
         PermissionReporter(recordSources) { () throws(StoreError) in
-            ContainerRings(stream: AsyncStream { $0.finish() })
+            ContainerNotifications(stream: AsyncStream { $0.finish() })
         }
     }
 }

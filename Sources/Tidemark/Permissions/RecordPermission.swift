@@ -6,9 +6,9 @@ import TidemarkModel
 public struct RecordPermission: Hashable, Sendable {
     public let record: RecordName
     /// What it has in common with the other records of its place.
-    package let standing: RecordStanding
+    package let standing: EffectivePermission
 
-    init(_ record: RecordName, _ standing: RecordStanding) {
+    init(_ record: RecordName, _ standing: EffectivePermission) {
         self.record = record
         self.standing = standing
     }
@@ -42,7 +42,7 @@ public struct RecordPermission: Hashable, Sendable {
 }
 
 /// What one may do with all records that are covered by one share, or lie in one zone without any, and why.
-package final class RecordStanding: Sendable {
+package final class EffectivePermission: Sendable {
     let scope: StoreScope
     package let zone: ZoneName
     let share: String?
@@ -88,8 +88,8 @@ package final class RecordStanding: Sendable {
     private static func owner(_ zone: ZoneName) -> UserIdentity? { zone.owner.map { UserIdentity(userRecordName: $0) } }
 }
 
-extension RecordStanding: Hashable {
-    package static func == (left: RecordStanding, right: RecordStanding) -> Bool {
+extension EffectivePermission: Hashable {
+    package static func == (left: EffectivePermission, right: EffectivePermission) -> Bool {
         left === right
             || left.target == right.target && left.actor == right.actor && left.zone == right.zone && left.share == right.share
                 && left.owner == right.owner
@@ -116,7 +116,7 @@ public enum PermissionFilter: String, CaseIterable, Sendable {
 
     public func includes(_ permission: RecordPermission) -> Bool { includes(permission.standing) }
 
-    func includes(_ standing: RecordStanding) -> Bool {
+    func includes(_ standing: EffectivePermission) -> Bool {
         switch self {
         case .editable: standing.edit.isAllowed
         case .readOnly: standing.canRead && !standing.edit.isAllowed

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 extension CloudAccount.Status: CaseIterable, ExpressibleByArgument {
@@ -103,18 +103,18 @@ struct AdminAccountAdd: AsyncParsableCommand {
                     .cannotCreate)
             }
             let password = try noPassword ? nil : entry.read(of: email)
-            if let password { try AccessBook.check(password: password) }
-            let (cloud, book) = try place.openOrMake()
+            if let password { try CredentialStore.check(password: password) }
+            let (cloud, credentials) = try place.openOrMake()
             let account = try await cloud.addAccount(
                 email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? EmbeddedAccount.servedQuota)
             do {
-                if let password { try await book.setPassword(password, of: account.id) }
+                if let password { try await credentials.setPassword(password, of: account.id) }
             } catch {
                 // The error that is told is the first one; an account that stays has nothing.
                 try? await cloud.removeIfUnused(account)
                 throw error
             }
-            try await book.auditAdministration("account.add", account: account.id)
+            try await credentials.auditAdministration("account.add", account: account.id)
             try outcome.tell(
                 "admin account add", ["account": account.id, "email": account.email, "hasPassword": password != nil],
                 text: "added \(account.email)\(noPassword ? ", without a password" : "")")
@@ -145,9 +145,9 @@ struct AdminAccountList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try listing.place.open()
-            let withPassword = try await book.accountsWithPassword()
-            let sessions = Dictionary(grouping: try await book.sessions(), by: \.account)
+            let (cloud, credentials) = try listing.place.open()
+            let withPassword = try await credentials.accountsWithPassword()
+            let sessions = Dictionary(grouping: try await credentials.sessions(), by: \.account)
             let accounts = try await cloud.allAccounts()
             var lines: [Line] = []
             for account in accounts {
@@ -221,7 +221,7 @@ struct AdminAccountSet: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, credentials) = try place.open()
             var account = try await cloud.demandAccount(email)
             if let name { account.name = name.isEmpty ? nil : PersonName(text: name) }
             if let phone { account.phone = phone.isEmpty ? nil : phone }
@@ -229,7 +229,7 @@ struct AdminAccountSet: AsyncParsableCommand {
             if let status { account.status = status }
             if let discoverable { account.isDiscoverable = discoverable == .on }
             try await cloud.update(account)
-            try await book.auditAdministration("account.set", account: account.id, subject: changes)
+            try await credentials.auditAdministration("account.set", account: account.id, subject: changes)
             try outcome.tell(
                 "admin account set",
                 [
@@ -271,17 +271,17 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, credentials) = try place.open()
             let account = try await cloud.demandAccount(email)
             if remove {
-                try await book.removePassword(of: account.id)
-                try await book.auditAdministration("account.password", account: account.id, subject: "removed")
+                try await credentials.removePassword(of: account.id)
+                try await credentials.auditAdministration("account.password", account: account.id, subject: "removed")
                 return try outcome.tell(
                     "admin account password", ["account": account.id, "email": account.email, "hasPassword": false],
                     text: "\(account.email) has no password; its sessions are ended")
             }
-            try await book.setPassword(try entry.read(of: account.email), of: account.id)
-            try await book.auditAdministration("account.password", account: account.id)
+            try await credentials.setPassword(try entry.read(of: account.email), of: account.id)
+            try await credentials.auditAdministration("account.password", account: account.id)
             try outcome.tell(
                 "admin account password", ["account": account.id, "email": account.email, "hasPassword": true],
                 text: "\(account.email) has another password; its sessions are ended")
@@ -324,7 +324,7 @@ struct AdminAccountRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, credentials) = try place.open()
             let account = try await cloud.demandAccount(email)
             guard withData else {
                 try await cloud.removeIfUnused(account)
@@ -333,8 +333,8 @@ struct AdminAccountRemove: AsyncParsableCommand {
                         "\(account.email) has records, and stays; remove them as well with --with-data, or keep everybody out with 'tidemark admin account set \(account.email) --status noAccount'",
                         .noPermission)
                 }
-                try await book.removeAccount(account.id)
-                try await book.auditAdministration("account.remove", account: account.id)
+                try await credentials.removeAccount(account.id)
+                try await credentials.auditAdministration("account.remove", account: account.id)
                 if json { return try Output.json(Report(email: account.email, removed: .init())) }
                 return try Output.line("removed \(account.email)")
             }
@@ -342,11 +342,11 @@ struct AdminAccountRemove: AsyncParsableCommand {
                 throw ending("nothing was removed; add --yes to remove \(account.email) with all its data", .usage)
             }
             // Nobody signs in or goes on while it is removed.
-            try await book.removeAccount(account.id)
+            try await credentials.removeAccount(account.id)
             let removed = try await cloud.removeWithData(account)
             // What somebody began meanwhile.
-            try await book.removeAccount(account.id)
-            try await book.auditAdministration(
+            try await credentials.removeAccount(account.id)
+            try await credentials.auditAdministration(
                 "account.remove", account: account.id, subject: "with \(removed.records) records in \(removed.zones) zones")
             if json { return try Output.json(Report(email: account.email, removed: removed)) }
             try Output.line(

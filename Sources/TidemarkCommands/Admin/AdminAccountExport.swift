@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkTransfer
 import TidemarkWire
@@ -43,7 +43,7 @@ struct AdminAccountExport: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, credentials) = try place.open()
             let account = try await cloud.demandAccount(email)
             let folder = try fileURL(to, "the folder of the export")
             guard mkdir(folder.path, 0o700) == 0 else {
@@ -51,13 +51,13 @@ struct AdminAccountExport: AsyncParsableCommand {
             }
             let summary: Summary
             do {
-                summary = try await PersonArchive(folder, cloud, book, account).write()
+                summary = try await PersonArchive(folder, cloud, credentials, account).write()
             } catch {
                 // A part of it could be taken for all.
                 try? FileManager.default.removeItem(at: folder)
                 throw error
             }
-            try await book.auditAdministration("account.export", account: account.id)
+            try await credentials.auditAdministration("account.export", account: account.id)
             if json {
                 try Output.json(summary)
                 if !summary.problems.isEmpty { throw ExitCode(ExitStatus.problemsFound.rawValue) }
@@ -78,15 +78,15 @@ struct AdminAccountExport: AsyncParsableCommand {
 private final class PersonArchive {
     private let folder: URL
     private let cloud: EmbeddedCloud
-    private let book: AccessBook
+    private let credentials: CredentialStore
     private let account: EmbeddedAccount
     private var summary = AdminAccountExport.Summary()
     private var files: [String: FileHandle] = [:]
     /// Assets that were found damaged or missing.
     private var missing: Set<String> = []
 
-    init(_ folder: URL, _ cloud: EmbeddedCloud, _ book: AccessBook, _ account: EmbeddedAccount) {
-        (self.folder, self.cloud, self.book, self.account) = (folder, cloud, book, account)
+    init(_ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: EmbeddedAccount) {
+        (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
     }
 
     func write() async throws -> AdminAccountExport.Summary {
@@ -102,7 +102,7 @@ private final class PersonArchive {
             }
         }
         try await cloud.forEachItem(of: account) { place, item in try await write(item, place) }
-        for session in try await book.sessions() where session.account == account.id {
+        for session in try await credentials.sessions() where session.account == account.id {
             try line("sessions.jsonl") { json in
                 json.object {
                     $0.member("id", session.id)
@@ -114,7 +114,7 @@ private final class PersonArchive {
                 }
             }
         }
-        for entry in try await book.auditLog(account: account.id, limit: 1_000_000).reversed() {
+        for entry in try await credentials.auditLog(account: account.id, limit: 1_000_000).reversed() {
             try line("audit.jsonl") { json in
                 json.object {
                     $0.member("at", Timestamp.text(microseconds: entry.at))

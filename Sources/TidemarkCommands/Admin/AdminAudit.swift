@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// A moment, or how long ago it was.
@@ -71,11 +71,11 @@ struct AdminAudit: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try listing.place.open()
+            let (cloud, credentials) = try listing.place.open()
             var only: String?
             if let account { only = try await cloud.demandAccount(account).id }
             let addresses = try await cloud.addresses()
-            let entries = try await book.auditLog(since: since?.time ?? 0, account: only, limit: limit)
+            let entries = try await credentials.auditLog(since: since?.time ?? 0, account: only, limit: limit)
             // The oldest first, as a log has it.
             try listing.show(
                 entries.reversed().map { Line($0, addresses) },
@@ -91,7 +91,7 @@ struct AdminAudit: AsyncParsableCommand {
     }
 }
 
-extension AccessBook {
+extension CredentialStore {
     /// Adds to the audit log what a command of `tidemark admin` has done, and who ran it.
     func auditAdministration(_ command: String, account: String = "", container: String = "", subject: String = "") async throws {
         let name = getpwuid(geteuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? String(geteuid())

@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 
 struct AdminContainer: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -32,10 +32,10 @@ struct AdminContainerAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try AccessBook.check(container: name)
-            let book = try place.openOrMake().book
-            try await book.addContainer(name)
-            try await book.auditAdministration("container.add", container: name)
+            try CredentialStore.check(container: name)
+            let credentials = try place.openOrMake().credentials
+            try await credentials.addContainer(name)
+            try await credentials.auditAdministration("container.add", container: name)
             try outcome.tell("admin container add", ["container": name], text: "\(name) is served")
         }
     }
@@ -59,7 +59,7 @@ struct AdminContainerList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let names = try place.open().book.containers()
+            let names = try place.open().credentials.containers()
             if !json, names.isEmpty {
                 return try Output.line("no container is served; add one with 'tidemark admin container add'")
             }
@@ -87,9 +87,9 @@ struct AdminContainerRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let book = try place.open().book
-            try await book.removeContainer(name)
-            try await book.auditAdministration("container.remove", container: name)
+            let credentials = try place.open().credentials
+            try await credentials.removeContainer(name)
+            try await credentials.auditAdministration("container.remove", container: name)
             try outcome.tell(
                 "admin container remove", ["container": name],
                 text: "\(name) is served no longer; its records stay in \(place.data)/containers/\(name)")

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// The directory of the cloud that is administered.
@@ -10,8 +10,8 @@ struct AdminData: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
     var data: String
 
-    /// The cloud and its book, which have to be there.
-    func open() throws -> (cloud: EmbeddedCloud, book: AccessBook) {
+    /// The cloud and its credential store, which have to be there.
+    func open() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {
             throw ending(
@@ -19,12 +19,12 @@ struct AdminData: ParsableArguments {
                 .noInput)
         }
         try CloudAccess.checkMayWrite(url.path)
-        if let exposure = AccessBook.exposure(of: url) { Output.error("warning: \(exposure)") }
-        return (try EmbeddedCloud(at: url), try AccessBook(at: url))
+        if let exposure = CredentialStore.exposure(of: url) { Output.error("warning: \(exposure)") }
+        return (try EmbeddedCloud(at: url), try CredentialStore(at: url))
     }
 
     /// The same, made if there are none; that is told.
-    func openOrMake() throws -> (cloud: EmbeddedCloud, book: AccessBook) {
+    func openOrMake() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         let url = try directory()
         guard !EmbeddedCloud.exists(at: url) else { return try open() }
         // Where there is none, or it can't be read, making the cloud there says so.
@@ -35,10 +35,10 @@ struct AdminData: ParsableArguments {
         }
         do {
             let cloud = try EmbeddedCloud(at: url)
-            let book = try AccessBook(at: url)
+            let credentials = try CredentialStore(at: url)
             closeToOthers(url)
             Output.error("note: made a cloud at \(url.path)")
-            return (cloud, book)
+            return (cloud, credentials)
         } catch {
             throw ending("cannot make a cloud at \(url.path): \(error). Name a directory that you may write to", .cannotCreate)
         }
@@ -86,8 +86,8 @@ extension EmbeddedCloud {
 }
 
 /// Makes sure that a container is served: what asks for one makes its folder, and a mistyped name should not.
-func demandContainer(_ name: String, in book: AccessBook) throws {
-    guard try book.hasContainer(name) else {
+func demandContainer(_ name: String, in credentials: CredentialStore) throws {
+    guard try credentials.hasContainer(name) else {
         throw ending("no container '\(name)' is served; add it with 'tidemark admin container add'", .noInput)
     }
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkAccess
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkStore
 
@@ -67,25 +67,25 @@ struct AdminKeyAdd: AsyncParsableCommand {
             let id: String
             do {
                 id = try ServerKey.id(of: pem, container: container, environment: environment)
-            } catch let error as AccessError {
+            } catch let error as CredentialError {
                 throw ending("\(publicKey): \(error.message)", .dataError)
             }
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             // Nobody has an address there, so that nobody signs in as it and no invitation reaches it.
             let address = "key-\(id.prefix(32))@server.invalid"
             let isNew = try await cloud.account(address) == nil
             let account = try await cloud.addAccount(address, name: name.isEmpty ? nil : PersonName(text: name))
             let key: ServerKey
             do {
-                key = try await book.addKey(
+                key = try await credentials.addKey(
                     container: container, environment: environment, name: name, publicKeyPEM: pem, account: account.id)
             } catch {
                 // The error that is told is the first one; an account that stays has nothing.
                 if isNew { try? await cloud.removeIfUnused(account) }
                 throw error
             }
-            try await book.auditAdministration("key.add", account: account.id, container: container, subject: key.id)
+            try await credentials.auditAdministration("key.add", account: account.id, container: container, subject: key.id)
             if json { try Output.json(KeyLine(key)) } else { try Output.line(key.id) }
         }
     }
@@ -117,7 +117,7 @@ struct AdminKeyList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try listing.place.open().book.keys().map { KeyLine($0) },
+                try listing.place.open().credentials.keys().map { KeyLine($0) },
                 columns: ["container", "environment", "name", "key ID"], cutsLast: false,
                 none: "there is no key; add one with 'tidemark admin key add'"
             ) { [$0.container, $0.environment, $0.name, $0.id] }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 
 /// How the commands list what a cloud has: as a table for people, or as a JSON object a line.
 struct AdminListing: ParsableArguments {
@@ -36,13 +36,13 @@ struct AdminRevocation: ParsableArguments {
     ///   - what: What it is, in one word; `tidemark admin WHAT list` shows them.
     ///   - all: All there are.
     func run<Kind: Identifiable>(
-        _ what: String, of all: (AccessBook) throws -> [Kind], by revoke: (AccessBook, String) async throws -> Void
+        _ what: String, of all: (CredentialStore) throws -> [Kind], by revoke: (CredentialStore, String) async throws -> Void
     ) async throws where Kind.ID == String {
         try await reportingErrors {
-            let book = try place.open().book
-            let found = try identifier(id, of: try all(book).map(\.id), what)
-            try await revoke(book, found)
-            try await book.auditAdministration("\(what).revoke", subject: found)
+            let credentials = try place.open().credentials
+            let found = try identifier(id, of: try all(credentials).map(\.id), what)
+            try await revoke(credentials, found)
+            try await credentials.auditAdministration("\(what).revoke", subject: found)
             try outcome.tell("admin \(what) revoke", [what: found], text: "revoked the \(what) \(found)")
         }
     }

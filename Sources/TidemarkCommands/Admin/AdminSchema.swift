@@ -1,6 +1,6 @@
 import ArgumentParser
-import TidemarkAccess
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminSchema: AsyncParsableCommand {
@@ -64,8 +64,8 @@ struct AdminSchemaShow: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             let schema = try await cloud.schema(of: container, environment: environment)
             if !json, schema.types.isEmpty {
                 return try Output.line("\(container) has no record types in \(environment.rawValue)")
@@ -137,10 +137,10 @@ struct AdminSchemaIndex: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             try await cloud.setIndexes(indexes, of: field, in: type, container: container)
-            try await book.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
+            try await credentials.auditAdministration("schema.index", container: container, subject: "\(type).\(field)")
             let names = CloudSchema.Index.allCases.filter(indexes.contains).map(\.rawValue)
             try outcome.tell(
                 "admin schema index", ["container": container, "type": type, "field": field, "indexes": names],
@@ -169,12 +169,12 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             let before = try await cloud.schema(of: container, environment: .production)
             try await cloud.deploySchema(of: container)
             let after = try await cloud.schema(of: container, environment: .production)
-            try await book.auditAdministration("schema.deploy", container: container)
+            try await credentials.auditAdministration("schema.deploy", container: container)
             func fields(_ schema: CloudSchema) -> Int { schema.types.values.reduce(0) { $0 + $1.fields.count } }
             try outcome.tell(
                 "admin schema deploy",

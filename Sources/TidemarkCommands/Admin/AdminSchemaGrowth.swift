@@ -1,7 +1,7 @@
 import ArgumentParser
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminSchemaFreeze: AsyncParsableCommand {
@@ -27,8 +27,8 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             try await cloud.setSchemaFrozen(!off, of: container)
             try outcome.tell(
                 "admin schema freeze", ["container": container, "isFrozen": !off],
@@ -67,8 +67,8 @@ struct AdminSchemaRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
-            try demandContainer(container, in: book)
+            let (cloud, credentials) = try place.open()
+            try demandContainer(container, in: credentials)
             let count = try await cloud.removeFromSchema(type: type, field: field, of: container, isForced: force)
             let what = field.map { "\($0) of \(type)" } ?? type
             let kept = count == 0 ? "" : "; \(Wording.count(count, "record")) kept what they have"

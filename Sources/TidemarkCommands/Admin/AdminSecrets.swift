@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 
 struct AdminSecrets: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -46,9 +46,9 @@ struct AdminSecretsRotate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let book = try place.open().book
-            let ended = try await book.rotateSecret(grace: Int64(graceDays) * 86_400_000_000)
-            try await book.auditAdministration("secrets.rotate", subject: "grace of \(graceDays) days")
+            let credentials = try place.open().credentials
+            let ended = try await credentials.rotateSecret(grace: Int64(graceDays) * 86_400_000_000)
+            try await credentials.auditAdministration("secrets.rotate", subject: "grace of \(graceDays) days")
             if json { return try Output.json(Report(sessionsEnded: ended, graceDays: graceDays)) }
             try Output.line(
                 graceDays > 0

@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminSession: AsyncParsableCommand {
@@ -59,10 +59,10 @@ struct AdminSessionList: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try listing.place.open()
+            let (cloud, credentials) = try listing.place.open()
             let only = try await account.asyncMap { try await cloud.demandAccount($0).id }
             let addresses = try await cloud.addresses()
-            let sessions = try await book.sessions().filter { only == nil || $0.account == only }
+            let sessions = try await credentials.sessions().filter { only == nil || $0.account == only }
             try listing.show(
                 sessions.map { Line($0, account: addresses[$0.account] ?? $0.account) },
                 columns: [
@@ -117,21 +117,21 @@ struct AdminSessionEnd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let (cloud, book) = try place.open()
+            let (cloud, credentials) = try place.open()
             var count = 1
             var ended: String?
             if let id {
-                let found = try identifier(id, of: try await book.sessions().map(\.id), "session")
-                try await book.endSession(id: found)
-                try await book.auditAdministration("session.end", subject: found)
+                let found = try identifier(id, of: try await credentials.sessions().map(\.id), "session")
+                try await credentials.endSession(id: found)
+                try await credentials.auditAdministration("session.end", subject: found)
                 ended = found
             } else if let account {
                 let found = try await cloud.demandAccount(account).id
-                count = try await book.endSessions(of: found)
-                try await book.auditAdministration("session.end", account: found, subject: "all of the account")
+                count = try await credentials.endSessions(of: found)
+                try await credentials.auditAdministration("session.end", account: found, subject: "all of the account")
             } else {
-                count = try await book.endAllSessions()
-                try await book.auditAdministration("session.end", subject: "all")
+                count = try await credentials.endAllSessions()
+                try await credentials.auditAdministration("session.end", subject: "all")
             }
             try outcome.tell(
                 "admin session end", ["session": ended, "account": account, "sessions": count],

@@ -1,5 +1,5 @@
 import ArgumentParser
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminToken: AsyncParsableCommand {
@@ -84,11 +84,11 @@ struct AdminTokenAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let book = try place.open().book
-            let made = try await book.addAPIToken(
+            let credentials = try place.open().credentials
+            let made = try await credentials.addAPIToken(
                 container: container, environment: environment, name: name,
                 callback: callback.map { .redirect($0) } ?? .popup(origin: popup ?? ""), origins: origin)
-            try await book.auditAdministration("token.add", container: container, subject: made.token.id)
+            try await credentials.auditAdministration("token.add", container: container, subject: made.token.id)
             if json { return try Output.json(TokenLine(made.token, text: made.text)) }
             Output.error("note: this is the token \(made.token.id); it is not shown again")
             try Output.line(made.text)
@@ -110,7 +110,7 @@ struct AdminTokenList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try listing.show(
-                try listing.place.open().book.apiTokens().map { TokenLine($0) },
+                try listing.place.open().credentials.apiTokens().map { TokenLine($0) },
                 columns: ["id", "container", "environment", "name", "comes back to", "origins"], cutsLast: false,
                 none: "there is no token; make one with 'tidemark admin token add'"
             ) { line in

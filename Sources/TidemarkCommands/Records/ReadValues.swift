@@ -42,7 +42,7 @@ struct ReadValues {
         try store?.sync()
         let edit = RecordEdit(record: record, base: .any, values: taken, fields: fields, zone: zone)
         let outcome = try await RecordStore(
-            container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool)
+            container: directory, scope: scope, notifier: StoreChangeNotifier(container: directory, role: .tool)
         ).save(
             [edit], schemas: [RecordTypeSchema(name: schema.name, nameField: schema.nameField, fields: schema.fields)],
             blobs: blobs, author: TransactionAuthor("tidemark records set", origin: .save),

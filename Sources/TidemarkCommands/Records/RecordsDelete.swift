@@ -106,6 +106,6 @@ struct RecordsDelete: AsyncParsableCommand {
     }
 
     private func store(_ directory: ContainerDirectory, _ scope: StoreScope) throws -> RecordStore {
-        try RecordStore(container: directory, scope: scope, doorbell: Doorbell(container: directory, role: .tool))
+        try RecordStore(container: directory, scope: scope, notifier: StoreChangeNotifier(container: directory, role: .tool))
     }
 }

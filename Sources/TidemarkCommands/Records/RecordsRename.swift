@@ -53,7 +53,7 @@ struct RecordsRename: AsyncParsableCommand {
                 throw StoreError(.notFound, "there is no record '\(old)'" + (type.map { " of type \($0)" } ?? ""))
             }
             let store = try RecordStore(
-                container: directory, scope: found.scope, doorbell: Doorbell(container: directory, role: .tool))
+                container: directory, scope: found.scope, notifier: StoreChangeNotifier(container: directory, role: .tool))
             let outcome = try await store.rename(
                 found.name, to: wholeName(found), author: TransactionAuthor("tidemark records rename", origin: .save))
             guard !json else {

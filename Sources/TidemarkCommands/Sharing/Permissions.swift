@@ -114,7 +114,7 @@ struct PermissionLines {
     private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
     private var buffer: [UInt8] = []
     /// Only what is kept can't be mistaken for another that has come to its address.
-    private var rests: [ObjectIdentifier: (standing: RecordStanding, rest: Rest)] = [:]
+    private var rests: [ObjectIdentifier: (standing: EffectivePermission, rest: Rest)] = [:]
 
     private enum Rest {
         case cells([String])

@@ -57,7 +57,7 @@ struct Refused: AsyncParsableCommand {
     private func tell(_ line: RefusedLine) throws {
         try Output.line("\(line.identifier)  \(line.time)  \(line.text)")
         for field in line.changed {
-            func short(_ value: KeptValue?) -> String {
+            func short(_ value: ConflictValue?) -> String {
                 value.map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text } ?? "none"
             }
             try Output.line("    \(field): \(short(line.after[field])); it was \(short(line.before[field]))")
@@ -69,7 +69,7 @@ struct Refused: AsyncParsableCommand {
 struct RefusedLine: Encodable {
     let identifier, time, type, record, store, zone, kind, code, reason: String
     /// Fields without a value have none.
-    let before, after: [String: KeptValue]
+    let before, after: [String: ConflictValue]
     /// The fields that were saved, also those whose value was removed.
     let changed: [String]
 
@@ -77,13 +77,13 @@ struct RefusedLine: Encodable {
 
     init(_ save: RefusedSave, _ known: KnownFields) throws {
         let texts = RecordText(schema: RecordTypeSchema(name: save.record.type))
-        func text(_ values: [String: FieldValue?]) throws -> [String: KeptValue] {
-            var kept: [String: KeptValue] = [:]
+        func text(_ values: [String: FieldValue?]) throws -> [String: ConflictValue] {
+            var kept: [String: ConflictValue] = [:]
             for (field, value) in values {
                 guard let value else { continue }
                 var out: [UInt8] = []
                 try texts.appendJSON(value, to: &out)
-                kept[field] = KeptValue(String(decoding: out, as: UTF8.self), of: known[save.record.type, field])
+                kept[field] = ConflictValue(String(decoding: out, as: UTF8.self), of: known[save.record.type, field])
             }
             return kept
         }

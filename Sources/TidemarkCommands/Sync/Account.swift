@@ -102,7 +102,7 @@ struct AccountStatus: AsyncParsableCommand {
                     }
                 case .failure(let error):
                     status = error.code == .notAuthenticated ? .noAccount : .couldNotDetermine
-                    failures = [access.told(ContainerEvent.Failure(error, code: SyncErrorCode.noAccount))]
+                    failures = [access.addingRemedy(ContainerEvent.Failure(error, code: SyncErrorCode.noAccount))]
                 }
             } catch let failure as ContainerEvent.Failure {
                 failures = [failure]
@@ -179,7 +179,7 @@ struct AccountSet: AsyncParsableCommand {
     }
 
     private func changeSettings(of directory: ContainerDirectory) async throws {
-        let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+        let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .tool))
         let (drive, app, policy) = (drive, app, mergePolicy?.policy.name)
         try await store.updateAccountSettings { settings in
             if let drive { settings.driveIsOn = drive == .on }

@@ -80,7 +80,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            var made = Made()
+            var made = SignInRollback()
             do {
                 try await signIn(&made)
             } catch {
@@ -91,7 +91,7 @@ struct AccountSignIn: AsyncParsableCommand {
     }
 
     /// What a sign-in has made, and takes back when it fails.
-    private struct Made {
+    private struct SignInRollback {
         var container: (url: URL, store: RecordStore)?
         var cloud: (url: URL, cloud: EmbeddedCloud?)?
         var account: (cloud: EmbeddedCloud, account: EmbeddedAccount)?
@@ -130,7 +130,7 @@ struct AccountSignIn: AsyncParsableCommand {
         }
     }
 
-    private func signIn(_ made: inout Made) async throws {
+    private func signIn(_ made: inout SignInRollback) async throws {
         let url = try fileURL(container, "the container")
         let isNew = !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
         let known = isNew ? AccountSettings() : try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
@@ -158,7 +158,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
     /// Signs in with a server.
     private func signIn(
-        to place: String, _ name: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout Made
+        to place: String, _ name: String, _ url: URL, isNew: Bool, _ known: AccountSettings, _ made: inout SignInRollback
     ) async throws {
         guard !create, self.name == nil, phone == nil else {
             throw ending(
@@ -222,7 +222,7 @@ struct AccountSignIn: AsyncParsableCommand {
     /// - Returns: What was there before. Somebody else may have signed in while the password was typed.
     @discardableResult
     private func settle(
-        _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout Made,
+        _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout SignInRollback,
         keeping session: (file: SessionFile, now: CloudSession, device: CloudDevice?)? = nil, authority: String? = nil,
         access: (ContainerDirectory) async throws -> CloudAccess
     ) async throws -> (settings: AccountSettings, session: CloudSession?) {
@@ -248,7 +248,7 @@ struct AccountSignIn: AsyncParsableCommand {
             try session.file.keep(session.now)
             // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
             try await store.updateSyncState { $0.isPurged = false }
-            made = Made()
+            made = SignInRollback()
             if let device = session.device { try? session.file.keep(device) }
             try outcome.tell(
                 "account sign-in", ["email": email, "cloud": place, "container": name, "setAside": [SetAside]()],
@@ -283,7 +283,7 @@ struct AccountSignIn: AsyncParsableCommand {
             Output.error("note: \(failure.code): \(failure.reason)")
         }
         // From here on the account is signed in: whatever else goes wrong, that stays.
-        made = Made()
+        made = SignInRollback()
         // Without it the next sign-in may only wait longer.
         if let session, let device = session.device { try? session.file.keep(device) }
         // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
@@ -323,7 +323,7 @@ struct AccountSignIn: AsyncParsableCommand {
     }
 
     /// The cloud and the account in it, made where that is wanted.
-    private func open(_ url: URL, _ made: inout Made) async throws -> (EmbeddedCloud, EmbeddedAccount) {
+    private func open(_ url: URL, _ made: inout SignInRollback) async throws -> (EmbeddedCloud, EmbeddedAccount) {
         let isNew = !EmbeddedCloud.exists(at: url)
         let embedded: EmbeddedCloud
         do {
@@ -349,7 +349,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
     /// An account that is there, with the name and the number that are given.
     private func described(
-        _ account: EmbeddedAccount, _ embedded: EmbeddedCloud, _ made: inout Made
+        _ account: EmbeddedAccount, _ embedded: EmbeddedCloud, _ made: inout SignInRollback
     ) async throws -> EmbeddedAccount {
         guard name != nil || phone != nil else { return account }
         var described = account

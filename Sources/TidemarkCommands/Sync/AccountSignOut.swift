@@ -33,13 +33,13 @@ struct AccountSignOut: AsyncParsableCommand {
             guard let email = settings.email else {
                 return try outcome.tell("account sign-out", ["signedOut": false], text: "nobody is signed in")
             }
-            let store = try RecordStore(container: directory, doorbell: Doorbell(container: directory, role: .tool))
+            let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .tool))
             // A synchronisation that is under way is not to go on with what is set aside.
             let lock = try SyncLock(directory)
             defer { lock.release() }
             let reason = "\(email) has signed out"
             let shared = try RecordStore(
-                container: directory, scope: .shared, doorbell: Doorbell(container: directory, role: .tool))
+                container: directory, scope: .shared, notifier: StoreChangeNotifier(container: directory, role: .tool))
             let pending = try await store.outbox().pending + shared.outbox().pending
             let quarantine = try await store.signOut(records, reason: reason)
             let others = try await shared.signOut(records, reason: reason)

@@ -110,7 +110,7 @@ struct CloudAccess {
     }
 
     /// A failure as it is told: where a session has ended, or a certificate is not trusted, with the command that helps.
-    func told(_ failure: ContainerEvent.Failure) -> ContainerEvent.Failure {
+    func addingRemedy(_ failure: ContainerEvent.Failure) -> ContainerEvent.Failure {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return failure }
         let command = Self.signInAgain(directory, cloud, settings)
         let reason: String
@@ -125,9 +125,9 @@ struct CloudAccess {
             code: failure.code, reason: reason, isPassing: failure.isPassing, retryAfter: failure.retryAfter)
     }
 
-    func told(_ report: SyncReport) -> SyncReport {
+    func addingRemedy(_ report: SyncReport) -> SyncReport {
         var report = report
-        if let failure = report.failure { report.failure = told(failure) }
+        if let failure = report.failure { report.failure = addingRemedy(failure) }
         return report
     }
 
@@ -181,7 +181,7 @@ extension HTTPCloud {
         named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil,
         silence: Duration? = nil
     ) throws(CloudError) {
-        var patience = HTTPPatience()
+        var patience = HTTPTimeouts()
         if let silence { patience.limitSilence(to: silence) }
         var trustRoots = TrustRoots.system
         if let pem = settings.authority { trustRoots = try TrustRoots(pem: pem) }

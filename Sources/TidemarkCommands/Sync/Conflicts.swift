@@ -23,7 +23,7 @@ struct Conflicts: AsyncParsableCommand {
                 "\(title): deleted on one side, edited on the other; \(conflict.winner.rawValue) won (\(conflict.policy))"
         }
         func value(_ json: String?) -> String {
-            KeptValue(json, of: known[conflict.type, field]).map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text }
+            ConflictValue(json, of: known[conflict.type, field]).map { $0.text.count > 60 ? "\($0.text.prefix(60))…" : $0.text }
                 ?? "none"
         }
         return
@@ -53,7 +53,7 @@ struct ConflictsList: AsyncParsableCommand {
         let state, type, record: String
         var transaction: Int64?
         var field: String?
-        var ancestor, local, store: KeptValue?
+        var ancestor, local, store: ConflictValue?
         var winner, policy: String?
     }
 
@@ -77,8 +77,8 @@ struct ConflictsList: AsyncParsableCommand {
                     try Output.json(
                         Line(
                             state: "settled", type: conflict.type, record: conflict.record, transaction: conflict.transaction,
-                            field: conflict.field, ancestor: KeptValue(conflict.ancestor, of: field),
-                            local: KeptValue(conflict.local, of: field), store: KeptValue(conflict.store, of: field),
+                            field: conflict.field, ancestor: ConflictValue(conflict.ancestor, of: field),
+                            local: ConflictValue(conflict.local, of: field), store: ConflictValue(conflict.store, of: field),
                             winner: conflict.winner.rawValue, policy: conflict.policy))
                 } else {
                     try Output.line(Conflicts.text(conflict, known))

@@ -95,7 +95,7 @@ struct QuarantineRestore: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let quarantine = try directory.quarantine(identifier)
             let store = try RecordStore(
-                container: directory, scope: quarantine.scope, doorbell: Doorbell(container: directory, role: .tool))
+                container: directory, scope: quarantine.scope, notifier: StoreChangeNotifier(container: directory, role: .tool))
             var options: QuarantineRestoration = []
             if all { options.insert(.withRecordsOfTheCloud) }
             if intoAnotherAccount { options.insert(.intoAnotherAccount) }

@@ -32,8 +32,8 @@ struct Status: AsyncParsableCommand {
         let account: String?
         let initialImportComplete: Bool
         let pending, blocked, conflicts, refused: Int
-        let records: [LedgerLine]
-        let kept: [KeptLine]
+        let records: [SyncIssueLine]
+        let kept: [DeferredLine]
         /// Why nothing can be sent now: the account, and its switches.
         let obstacles: [Sync.Report.Failure]
         /// Why nothing was sent the last time.
@@ -56,7 +56,7 @@ struct Status: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let reader = try SyncReading(directory)
             let record = try record.map { try directory.recordName($0) }
-            if let record, try !reader.hasRecord(named: record), try reader.ledger(record: record, limit: 1).isEmpty,
+            if let record, try !reader.hasRecord(named: record), try reader.syncIssues(record: record, limit: 1).isEmpty,
                 try !reader.kept().contains(where: { $0.name == record })
             {
                 throw StoreError(.notFound, "there is no record '\(record)', and none that was deleted waits to be told of")
@@ -86,12 +86,12 @@ struct Status: AsyncParsableCommand {
 
     private func look(_ reader: SyncReading, _ record: String?) throws -> Report {
         let (outbox, settings) = (try reader.outbox(), try reader.accountSettings())
-        let entries = try reader.ledger(record: record, limit: max(limit, record == nil ? 0 : 10)).map(LedgerLine.init)
+        let entries = try reader.syncIssues(record: record, limit: max(limit, record == nil ? 0 : 10)).map(SyncIssueLine.init)
         return Report(
             account: settings.email, initialImportComplete: try reader.initialImportIsComplete(), pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try reader.refused().count,
             records: entries,
-            kept: try reader.keptLines().filter { record == nil || $0.record == record },
+            kept: try reader.deferredLines().filter { record == nil || $0.record == record },
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [])

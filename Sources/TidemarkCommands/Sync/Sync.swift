@@ -65,7 +65,7 @@ struct Sync: AsyncParsableCommand {
         /// Nothing waits to be sent, and nothing failed.
         let isComplete: Bool
         /// Nothing failed, and everything that the cloud has is here, whole.
-        let isTakenInWhole: Bool
+        let isFullyImported: Bool
         let failure: Failure?
         /// What others have begun to share, and share no more.
         let begun, ended: [ShareLine]?
@@ -75,7 +75,7 @@ struct Sync: AsyncParsableCommand {
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
             (pending, blocked) = (report.outbox.pending, report.outbox.blocked)
             (kept, refused) = (report.kept, report.refused)
-            (isComplete, isTakenInWhole) = (report.isComplete, report.failure == nil && report.kept == 0)
+            (isComplete, isFullyImported) = (report.isComplete, report.failure == nil && report.kept == 0)
             failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
         }
     }
@@ -94,7 +94,7 @@ struct Sync: AsyncParsableCommand {
                 let bar = ProgressBar(mode)
                 var tries = RetryNews(patience: patience)
                 for await var event in engine.events {
-                    if let failure = event.failure { event.failure = access.told(failure) }
+                    if let failure = event.failure { event.failure = access.addingRemedy(failure) }
                     if mode.isShown, let line = tries.line(event) {
                         bar.finish()
                         Output.error(line)
@@ -111,7 +111,7 @@ struct Sync: AsyncParsableCommand {
             showing.cancel()
             await showing.value
             do {
-                try show(access.told(result.get()), ShareNews(from: before, to: reading.sharesOfOthers()))
+                try show(access.addingRemedy(result.get()), ShareNews(from: before, to: reading.sharesOfOthers()))
             } catch is CancellationError {
                 throw ending(
                     "interrupted; what the other side has acknowledged stays, and the next sync goes on from there", .interrupted)
@@ -182,7 +182,7 @@ struct Sync: AsyncParsableCommand {
                 let shared = engine.sharedEngine.history
                 for await ended in engine.events where ended.end != nil {
                     var event = ended
-                    if let failure = event.failure { event.failure = access.told(failure) }
+                    if let failure = event.failure { event.failure = access.addingRemedy(failure) }
                     // That the cloud is away, or knows nobody, is of both.
                     let isOfBoth = event.kind == .setup || event.failure?.isPassing ?? (event.records == 0 && event.bytes == 0)
                     let scope: StoreScope = event.store == shared ? .shared : .private
@@ -210,7 +210,7 @@ struct Sync: AsyncParsableCommand {
             if json { try Output.json(line) } else { try Output.line(line.text) }
         }
         // What can't be read now is told with the next event.
-        guard let refused = try? reading.outbox().blocked > 0 ? reading.ledger(isRefused: true) : [],
+        guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
             let keeping = try? reading.kept(), let saves = try? reading.refused(), let shares = try? reading.sharesOfOthers(),
             let known = try? reading.knownFields()
         else { return }
@@ -222,12 +222,12 @@ struct Sync: AsyncParsableCommand {
             for line in change.lines { try Output.line(line) }
         }
         for entry in news.new(refused) {
-            let line = LedgerLine(entry)
+            let line = SyncIssueLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
         }
         for kept in news.new(keeping) {
-            let line = KeptLine(kept)
-            if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
+            let line = DeferredLine(kept)
+            if json { try Output.json(["deferred": line]) } else { try Output.line("not taken in: \(line.text)") }
         }
         for save in news.new(saves) {
             let line = try RefusedLine(save, known)
@@ -242,7 +242,7 @@ struct Sync: AsyncParsableCommand {
         struct Conflict: Encodable {
             let type, record: String
             let field: String?
-            let ancestor, local, store: KeptValue?
+            let ancestor, local, store: ConflictValue?
             let winner, policy: String
         }
         let fetched: [Change]
@@ -251,7 +251,7 @@ struct Sync: AsyncParsableCommand {
         let toSendCount: Int
         let kept: [String]
         /// Of these, conflicts that are left to a person.
-        let left: [KeptLine]
+        let left: [DeferredLine]
     }
 
     private func preview(_ access: CloudAccess) async throws {
@@ -272,12 +272,13 @@ struct Sync: AsyncParsableCommand {
             conflicts: preview.conflicts.map {
                 let field = known[$0.type, $0.field]
                 return .init(
-                    type: $0.type, record: $0.record, field: $0.field, ancestor: KeptValue($0.ancestor, of: field),
-                    local: KeptValue($0.local, of: field), store: KeptValue($0.store, of: field), winner: $0.winner.rawValue,
+                    type: $0.type, record: $0.record, field: $0.field, ancestor: ConflictValue($0.ancestor, of: field),
+                    local: ConflictValue($0.local, of: field), store: ConflictValue($0.store, of: field),
+                    winner: $0.winner.rawValue,
                     policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
-            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map { KeptLine($0) })
+            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map { DeferredLine($0) })
         if json { return try Output.json(report) }
         func list(_ title: String, _ changes: [Preview.Change], of count: Int) throws {
             try Output.line("\(title): \(Wording.count(count, "change"))")

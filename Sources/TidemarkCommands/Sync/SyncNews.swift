@@ -10,7 +10,7 @@ struct SyncNews {
     /// What was left for the next set-up of a store to explain, and whether that has succeeded since: then it has explained nothing.
     private var heldBack: [HeldBack: Bool] = [:]
     private var refused: [RefusedKey: Refusal] = [:]
-    private var kept: Set<KeptRecord> = []
+    private var kept: Set<DeferredRecord> = []
     /// What others share; `nil` before it was looked at.
     private var shares: [Share]?
 
@@ -23,7 +23,7 @@ struct SyncNews {
 
     private struct RefusedKey: Hashable {
         let type, record: String
-        let kind: LedgerEntry.Kind
+        let kind: SyncIssue.Kind
     }
 
     private struct Refusal: Hashable {
@@ -67,8 +67,8 @@ struct SyncNews {
     }
 
     /// Those that were refused, or wait, for another reason than they were when this was asked last.
-    mutating func new(_ entries: [LedgerEntry]) -> [LedgerEntry] {
-        var (now, new): ([RefusedKey: Refusal], [LedgerEntry]) = ([:], [])
+    mutating func new(_ entries: [SyncIssue]) -> [SyncIssue] {
+        var (now, new): ([RefusedKey: Refusal], [SyncIssue]) = ([:], [])
         for entry in entries {
             let key = RefusedKey(type: entry.type, record: entry.record, kind: entry.kind)
             let refusal = Refusal(
@@ -94,7 +94,7 @@ struct SyncNews {
     }
 
     /// Records of the cloud that could not be taken in, and were not among those of the last time.
-    mutating func new(_ records: [KeptRecord]) -> [KeptRecord] {
+    mutating func new(_ records: [DeferredRecord]) -> [DeferredRecord] {
         defer { kept = Set(records) }
         return records.filter { !kept.contains($0) }
     }

@@ -30,22 +30,22 @@ struct SyncReading {
         }
     }
 
-    func ledger(isRefused: Bool) throws -> [LedgerEntry] { try readers.flatMap { try $0.ledger(isRefused: isRefused) } }
+    func syncIssues(isRefused: Bool) throws -> [SyncIssue] { try readers.flatMap { try $0.syncIssues(isRefused: isRefused) } }
 
-    func ledger(record: String? = nil, limit: Int) throws -> [LedgerEntry] {
-        try readers.reduce(into: []) { $0 += try $1.ledger(record: record, limit: limit - $0.count) }
+    func syncIssues(record: String? = nil, limit: Int) throws -> [SyncIssue] {
+        try readers.reduce(into: []) { $0 += try $1.syncIssues(record: record, limit: limit - $0.count) }
     }
 
     /// What others share.
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
-    func kept() throws -> [KeptRecord] { try readers.flatMap { try $0.kept() } }
+    func kept() throws -> [DeferredRecord] { try readers.flatMap { try $0.kept() } }
     /// The records of the cloud that could not be applied, or not whole, with the reason of each.
-    func keptLines() throws -> [KeptLine] {
+    func deferredLines() throws -> [DeferredLine] {
         try readers.flatMap { reader in
             let kept = try reader.kept()
             let types = kept.isEmpty ? [] : try reader.types()
-            return try kept.map { KeptLine($0, try $0.nameCollision(in: types)) }
+            return try kept.map { DeferredLine($0, try $0.nameCollision(in: types)) }
         }
     }
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }

@@ -9,7 +9,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private var patience: ConnectionPatience
+    private var patience: ConnectionTimeouts
     private let metrics: ServerMetrics
     private let idle: IdleConnections
     private let address: String
@@ -22,7 +22,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
     /// - Parameter address: From where the connection comes, as limits know it.
     init(limits: ServerLimits, metrics: ServerMetrics, idle: IdleConnections, address: String) {
-        patience = ConnectionPatience(limits: limits, allowance: .random(in: 0..<0.25))
+        patience = ConnectionTimeouts(limits: limits, allowance: .random(in: 0..<0.25))
         (self.metrics, self.idle, self.address) = (metrics, idle, address)
     }
 

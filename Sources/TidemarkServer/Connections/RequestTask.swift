@@ -9,7 +9,7 @@ struct RequestTask: Sendable {
     let responder: CloudResponder
 
     func respond(to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel) async throws {
-        let handover = Handover(writer)
+        let handover = ResponseWriterBox(writer)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { [responder] in try await responder.respond(to: request, handover.take(), channel) }
             try await group.next()
@@ -19,7 +19,7 @@ struct RequestTask: Sendable {
     /// Gives the writer, which there is but one of, from one task to the other.
     ///
     /// `@unchecked Sendable`: it is put in before the other task begins, and taken once.
-    private final class Handover: @unchecked Sendable {
+    private final class ResponseWriterBox: @unchecked Sendable {
         private var writer: ResponseWriter?
 
         init(_ writer: consuming ResponseWriter) { self.writer = consume writer }

@@ -7,8 +7,8 @@ import TidemarkStore
 /// A content on its way in: a file of its own, hashed as it comes.
 ///
 /// Its work runs on a thread of its own: unpacking a form, hashing and writing take their time.
-actor Intake {
-    private nonisolated let executor = StoreExecutor(label: "tidemark.intake")
+actor AssetUpload {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.upload")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     nonisolated let file: URL
@@ -90,7 +90,7 @@ struct RunningUpload: Hashable, Sendable {
     /// Where its content lies until it is complete.
     let folder: URL
     let account: String
-    /// ``AssetPass/id``.
+    /// ``SignedAssetToken/id``.
     let address: String
 
     /// How many there may be of one account.

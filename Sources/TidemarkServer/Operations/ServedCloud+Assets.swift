@@ -2,9 +2,9 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -30,11 +30,11 @@ extension ServedCloud {
         guard call.caller.account != nil else { throw CloudError(.notAuthenticated, "request needs authorization") }
         // A zone that is not there is told now, and not when a content has come.
         let zone = try await known(asked, try database(call))
-        let expires = Self.now + AssetPass.uploadAge
+        let expires = Self.now + SignedAssetToken.uploadAge
         return .object {
             $0.list("tokens") { json in
                 for wanted in wanted {
-                    let pass = AssetPass(
+                    let pass = SignedAssetToken(
                         container: call.container, environment: call.environment, scope: call.scope ?? .private, zone: zone,
                         account: call.caller.account, recordType: wanted.type, fieldName: wanted.field,
                         credential: call.caller.credential,
@@ -42,7 +42,7 @@ extension ServedCloud {
                     json.object {
                         $0.member("recordName", wanted.record)
                         $0.member("fieldName", wanted.field)
-                        let text = access.seal(pass.data, for: AssetPass.upload, until: expires)
+                        let text = access.signedText(pass.data, for: SignedAssetToken.upload, until: expires)
                         $0.member("url", call.baseURL + "/assets/upload/" + text)
                     }
                 }
@@ -86,7 +86,9 @@ extension ServedCloud {
 
     /// Takes in a content, whatever its length: raw, or as the one part of a form.
     func upload(_ call: Call) async throws -> Reply {
-        guard let pass = access.open(call.parameters["capability"] ?? "", for: AssetPass.upload).flatMap(AssetPass.init),
+        guard
+            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(
+                SignedAssetToken.init),
             let account = pass.account
         else { throw CloudError(.permissionFailure, "the address is altered or has expired: ask assets/upload for another one") }
         guard let stream = call.stream else { throw CloudError(.invalidArguments, "there is no content") }
@@ -94,29 +96,29 @@ extension ServedCloud {
         let length = try Self.length(call.headers, isForm: form != nil)
         let database = try database(pass)
         let most = try await database.limits().bytesPerAsset
-        if let length, length > most + MultipartBody.frame { throw Intake.tooLarge(most) }
+        if let length, length > most + MultipartBody.frame { throw AssetUpload.tooLarge(most) }
 
         let running = RunningUpload(folder: incoming, account: account, address: pass.id)
         try running.begin()
         defer { running.end() }
         // Before anything comes to lie on the disk: whether it may, and as much.
         let room = try await database.room(in: pass.zone)
-        if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw Intake.full }
-        let intake = Intake(
+        if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw AssetUpload.full }
+        let upload = AssetUpload(
             incoming.appendingPathComponent(UUID().uuidString.lowercased()), form: form, most: most, room: room)
         let asset: CloudAsset
         do {
-            asset = try await receive(stream, length, intake)
-            try await database.adopt(intake.file, asset, in: pass.zone)
+            asset = try await receive(stream, length, upload)
+            try await database.adopt(upload.file, asset, in: pass.zone)
         } catch {
-            await intake.remove()
+            await upload.remove()
             throw error
         }
-        await intake.remove()
+        await upload.remove()
         var receipt = pass
         receipt.asset = asset
         receipt.id = ""
-        let text = access.seal(receipt.data, for: AssetPass.receipt, until: Self.now + AssetPass.receiptAge)
+        let text = access.signedText(receipt.data, for: SignedAssetToken.receipt, until: Self.now + SignedAssetToken.receiptAge)
         return .object {
             $0.member("singleFile") {
                 asset.write(&$0, dialect(call))
@@ -144,7 +146,7 @@ extension ServedCloud {
     }
 
     /// The database that an address is for, as long as its container is served, and what it was asked for by is good.
-    private func database(_ pass: AssetPass) throws -> EmbeddedDatabase {
+    private func database(_ pass: SignedAssetToken) throws -> EmbeddedDatabase {
         guard try access.isGood(pass.credential) else {
             throw CloudError(
                 .permissionFailure, "the session for which the address was given out has ended: sign in, and ask for another one")
@@ -155,21 +157,23 @@ extension ServedCloud {
         return try cloud.database(pass.scope, of: pass.container, environment: pass.environment, account: pass.account)
     }
 
-    private func receive(_ stream: RequestBody, _ length: Int64?, _ intake: Intake) async throws -> CloudAsset {
-        try await intake.begin()
+    private func receive(_ stream: RequestBody, _ length: Int64?, _ upload: AssetUpload) async throws -> CloudAsset {
+        try await upload.begin()
         var count: Int64 = 0
         for try await buffer in stream {
             count += Int64(buffer.readableBytes)
-            try await intake.take(buffer)
+            try await upload.take(buffer)
         }
         // Who has broken off is not there to be answered.
-        if let length, count != length { throw BodyFailure(cause: CloudResponder.Cut()) }
-        return try await intake.finish()
+        if let length, count != length { throw BodyFailure(cause: CloudResponder.ConnectionAborted()) }
+        return try await upload.finish()
     }
 
     /// Sends a content, or a part of it.
     func download(_ call: Call) async throws -> Reply {
-        guard let pass = access.open(call.parameters["capability"] ?? "", for: AssetPass.download).flatMap(AssetPass.init),
+        guard
+            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
+                SignedAssetToken.init),
             let asset = pass.asset
         else { throw CloudError(.unknownItem, "the address is altered or has expired: fetch the record again") }
         return try await send(asset, pass.zone, try database(pass), call)
@@ -188,7 +192,7 @@ extension ServedCloud {
         let zone = try await known(asked, database)
         let found = try await database.lookup(wanted.map(\.record), in: zone, desiredKeys: Set(wanted.map(\.field)))
         let dialect = dialect(call)
-        let expires = Self.now + AssetPass.receiptAge
+        let expires = Self.now + SignedAssetToken.receiptAge
         return .object {
             $0.list("assets") { json in
                 for (wanted, found) in zip(wanted, found) {
@@ -198,11 +202,11 @@ extension ServedCloud {
                             CloudError(.unknownItem, "the record has no asset '\(wanted.field)'").writeMembers(&$0, dialect)
                             return
                         }
-                        let pass = AssetPass(
+                        let pass = SignedAssetToken(
                             container: call.container, environment: call.environment, scope: call.scope ?? .private, zone: zone,
                             account: call.caller.account, asset: asset, fieldName: wanted.field)
                         asset.write(&$0, dialect)
-                        $0.member("receipt", access.seal(pass.data, for: AssetPass.receipt, until: expires))
+                        $0.member("receipt", access.signedText(pass.data, for: SignedAssetToken.receipt, until: expires))
                     }
                 }
             }

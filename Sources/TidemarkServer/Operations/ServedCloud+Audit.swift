@@ -1,5 +1,5 @@
-import TidemarkAccess
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -24,7 +24,7 @@ extension ServedCloud {
     }
 
     /// Adds a change of a share that is one item of many.
-    func audit(_ item: WireModify.Item, _ failure: CloudError?, _ call: Call) async throws(AccessError) {
+    func audit(_ item: WireModify.Item, _ failure: CloudError?, _ call: Call) async throws(CredentialError) {
         let operation = item.operation
         let action: AuditEvent.Action =
             operation.isDeletion ? .shareDelete : operation.kind == .create ? .shareCreate : .shareChange
@@ -34,15 +34,15 @@ extension ServedCloud {
     }
 
     /// Adds that a link was followed.
-    func auditAcceptance(of metadata: ShareMetadata?, _ failure: CloudError?, _ call: Call) async throws(AccessError) {
+    func auditAcceptance(of metadata: ShareMetadata?, _ failure: CloudError?, _ call: Call) async throws(CredentialError) {
         var event = event(.linkAccept, call, subject: metadata.map { Self.subject($0.share.id) } ?? "")
         if let failure { event.outcome = failure.code.rawValue }
         try await access.audit(event)
     }
 
     /// Runs a write to the audit log among what throws errors of the cloud.
-    func auditing(_ body: () async throws(AccessError) -> Void) async throws(CloudError) {
-        do throws(AccessError) {
+    func auditing(_ body: () async throws(CredentialError) -> Void) async throws(CloudError) {
+        do throws(CredentialError) {
             try await body()
         } catch {
             throw CloudError(error.code == .busy ? .serviceUnavailable : .internalError, error.message)

@@ -1,7 +1,7 @@
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -84,7 +84,7 @@ extension ServedCloud {
                 outcomes[place] = .failed(error)
                 failure = error
             }
-            try await auditing { () throws(AccessError) in try await audit(items[place], failure, call) }
+            try await auditing { () throws(CredentialError) in try await audit(items[place], failure, call) }
         }
         return failTheRest()
     }
@@ -96,7 +96,8 @@ extension ServedCloud {
         _ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode, _ call: Call
     ) throws(CloudError) -> CloudAsset? {
         if let receipt = claim.receipt {
-            guard let pass = access.open(receipt, for: AssetPass.receipt).flatMap(AssetPass.init), let asset = pass.asset,
+            guard let pass = access.open(receipt, for: SignedAssetToken.receipt).flatMap(SignedAssetToken.init),
+                let asset = pass.asset,
                 pass.container == call.container, pass.environment == call.environment, pass.account == call.caller.account,
                 pass.fieldName == field, pass.recordType.isEmpty || pass.recordType == type
             else {

@@ -1,4 +1,4 @@
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkModel
 
 /// All that can be asked for.

@@ -1,6 +1,6 @@
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -31,12 +31,12 @@ extension ServedCloud {
             }
             return .saved(
                 try await database.createShare(
-                    wanted.wish, named: item.isNamed ? id.recordName : nil, of: wanted.root, ifTag: wanted.rootChangeTag,
+                    wanted.desired, named: item.isNamed ? id.recordName : nil, of: wanted.root, ifTag: wanted.rootChangeTag,
                     in: id.zone))
         }
         let hasTag = operation.kind == .update || operation.kind == .replace
         return .saved(
-            try await database.changeShare(id, to: wanted.wish, ifTag: hasTag ? operation.record.changeTag ?? "" : nil))
+            try await database.changeShare(id, to: wanted.desired, ifTag: hasTag ? operation.record.changeTag ?? "" : nil))
     }
 
     // Links
@@ -54,7 +54,7 @@ extension ServedCloud {
                 try? await auditAcceptance(of: nil, error, call)
                 throw error
             }
-            try await auditing { () throws(AccessError) in try await auditAcceptance(of: metadata, nil, call) }
+            try await auditing { () throws(CredentialError) in try await auditAcceptance(of: metadata, nil, call) }
         }
     }
 
@@ -143,8 +143,8 @@ extension ServedCloud {
 }
 
 extension WireShareRequest {
-    fileprivate var wish: ShareWish {
-        ShareWish(
+    fileprivate var desired: DesiredShare {
+        DesiredShare(
             title: title, publicPermission: publicPermission,
             participants: participants?.map {
                 .init(

@@ -1,15 +1,15 @@
 import Foundation
 import HTTPTypes
 import ServiceLifecycle
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
 /// Subscriptions, and the ways to hear of what has changed.
 extension ServedCloud {
-    private func owner(_ call: Call) throws(CloudError) -> SubscriptionBook.Owner {
+    private func owner(_ call: Call) throws(CloudError) -> SubscriptionStore.Owner {
         guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
         return .init(
             account: account, container: call.container, environment: call.environment, scope: call.scope ?? .private)
@@ -100,13 +100,13 @@ extension ServedCloud {
 
     // Devices
 
-    /// How long an address of the courier is good, microseconds: 30 days.
-    private static let courierAge: Int64 = 30 * 86_400 * 1_000_000
-    private static let courierPurpose = "courier"
+    /// How long an address of the mailbox is good, microseconds: 30 days.
+    private static let mailboxTokenAge: Int64 = 30 * 86_400 * 1_000_000
+    private static let mailboxTokenPurpose = "courier"
 
-    /// What an address of the courier carries.
-    private struct CourierPass: Codable {
-        let device: SubscriptionBook.Device
+    /// What an address of the mailbox carries.
+    private struct MailboxToken: Codable {
+        let device: SubscriptionStore.Device
         /// By what it was asked for; the address ends with that.
         let credential: String
     }
@@ -120,11 +120,12 @@ extension ServedCloud {
         }
         let owner = try owner(call)
         let token = EmbeddedCloud.systemRandom(32).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
-        let device = SubscriptionBook.Device(
+        let device = SubscriptionStore.Device(
             token: token, account: owner.account, container: owner.container, environment: owner.environment)
         try await subscriptions.add(device)
-        let pass = CourierPass(device: device, credential: call.caller.credential.text)
-        let address = access.seal(try JSONEncoder().encode(pass), for: Self.courierPurpose, until: Self.now + Self.courierAge)
+        let pass = MailboxToken(device: device, credential: call.caller.credential.text)
+        let address = access.signedText(
+            try JSONEncoder().encode(pass), for: Self.mailboxTokenPurpose, until: Self.now + Self.mailboxTokenAge)
         return .object {
             $0.member("apnsEnvironment", environment)
             $0.member("apnsToken", token)
@@ -149,12 +150,12 @@ extension ServedCloud {
     /// How long a wait is answered with nothing after, so that who waits knows that the way is open.
     private static let patience = Duration.seconds(50)
 
-    /// The device that an address of the courier is for, if it may still hear of anything.
-    private func device(_ capability: String) async throws -> SubscriptionBook.Device {
+    /// The device that an address of the mailbox is for, if it may still hear of anything.
+    private func device(_ capability: String) async throws -> SubscriptionStore.Device {
         // The same for all that can be wrong with it.
         let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
-        guard let data = access.open(capability, for: Self.courierPurpose),
-            let pass = try? JSONDecoder().decode(CourierPass.self, from: data),
+        guard let data = access.open(capability, for: Self.mailboxTokenPurpose),
+            let pass = try? JSONDecoder().decode(MailboxToken.self, from: data),
             let credential = Credential(text: pass.credential), try access.isGood(credential)
         else { throw dead }
         let device = pass.device
@@ -169,10 +170,10 @@ extension ServedCloud {
         let device = try await device(call.parameters["capability"] ?? "")
         try waits.enter(device.account)
         defer { waits.leave(device.account) }
-        let frame = await first(within: Self.patience) { await courier.take(for: device.box) }
+        let frame = await first(within: Self.patience) { await mailbox.take(for: device.box) }
         if Task.isCancelled, let frame {
             // There is nobody any more to whom it could be told.
-            await courier.putBack(frame, for: device.box)
+            await mailbox.putBack(frame, for: device.box)
             throw CancellationError()
         }
         return Reply(body: frame.map { .json($0) } ?? .none)
@@ -183,23 +184,23 @@ extension ServedCloud {
         // Also of the public database: whoever waits is somebody.
         guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
         let database = try database(call)
-        guard let known = call.query["cursor"] else { return Self.news(try await cursor(database), isChanged: false) }
+        guard let known = call.query["cursor"] else { return Self.changeReply(try await cursor(database), isChanged: false) }
         try waits.enter(account)
         defer { waits.leave(account) }
         // Whoever listens first, and looks then, misses nothing.
-        let news = try await database.notifications()
+        let notifications = try await database.notifications()
         var (cursor, isChanged) = try await look(database, since: known)
         if !isChanged {
-            let ring: Void? = await first(within: Self.patience) {
-                for await _ in news { return () }
+            let notification: Void? = await first(within: Self.patience) {
+                for await _ in notifications { return () }
                 return nil
             }
-            if ring != nil { (cursor, isChanged) = (try await self.cursor(database), true) }
+            if notification != nil { (cursor, isChanged) = (try await self.cursor(database), true) }
         }
-        return Self.news(cursor, isChanged: isChanged)
+        return Self.changeReply(cursor, isChanged: isChanged)
     }
 
-    private static func news(_ cursor: String, isChanged: Bool) -> Reply {
+    private static func changeReply(_ cursor: String, isChanged: Bool) -> Reply {
         .object {
             $0.member("cursor", cursor)
             $0.member("changed", isChanged)
@@ -252,7 +253,7 @@ extension ServedCloud {
 
     /// Has those told who have subscribed to what a request has changed, when it is answered.
     func tell(_ call: Call, _ request: WireModify, _ outcomes: [RecordOutcome], _ database: EmbeddedDatabase) async {
-        var changes: [Herald.News.Change] = []
+        var changes: [NotificationDispatcher.ChangeSummary.Change] = []
         for (item, outcome) in zip(request.items, outcomes) {
             let given = item.operation.record
             switch outcome {
@@ -264,7 +265,7 @@ extension ServedCloud {
             }
         }
         let isOwn = request.zone.ownerName == CloudZoneID.defaultOwner
-        herald.tell(
+        dispatcher.tell(
             .init(
                 container: call.container, environment: call.environment, isPublic: call.scope == .public,
                 zoneName: request.zone.zoneName, zoneOwner: isOwn ? database.user ?? "" : request.zone.ownerName,

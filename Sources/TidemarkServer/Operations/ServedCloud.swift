@@ -1,18 +1,18 @@
 import Foundation
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
 /// An embedded cloud, who may come in, and who wants to hear of what changes: what the operations work on.
 struct ServedCloud: Sendable {
     let cloud: EmbeddedCloud
-    let access: AccessBook
-    let subscriptions: SubscriptionBook
-    let courier: Courier
-    let herald: Herald
-    let waits: WaitingRoom
+    let access: CredentialStore
+    let subscriptions: SubscriptionStore
+    let mailbox: NotificationMailbox
+    let dispatcher: NotificationDispatcher
+    let waits: LongPollLimiter
     /// Persons that an account looks for: 200 at once, then one every ten seconds.
     let lookUpRate = RequestRate(perSecond: 0.1, burst: 200)
     /// Where uploads lie that are not complete.
@@ -31,14 +31,14 @@ struct ServedCloud: Sendable {
 
     /// - Parameter directory: That of the embedded cloud.
     init(
-        at directory: URL, access: AccessBook, metrics: ServerMetrics = ServerMetrics(), queries: QueryLimits = QueryLimits()
+        at directory: URL, access: CredentialStore, metrics: ServerMetrics = ServerMetrics(), queries: QueryLimits = QueryLimits()
     ) throws {
         cloud = try EmbeddedCloud(at: directory, limits: Self.limits, queries: queries)
         self.access = access
-        subscriptions = try SubscriptionBook(at: directory)
-        courier = Courier(metrics: metrics)
-        herald = Herald(cloud, subscriptions, courier, metrics)
-        waits = WaitingRoom(metrics: metrics)
+        subscriptions = try SubscriptionStore(at: directory)
+        mailbox = NotificationMailbox(metrics: metrics)
+        dispatcher = NotificationDispatcher(cloud, subscriptions, mailbox, metrics)
+        waits = LongPollLimiter(metrics: metrics)
         incoming = directory.appendingPathComponent("incoming", isDirectory: true)
         try FileManager.default.createDirectory(
             at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -70,12 +70,13 @@ struct ServedCloud: Sendable {
         var dialect = WireDialect(isExtended: call.isExtended, numbersAsStrings: numbersAsStrings)
         // Clients of ours fetch contents by their digests.
         guard !call.isExtended else { return dialect }
-        let (scope, expires) = (call.scope ?? .private, Self.now + AssetPass.downloadAge)
+        let (scope, expires) = (call.scope ?? .private, Self.now + SignedAssetToken.downloadAge)
         dialect.downloadURL = { asset, record, _ in
-            let pass = AssetPass(
+            let pass = SignedAssetToken(
                 container: call.container, environment: call.environment, scope: scope, zone: record.id.zone,
                 account: call.caller.account, asset: asset, credential: call.caller.credential)
-            return call.baseURL + "/assets/download/" + access.seal(pass.data, for: AssetPass.download, until: expires) + "/${f}"
+            return call.baseURL + "/assets/download/"
+                + access.signedText(pass.data, for: SignedAssetToken.download, until: expires) + "/${f}"
         }
         return dialect
     }

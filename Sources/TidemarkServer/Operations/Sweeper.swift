@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end.
 final class Sweeper: Sendable {
@@ -13,7 +13,7 @@ final class Sweeper: Sendable {
     private let task = Mutex<Task<Void, Never>?>(nil)
 
     convenience init(
-        _ cloud: EmbeddedCloud, _ access: AccessBook, _ subscriptions: SubscriptionBook? = nil, _ metrics: ServerMetrics,
+        _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil, _ metrics: ServerMetrics,
         _ logger: Logger?
     ) {
         self.init(

@@ -9,7 +9,7 @@ struct Subscription: Sendable, Codable, Hashable {
     enum Event: String, Codable, CaseIterable, Sendable {
         case create, update, delete
 
-        /// As frames of the courier have it.
+        /// As frames of the mailbox have it.
         var number: Int64 { self == .create ? 1 : self == .update ? 2 : 3 }
     }
 

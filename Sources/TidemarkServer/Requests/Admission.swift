@@ -1,6 +1,6 @@
 import Foundation
 import HTTPTypes
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkModel
 
 /// Lets in whoever asks, or refuses them, by what they show.
@@ -46,7 +46,7 @@ struct Admission: Sendable {
         let scope: DatabaseScope?
     }
 
-    let access: AccessBook
+    let access: CredentialStore
 
     static let keyID = HTTPField.Name("X-Apple-CloudKit-Request-KeyID")!
     static let keyDate = HTTPField.Name("X-Apple-CloudKit-Request-ISO8601Date")!
@@ -59,7 +59,7 @@ struct Admission: Sendable {
         let credentials = try shown(query: query, headers: headers, signInURL: signInURL)
         // Whoever has something of another container learns no more than whoever has nothing.
         guard credentials.areOf(place) else { throw .authenticationFailed() }
-        guard try read({ () throws(AccessError) in try access.hasContainer(place.container) }) else {
+        guard try read({ () throws(CredentialError) in try access.hasContainer(place.container) }) else {
             // A key's ID is no secret: what it has signed is not looked at yet.
             if case .key = credentials.kind { throw .authenticationFailed() }
             throw .notServed(place.container)
@@ -88,13 +88,13 @@ struct Admission: Sendable {
                 throw .authenticationFailed("a server-to-server key and a token exclude each other")
             }
             guard let id = key.0, let date = key.1, let signature = key.2,
-                let known = try read({ () throws(AccessError) in try access.key(id) })
+                let known = try read({ () throws(CredentialError) in try access.key(id) })
             else { throw .authenticationFailed() }
             return Credentials(kind: .key(known, date: date, signature: signature), apiToken: nil)
         }
         var apiToken: APIToken?
         if let apiText {
-            apiToken = try read { () throws(AccessError) in try access.apiToken(apiText) }
+            apiToken = try read { () throws(CredentialError) in try access.apiToken(apiText) }
             guard apiToken != nil else { throw .authenticationFailed() }
         }
         if let bearer {
@@ -123,11 +123,11 @@ struct Admission: Sendable {
     }
 
     private func session(_ text: String) throws(Refusal) -> Result<Session, SessionFailure> {
-        try read { () throws(AccessError) in try access.session(text) }
+        try read { () throws(CredentialError) in try access.session(text) }
     }
 
-    private func read<Value>(_ body: () throws(AccessError) -> Value) throws(Refusal) -> Value {
-        do throws(AccessError) {
+    private func read<Value>(_ body: () throws(CredentialError) -> Value) throws(Refusal) -> Value {
+        do throws(CredentialError) {
             return try body()
         } catch {
             throw Refusal(error)

@@ -1,5 +1,5 @@
 import Hummingbird
-import TidemarkAccess
+import TidemarkIdentity
 import TidemarkModel
 
 /// Who asks.

@@ -12,7 +12,7 @@ struct BodyFailure: Error {
 /// A body that an operation reads a piece at a time. What it leaves can be read on behind it.
 ///
 /// Unchecked, since it has one reader at a time: the operation, and then the responder.
-final class HandedBody: AsyncSequence, @unchecked Sendable {
+final class SharedRequestBody: AsyncSequence, @unchecked Sendable {
     typealias Element = ByteBuffer
 
     private let body: RequestBody
@@ -25,7 +25,7 @@ final class HandedBody: AsyncSequence, @unchecked Sendable {
 
     /// All of them go on where the last one was.
     struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate let body: HandedBody
+        fileprivate let body: SharedRequestBody
 
         func next() async throws -> ByteBuffer? { try await body.next() }
     }
@@ -98,7 +98,7 @@ extension CloudResponder {
         exchange.reading = .done
         exchange.bodySize = bytes.count
         // A connection that breaks off looks like an end.
-        if let length, bytes.count != length { throw BodyFailure(cause: Cut()) }
+        if let length, bytes.count != length { throw BodyFailure(cause: ConnectionAborted()) }
         guard isPacked else { return bytes }
         do {
             return try Gzip.unpacked(bytes, limit: most) { try take($0, &exchange) }
@@ -154,14 +154,14 @@ extension CloudResponder {
         var iterator: RequestBody.AsyncIterator
         switch exchange.reading {
         case .done: return
-        case .awaited: throw Cut()
+        case .awaited: throw ConnectionAborted()
         case .unread: iterator = request.body.makeAsyncIterator()
         case .begun(let begun): iterator = begun
         }
         var count = 0
         while let piece = try await iterator.next() {
             count += piece.readableBytes
-            guard count <= Self.unwanted else { throw Cut() }
+            guard count <= Self.unwanted else { throw ConnectionAborted() }
         }
     }
 
@@ -194,9 +194,9 @@ extension CloudResponder {
             }
             var body: any ResponseBodyWriter = CountingWriter(writer: try await writer.writeHead(head))
             try await write(&body)
-            guard let counting = body as? CountingWriter else { throw Cut() }
+            guard let counting = body as? CountingWriter else { throw ConnectionAborted() }
             // Fewer bytes than were promised: the client must not take the next answer for the rest.
-            if let count, Int64(counting.count) != count { throw Cut() }
+            if let count, Int64(counting.count) != count { throw ConnectionAborted() }
             try await counting.finish(nil)
             return counting.count
         }

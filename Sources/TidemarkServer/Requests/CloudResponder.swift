@@ -4,15 +4,15 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTPTypes
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// Answers requests: finds the operation, lets the caller in, reads the body, and writes what the operation says.
 final class CloudResponder: Sendable {
     /// The connection can't go on: what is left of the request's body nobody wants.
-    struct Cut: Error {}
+    struct ConnectionAborted: Error {}
 
     let operations: [Operation]
     let limits: ServerLimits
@@ -69,7 +69,7 @@ final class CloudResponder: Sendable {
         } catch let error as CloudError {
             if error.code == .internalError { log(error, exchange) }
             reply = refuse(Refusal(error, redirectURL: exchange.caller.signInURL), exchange)
-        } catch let error as AccessError {
+        } catch let error as CredentialError {
             if error.code != .busy { log(error, exchange) }
             reply = refuse(Refusal(error), exchange)
         } catch let error as BodyFailure {
@@ -92,7 +92,7 @@ final class CloudResponder: Sendable {
             logger.debug(
                 "an answer broke off", metadata: ["uuid": .string(exchange.uuid), "error": .string("\(error)")])
             finish(exchange, status: reply.status.code, sent: sent)
-            throw Cut()
+            throw ConnectionAborted()
         }
         finish(exchange, status: reply.status.code, sent: sent)
         try await readOn(request, exchange)
@@ -144,7 +144,7 @@ final class CloudResponder: Sendable {
         if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: ServerTime.now()) {
             exchange.newToken = try await admission.access.renewed(session).text
         }
-        let handed = operation.body == .stream ? HandedBody(request.body) : nil
+        let handed = operation.body == .stream ? SharedRequestBody(request.body) : nil
         let call = Call(
             operation: operation, uuid: exchange.uuid, caller: exchange.caller, address: exchange.network,
             container: parameters.container, environment: parameters.environment, scope: parameters.scope,

@@ -1,5 +1,5 @@
 import HTTPTypes
-import TidemarkAccess
+import TidemarkIdentity
 
 /// What browsers are told about pages of other origins.
 enum Origins {

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkAccess
+import TidemarkIdentity
 
 /// Hosts and origins, as requests and configurations name them.
 enum WebAddress {

@@ -7,8 +7,8 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import ServiceLifecycle
-import TidemarkAccess
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// Serves an embedded cloud over HTTP.
 ///
@@ -39,14 +39,14 @@ public final class CloudServer: Service {
     public convenience init(
         _ configuration: ServerConfiguration, logger: Logger, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
-        guard AccessBook.exists(at: configuration.directory) else {
+        guard CredentialStore.exists(at: configuration.directory) else {
             throw ServerError(
                 .noData,
                 "\(configuration.directory.path) has no cloud that can be served. Make one by "
                     + "'tidemark admin container add NAME --data \(configuration.directory.path)'")
         }
         do {
-            let access = try AccessBook(at: configuration.directory, hashesAtOnce: configuration.limits.hashesAtOnce)
+            let access = try CredentialStore(at: configuration.directory, hashesAtOnce: configuration.limits.hashesAtOnce)
             let metrics = ServerMetrics()
             let served = try ServedCloud(
                 at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
@@ -65,7 +65,7 @@ public final class CloudServer: Service {
     ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
     ///   - sweeper: Begins when the server listens.
     init(
-        _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: AccessBook, operations: [Operation],
+        _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: CredentialStore, operations: [Operation],
         metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, logger: Logger,
         onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, onListening: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(ServerError) {
@@ -128,7 +128,7 @@ public final class CloudServer: Service {
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .warning)
         try checkPortFile()
-        if let exposure = AccessBook.exposure(of: configuration.directory) { logger.warning("\(exposure)") }
+        if let exposure = CredentialStore.exposure(of: configuration.directory) { logger.warning("\(exposure)") }
         if !configuration.isPrivate, configuration.tls == nil, !configuration.trustsProxy {
             logger.warning("other machines are listened to without TLS: passwords and records can be read on the way")
         }
@@ -197,7 +197,7 @@ public final class CloudServer: Service {
     /// - Returns: `false` when the server is to end before that.
     private func keysAreTaken() async throws(ServerError) -> Bool {
         let wait: Duration?
-        do throws(AccessError) {
+        do throws(CredentialError) {
             wait = try responder.admission.access.waitForKeys()
         } catch {
             throw ServerError(.io, "the keys in \(configuration.directory.path) can't be read: \(error)")

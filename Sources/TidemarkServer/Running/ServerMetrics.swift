@@ -34,7 +34,7 @@ final class ServerMetrics: Sendable {
     enum Count: String, CaseIterable {
         case notifications = "notifications_total"
         case notificationsDropped = "notifications_dropped_total"
-        case newsDropped = "news_dropped_total"
+        case changeSummariesDropped = "change_summaries_dropped_total"
         case assetsRemoved = "leftover_assets_removed_total"
         case sweepsFailed = "sweeps_failed_total"
 
@@ -42,7 +42,7 @@ final class ServerMetrics: Sendable {
             switch self {
             case .notifications: "Notifications that were made for a device."
             case .notificationsDropped: "Notifications that nobody fetched and there was no room for."
-            case .newsDropped: "Requests whose changes were told to nobody, since too many came."
+            case .changeSummariesDropped: "Requests whose changes reached no subscriber, because too many came."
             case .assetsRemoved: "Contents of assets that no record named, and that were removed."
             case .sweepsFailed: "Times that what nobody needs could not be removed."
             }
@@ -89,7 +89,7 @@ final class ServerMetrics: Sendable {
     func count(_ count: Count, _ more: Int = 1) { counts.withLock { $0[count, default: 0] += more } }
     /// - Parameter code: Of the protocol: there are few.
     func refused(_ code: String) { refusals.withLock { $0[code, default: 0] += 1 } }
-    /// So many more requests wait for news.
+    /// So many more requests wait for notifications.
     func waits(_ more: Int) { waiting.add(more, ordering: .relaxed) }
 
     var requestsInFlight: Int { inFlight.load(ordering: .relaxed) }
@@ -128,7 +128,7 @@ final class ServerMetrics: Sendable {
         }
         let counts = counts.withLock { $0 }
         for count in Count.allCases { figure(count.rawValue, "counter", count.help, counts[count] ?? 0) }
-        figure("waits", "gauge", "Requests that wait for news.", waiting.load(ordering: .relaxed))
+        figure("waits", "gauge", "Requests that wait for notifications.", waiting.load(ordering: .relaxed))
         figure("requests_in_flight", "gauge", "Requests that are being answered.", requestsInFlight)
         figure("connections", "gauge", "Connections that are open.", openConnections)
         figure("connections_total", "counter", "Connections that were accepted.", accepted.load(ordering: .relaxed))

@@ -1,7 +1,7 @@
 import HTTPTypes
 import Synchronization
-import TidemarkAccess
 import TidemarkCloud
+import TidemarkIdentity
 
 /// What is told of the server itself.
 struct ServerPages: Sendable {
@@ -42,7 +42,7 @@ struct ServerPages: Sendable {
             throw Refusal(
                 CloudError(.permissionFailure, "the figures are not public: see --metrics-port and --metrics-token-file"))
         }
-        guard AccessBook.areEqual(headers[.authorization] ?? "", "Bearer \(metricsToken)") else {
+        guard CredentialStore.areEqual(headers[.authorization] ?? "", "Bearer \(metricsToken)") else {
             throw .authenticationFailed("the figures need their token, as 'Authorization: Bearer'")
         }
     }

@@ -1,8 +1,8 @@
 import Foundation
 import HTTPTypes
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -30,7 +30,7 @@ struct SignIn: Sendable {
     }
 
     let cloud: EmbeddedCloud
-    let access: AccessBook
+    let access: CredentialStore
     let metrics: ServerMetrics
     let limits: SignInLimits
     /// Seconds that only go on; a parameter for tests.
@@ -42,7 +42,7 @@ struct SignIn: Sendable {
 
     /// The address of the page where somebody can sign in for a program; good for a day.
     func address(for apiToken: APIToken, baseURL: String) -> String {
-        let sealed = access.seal(
+        let sealed = access.signedText(
             Purpose(apiToken).payload, for: "signin", until: ServerTime.now() + 24 * 60 * Self.minute)
         return "\(baseURL)/signin?for=\(sealed)"
     }
@@ -69,7 +69,7 @@ struct SignIn: Sendable {
         // From where the account is in use nobody waits.
         if limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
         let token: SessionToken?
-        do throws(AccessError) {
+        do throws(CredentialError) {
             token = try await access.signIn(
                 password, account: account?.id, container: container, environment: environment, kind: kind, device: device,
                 address: address, isKnown: isKnown, as: name)
@@ -143,7 +143,7 @@ struct SignIn: Sendable {
                 isChanging: true
             ) { call in
                 if let session = call.caller.session {
-                    do throws(AccessError) {
+                    do throws(CredentialError) {
                         try await access.endSession(id: session)
                         try await access.audit(
                             AuditEvent(

@@ -14,7 +14,7 @@ public struct DamagedRecord: Hashable, Sendable, Codable {
 }
 
 extension StoreError {
-    /// What the ledger of what waits to be sent calls it.
+    /// What the syncIssues of what waits to be sent calls it.
     package static let damagedCode = Code.damaged.rawValue
 
     /// What helps where a record is damaged.

@@ -83,7 +83,7 @@ extension RecordStore {
     package func accept(_ rows: [DamagedRow]) throws(StoreError) -> [RepairReport.Repaired] {
         try connection.locked("accept damaged records") { db in
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             var accepted: [RepairReport.Repaired] = []
             for row in rows {
                 guard let type = connection.types.first(where: { $0.id == row.typeID }) else { continue }
@@ -104,12 +104,12 @@ extension RecordStore {
     /// What was said of the record because it was damaged is void. What came from the cloud meanwhile is looked up.
     private func forgetDamage(of row: DamagedRow, _ db: Database) throws {
         try db.execute(
-            sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND code = ?",
+            sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = ?",
             arguments: [row.typeID, row.row, StoreError.damagedCode])
         try db.execute(
             sql:
-                "UPDATE tide_kept SET reason = ?, type = '', tag = NULL, fields = x'' WHERE zone = ? AND name = ? AND reason = ?",
-            arguments: [KeptRows.putOffReason, row.zone, row.name, KeptRecord.Reason.damaged.rawValue])
+                "UPDATE tide_deferred SET reason = ?, type = '', tag = NULL, fields = x'' WHERE zone = ? AND name = ? AND reason = ?",
+            arguments: [DeferredRows.deferralReason, row.zone, row.name, DeferredRecord.Reason.damaged.rawValue])
     }
 }
 

@@ -37,10 +37,10 @@ struct ZoneRemoval {
     private var db: Database { transaction.db }
 
     func run(code: String, reason: String) throws {
-        try Outbox(db).takeIn()
+        try Outbox(db).ingestHistory()
         let types = transaction.connection.types
         if transaction.connection.scope != .shared { try sendBack(types) }
-        let taking = try RemoteTaking(transaction: transaction, zone: zone, policy: { _ in .rollback }, occasion: .settled)
+        let taking = try RemoteChangeApplier(transaction: transaction, zone: zone, policy: { _ in .rollback }, occasion: .settled)
         try taking.keepPending(code: code, reason: reason)
         try Self.forgetSync(db, types: types, zone: zone)
         for type in types {
@@ -77,13 +77,13 @@ struct ZoneRemoval {
         try SeenRows.forget(db, types: types, zone: zone)
         for type in types {
             let sql = """
-                DELETE FROM tide_ledger WHERE type_id = ?1 AND (
+                DELETE FROM tide_sync_issues WHERE type_id = ?1 AND (
                     row IN (SELECT first_row FROM tide_outbox WHERE type_id = ?1 AND kind = 3 AND zone = ?2)
-                    OR (SELECT _zone FROM "\(type.table)" WHERE _id = tide_ledger.row) = ?2)
+                    OR (SELECT _zone FROM "\(type.table)" WHERE _id = tide_sync_issues.row) = ?2)
                 """
             try db.execute(sql: sql, arguments: [type.id, zone])
         }
-        for table in ["outbox", "requests", "kept"] {
+        for table in ["outbox", "requests", "deferred"] {
             try db.execute(sql: "DELETE FROM tide_\(table) WHERE zone = ?", arguments: [zone])
         }
         let old = try SyncState(db, zone: zone)

@@ -5,12 +5,12 @@ import GRDB
 struct Confirmation {
     private let db: Database
     private let connection: StoreConnection
-    private let hasLedger: Bool
+    private let hasSyncIssues: Bool
 
     init(_ db: Database, connection: StoreConnection) throws {
         (self.db, self.connection) = (db, connection)
-        let ledger = "SELECT EXISTS (SELECT 1 FROM tide_ledger)"
-        hasLedger = try Bool.fetchOne(db.cachedStatement(sql: ledger)) ?? false
+        let syncIssues = "SELECT EXISTS (SELECT 1 FROM tide_sync_issues)"
+        hasSyncIssues = try Bool.fetchOne(db.cachedStatement(sql: syncIssues)) ?? false
     }
 
     /// Whether there are rows of the outbox that stand for one saved record each.
@@ -37,12 +37,13 @@ struct Confirmation {
             guard let type = connection.types.first(where: { $0.id == typeID }) else { continue }
             try list.note(connection.writer(db, for: type))
             for (item, tag, isNoted) in list.outcomes {
-                if hasLedger {
-                    try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for = ?").execute(arguments: [item.name])
+                if hasSyncIssues {
+                    try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE waits_for = ?").execute(arguments: [item.name]
+                    )
                 }
                 if !isNoted {
                     try changed(item, tag)
-                } else if hasLedger || hasSingles {
+                } else if hasSyncIssues || hasSingles {
                     try Outbox(db).remove(.save, type: typeID, row: item.key.row)
                 }
             }

@@ -7,7 +7,7 @@ package struct ExportItem: Hashable, Sendable {
         case delete = 3
     }
 
-    /// Which one it is, as the outbox and the ledger name it.
+    /// Which one it is, as the outbox and the syncIssues name it.
     package struct Key: Hashable, Sendable {
         package let typeID: Int64
         package let row: Int64

@@ -23,7 +23,7 @@ struct ExportReading {
     /// How far rows of the outbox have been gone through by the batch before.
     private var resume: [Int64: Int64] = [:]
     private let hasDeletions: Bool
-    private let hasLedger: Bool
+    private let hasSyncIssues: Bool
     private let deletesOnly: Bool
     /// Whether records may have been moved between zones.
     private let mayMove: Bool
@@ -44,7 +44,7 @@ struct ExportReading {
             resume = Dictionary(before.ranges.map { ($0.outbox, $0.next) }, uniquingKeysWith: max)
         }
         hasDeletions = try Outbox(db, zone: zone).hasDeletions
-        hasLedger = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_ledger)")) ?? false
+        hasSyncIssues = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM tide_sync_issues)")) ?? false
     }
 
     private enum Step { case goOn, full }
@@ -193,8 +193,8 @@ struct ExportReading {
 
     /// Whether it was refused, and its time has not come.
     private func isBlocked(_ key: ExportItem.Key) throws -> Bool {
-        guard hasLedger else { return false }
-        let sql = "SELECT next_try FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = ?"
+        guard hasSyncIssues else { return false }
+        let sql = "SELECT next_try FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key.typeID, key.row, key.kind.rawValue])
         else { return false }
         return (row[0] as Int64?).map { $0 > now } ?? true

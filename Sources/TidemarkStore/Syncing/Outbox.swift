@@ -31,7 +31,7 @@ struct Outbox {
     /// Takes in what history has since.
     ///
     /// - Complexity: O(n) in the changes since.
-    func takeIn() throws {
+    func ingestHistory() throws {
         let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM tide_changes")) ?? 0
         let taken = try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'outbox_change'")) ?? 0
         guard last > taken else { return }
@@ -59,7 +59,7 @@ struct Outbox {
         // What was refused as it was is tried as it is now; or is nothing any more.
         try db.cachedStatement(
             sql: """
-                DELETE FROM tide_ledger WHERE (type_id, row) IN (
+                DELETE FROM tide_sync_issues WHERE (type_id, row) IN (
                     SELECT c.type_id, c.first_row FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
                     WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud' AND c.first_row = c.last_row)
                 """
@@ -82,7 +82,7 @@ struct Outbox {
     /// Looks anew at what waits for other records; whether anything does.
     @discardableResult
     func endWaiting() throws -> Bool {
-        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE waits_for IS NOT NULL").execute()
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE waits_for IS NOT NULL").execute()
         return db.changesCount > 0
     }
 
@@ -118,7 +118,7 @@ struct Outbox {
     func remove(_ kind: Kind, type: Int64, row: Int64) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE type_id = ? AND kind = ? AND first_row = ? AND last_row = ?")
             .execute(arguments: [type, kind.rawValue, row, row])
-        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = ?")
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?")
             .execute(arguments: [type, row, kind.rawValue])
     }
 
@@ -172,11 +172,11 @@ struct Outbox {
 
     /// Whether anything has come that might go before what came in bulk: history that was not looked at yet, what persons edit, or records
     /// that are to be looked up first.
-    var hasNews: Bool {
+    var hasNewChanges: Bool {
         get throws {
             let sql = """
                 SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE zone = ?1 AND lane = 0)
-                    OR EXISTS (SELECT 1 FROM tide_kept WHERE zone = ?1 AND reason = '\(KeptRows.putOffReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
+                    OR EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ?1 AND reason = '\(DeferredRows.deferralReason)') OR coalesce((SELECT max(id) FROM tide_changes), 0) >
                     coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
                 """
             return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true

@@ -154,7 +154,7 @@ extension RecordStore {
     package func setAside(reason: String) throws(StoreError) -> Quarantine? {
         let quarantine: Quarantine? = try connection.locked("set the records aside") { db in
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             let pending = try OutboxSummary(db, types: connection.types).pending
             let hasRecords = try connection.types.contains { type in
                 try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\")") ?? false
@@ -232,7 +232,7 @@ extension RecordStore {
     ) throws(StoreError) -> (quarantine: Quarantine?, pending: Int) {
         let result: (quarantine: Quarantine?, pending: Int) = try connection.locked("set unsent changes aside") { db in
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             let pending = try OutboxSummary(db, types: connection.types).pending
             let quarantine = pending > 0 ? try copyAside(db, pending: pending, reason: reason) : nil
             try empty(db)
@@ -261,7 +261,8 @@ extension RecordStore {
     private func empty(_ db: Database) throws {
         for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
         for table in [
-            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets",
+            "changes", "transactions", "conflicts", "outbox", "requests", "sync_issues", "deferred", "seen", "sync", "imports",
+            "assets",
             "shares", "refused",
         ] {
             try db.execute(sql: "DELETE FROM tide_\(table)")

@@ -16,14 +16,14 @@ extension RecordStore {
         return try connection.locked("note what is damaged in the cloud") { db in
             guard try StoreZone.isThere(db, id: zone) else { return (0, .commit) }
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             let isRefetching = try SyncState(db, zone: zone).isRefetching
             var count = 0
             for record in records {
-                let kept = "SELECT reason FROM tide_kept WHERE zone = ? AND name = ?"
+                let kept = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
                 let reason = try String.fetchOne(db.cachedStatement(sql: kept), arguments: [zone, record.name])
                 // What was kept is more than is here.
-                let others = [KeptRecord.Reason.damagedInCloud.rawValue, KeptRows.putOffReason]
+                let others = [DeferredRecord.Reason.damagedInCloud.rawValue, DeferredRows.deferralReason]
                 let isPartial = reason.map { !others.contains($0) } ?? false
                 var typeName = ""
                 for type in connection.types {
@@ -37,16 +37,16 @@ extension RecordStore {
                     guard !isPartial, mine.isIntact, mine.tag != nil, mine.tag == record.tag else { continue }
                     try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = -1 WHERE _id = ?")
                         .execute(arguments: [mine.id])
-                    try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ?")
+                    try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?")
                         .execute(arguments: [type.id, mine.id])
                     try Outbox(db, zone: zone).add(.save, type: type.id, row: mine.id, change: mine.version)
                     count += 1
                 }
                 guard !isPartial else { continue }
                 try db.cachedStatement(
-                    sql: "INSERT OR REPLACE INTO tide_kept (zone, name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?, ?)"
+                    sql: "INSERT OR REPLACE INTO tide_deferred (zone, name, type, tag, reason, fields) VALUES (?, ?, ?, ?, ?, ?)"
                 ).execute(arguments: [
-                    zone, record.name, typeName, record.tag, KeptRecord.Reason.damagedInCloud.rawValue, Data(),
+                    zone, record.name, typeName, record.tag, DeferredRecord.Reason.damagedInCloud.rawValue, Data(),
                 ])
             }
             return (count, .commit)
@@ -59,7 +59,7 @@ extension RecordStore {
             for name in names {
                 try db.cachedStatement(
                     sql:
-                        "DELETE FROM tide_kept WHERE zone = ? AND name = ? AND reason = '\(KeptRecord.Reason.damagedInCloud.rawValue)'"
+                        "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason = '\(DeferredRecord.Reason.damagedInCloud.rawValue)'"
                 ).execute(arguments: [zone, name])
             }
             return ((), .commit)

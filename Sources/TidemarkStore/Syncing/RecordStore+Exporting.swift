@@ -15,7 +15,7 @@ extension RecordStore {
     ) throws(StoreError) -> ExportBatch {
         try connection.locked("look for what is to be sent") { db in
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             var obsolete: [Int64] = []
             var batch = ExportBatch()
             var damaged: [ExportBatch.Damaged] = []
@@ -41,7 +41,7 @@ extension RecordStore {
         for parked in batch.parked {
             try Outbox(db, zone: zone).add(
                 .save, type: parked.key.typeID, row: parked.key.row, change: parked.version, lane: .bulk)
-            try LedgerEntry.note(
+            try SyncIssue.note(
                 db, parked.key, version: parked.version, code: "referenceViolation",
                 reason: "waits for the record '\(parked.waitsFor)', which the cloud does not have yet", at: now(), nextTry: nil,
                 waitsFor: parked.waitsFor)
@@ -49,8 +49,8 @@ extension RecordStore {
         for damaged in batch.damaged {
             try Outbox(db, zone: zone).add(
                 .save, type: damaged.key.typeID, row: damaged.key.row, change: damaged.version, lane: .bulk)
-            try LedgerEntry.note(
-                db, damaged.key, version: damaged.version, code: StoreError.damagedCode, reason: LedgerEntry.damageReason,
+            try SyncIssue.note(
+                db, damaged.key, version: damaged.version, code: StoreError.damagedCode, reason: SyncIssue.damageReason,
                 at: now(),
                 nextTry: nil, waitsFor: nil)
         }
@@ -168,7 +168,7 @@ extension RecordStore {
         return state.filter { stored.shape.fields.contains($0.key) }
     }
 
-    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the ledger.
+    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the syncIssues.
     ///
     /// - Parameters:
     ///   - batch: What the request was made of; `nil` for one of an earlier process.
@@ -193,12 +193,12 @@ extension RecordStore {
         return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
             transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
-            try Outbox(transaction.db).takeIn()
+            try Outbox(transaction.db).ingestHistory()
             let begins = try note(answer, transaction.db)
-            var taking = try RemoteTaking(
+            var taking = try RemoteChangeApplier(
                 transaction: transaction, zone: zone, policy: { _ in .mergeByPropertyObjectTrump }, occasion: .settled)
             for (item, result) in zip(request.items, results) {
-                if case .rejected(let code, let reason) = result { try taking.takeBack(item, code: code, reason: reason) }
+                if case .rejected(let code, let reason) = result { try taking.revertRejected(item, code: code, reason: reason) }
             }
             try taking.finish()
             return begins
@@ -234,7 +234,7 @@ extension RecordStore {
             case (.refused, .save) where try !isThere(item, db): break
             case (.refused(let code, let reason, let nextTry), _):
                 if isDone { try keep(item, zone: zone, db) }
-                try LedgerEntry.note(
+                try SyncIssue.note(
                     db, item.key, version: item.version, code: code, reason: reason, at: time, nextTry: nextTry,
                     waitsFor: nil)
             case (.rejected, _), (.undone, _): break
@@ -243,7 +243,7 @@ extension RecordStore {
         // What is undone is gathered again, where it was.
         if let batch = answer.batch, isDone { try advance(batch, zone: zone, db) }
         try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-        guard let next = answer.next, isDone, try !outbox.hasNews else { return false }
+        guard let next = answer.next, isDone, try !outbox.hasNewChanges else { return false }
         try next.store(db, zone: zone)
         return true
     }
@@ -282,7 +282,7 @@ extension RecordStore {
             tag, item.version, item.edited.description, type.pendingMask(of: later), item.key.row,
         ])
         try outbox.add(.save, type: type.id, row: item.key.row, change: pending.version)
-        try db.cachedStatement(sql: "DELETE FROM tide_ledger WHERE type_id = ? AND row = ? AND kind = 1")
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 1")
             .execute(arguments: [type.id, item.key.row])
     }
 }

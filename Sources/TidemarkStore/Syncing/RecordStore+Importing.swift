@@ -27,11 +27,11 @@ extension RecordStore {
         ) { transaction in
             let db = transaction.db
             guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = try RemoteTaking(
+            var taking = try RemoteChangeApplier(
                 transaction: transaction, zone: zone, policy: policy, occasion: occasion)
             try taking.run(changes)
             let old = try SyncState(db, zone: zone)
@@ -49,18 +49,18 @@ extension RecordStore {
 
     /// Records that could not be taken in.
     package func kept(
-        _ reasons: Set<KeptRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
-    ) throws(StoreError) -> [KeptRecord] {
+        _ reasons: Set<DeferredRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
+    ) throws(StoreError) -> [DeferredRecord] {
         try connection.read("look for records that could not be taken in") { db in
-            try KeptRecord.fetchAll(db, zone: zone).filter { reasons.contains($0.reason) }
+            try DeferredRecord.fetchAll(db, zone: zone).filter { reasons.contains($0.reason) }
         }
     }
 
     /// Records of which something came before it was known what had become of the request that sent them, and of that it is known now.
-    package func putOff(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [String] {
+    package func deferUntilReply(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) -> [String] {
         try connection.read("look for records that were put off") { db in
             let sent = try SentRequest.names(db, zone: zone)
-            let sql = "SELECT name FROM tide_kept WHERE zone = ? AND reason = '\(KeptRows.putOffReason)' ORDER BY name"
+            let sql = "SELECT name FROM tide_deferred WHERE zone = ? AND reason = '\(DeferredRows.deferralReason)' ORDER BY name"
             return try String.fetchAll(db.cachedStatement(sql: sql), arguments: [zone]).filter { !sent.contains($0) }
         }
     }
@@ -99,8 +99,8 @@ extension RecordStore {
             try connection.refreshSchema(db)
             try db.execute(
                 sql: """
-                    DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_ledger; DELETE FROM tide_seen;
-                    DELETE FROM tide_shares; DELETE FROM tide_kept
+                    DELETE FROM tide_outbox; DELETE FROM tide_requests; DELETE FROM tide_sync_issues; DELETE FROM tide_seen;
+                    DELETE FROM tide_shares; DELETE FROM tide_deferred
                     """)
             for zone in try StoreZone.fetchAll(db) where zone.id != StoreFormat.defaultZone {
                 try SyncState.forget(db, zone: zone.id)
@@ -132,7 +132,7 @@ extension RecordStore {
         try connection.locked("forget what the cloud has in a zone") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
-            try Outbox(db).takeIn()
+            try Outbox(db).ingestHistory()
             let old = try SyncState(db, zone: zone)
             try ZoneRemoval.forgetSync(db, types: connection.types, zone: zone)
             try StoredShares(db).forget(zone: zone)
@@ -166,26 +166,26 @@ extension RecordStore {
 
 extension StoreReader {
     /// Records from the cloud that could not be taken in, or not whole.
-    public func kept() throws(StoreError) -> [KeptRecord] {
-        try read("look for records that could not be taken in") { try KeptRecord.fetchAll($0) }
+    public func kept() throws(StoreError) -> [DeferredRecord] {
+        try read("look for records that could not be taken in") { try DeferredRecord.fetchAll($0) }
     }
 }
 
-extension KeptRecord {
+extension DeferredRecord {
     /// Whether there are any of a zone, without those that are to be looked up.
     static func hasAny(_ db: Database, zone: Int64) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM tide_kept WHERE zone = ? AND reason <> '\(KeptRows.putOffReason)')"
+        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ? AND reason <> '\(DeferredRows.deferralReason)')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
     }
 
     /// - Parameter zone: `nil` for all zones.
-    static func fetchAll(_ db: Database, zone: Int64? = nil) throws -> [KeptRecord] {
+    static func fetchAll(_ db: Database, zone: Int64? = nil) throws -> [DeferredRecord] {
         let sql = """
-            SELECT name, type, tag, reason, fields, zone FROM tide_kept WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
+            SELECT name, type, tag, reason, fields, zone FROM tide_deferred WHERE ?1 IS NULL OR zone = ?1 ORDER BY zone, name
             """
         return try Row.fetchAll(db, sql: sql, arguments: [zone]).compactMap { row in
             Reason(rawValue: row[3]).map {
-                KeptRecord(name: row[0], type: row[1], zone: row[5], tag: row[2], reason: $0, whole: row[4])
+                DeferredRecord(name: row[0], type: row[1], zone: row[5], tag: row[2], reason: $0, whole: row[4])
             }
         }
     }

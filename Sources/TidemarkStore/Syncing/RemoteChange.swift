@@ -55,7 +55,7 @@ package struct RemoteRecord: Sendable {
 }
 
 /// A record from the cloud that could not be taken in, or not whole, and waits for a change of the schema or for a person.
-public struct KeptRecord: Hashable, Sendable {
+public struct DeferredRecord: Hashable, Sendable {
     public enum Reason: String, CaseIterable, Sendable {
         /// The store has no such type, or it lacks fields.
         case schema

@@ -17,7 +17,7 @@ struct SeenRows {
     /// nothing to note.
     static func areNeeded(_ db: Database, types: [StoredType], zone: Int64) throws -> Bool {
         if try !SentRequest.names(db, zone: zone).isEmpty { return true }
-        if try KeptRecord.hasAny(db, zone: zone) { return true }
+        if try DeferredRecord.hasAny(db, zone: zone) { return true }
         return try types.contains { type in
             let sql = "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\" WHERE _tag IS NOT NULL AND _zone = ?)"
             return try Bool.fetchOne(db, sql: sql, arguments: [zone]) ?? true
@@ -66,8 +66,8 @@ struct SeenRows {
     }
 
     /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
-    func missingKept(_ types: [StoredType]) throws -> [String] {
-        try KeptRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
+    func missingDeferred(_ types: [StoredType]) throws -> [String] {
+        try DeferredRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
             try !types.contains { type in
                 let sql = """
                     SELECT EXISTS (

@@ -21,7 +21,7 @@ package struct SyncState: Hashable, Sendable {
     /// The number of the schema with which records that could not be taken in were tried last.
     package var keptGeneration: Int64 = 0
     /// The cloud has said that something has changed in the zone, and that was not fetched yet.
-    package var hasNews = false
+    package var hasNewChanges = false
     /// The name of the life of the cloud's database that was fetched last; `nil` where the cloud does not say.
     package var incarnation: String?
     /// The cloud was put back to an earlier state: everything is fetched, and each record compared with the one that is here.
@@ -33,7 +33,7 @@ package struct SyncState: Hashable, Sendable {
 
     private static let keys = [
         "token", "zone_is_made", "initial_import_is_complete", "is_refetching", "is_purged", "is_deploying", "kept_generation",
-        "has_news", "incarnation", "is_comparing", "compared_change",
+        "has_new_changes", "incarnation", "is_comparing", "compared_change",
     ]
 
     /// A parameter for each key.
@@ -56,7 +56,7 @@ package struct SyncState: Hashable, Sendable {
         isPurged = value("is_purged") ?? false
         isDeploying = value("is_deploying") ?? false
         keptGeneration = value("kept_generation") ?? 0
-        hasNews = value("has_news") ?? false
+        hasNewChanges = value("has_new_changes") ?? false
         incarnation = value("incarnation")
         isComparing = value("is_comparing") ?? false
         comparedChange = value("compared_change")
@@ -83,7 +83,7 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "is_purged", isPurged != old.isPurged, isPurged)
         try note(prefix + "is_deploying", isDeploying != old.isDeploying, isDeploying)
         try note(prefix + "kept_generation", keptGeneration != old.keptGeneration, keptGeneration)
-        try note(prefix + "has_news", hasNews != old.hasNews, hasNews)
+        try note(prefix + "has_new_changes", hasNewChanges != old.hasNewChanges, hasNewChanges)
         try note(prefix + "incarnation", incarnation != old.incarnation, incarnation)
         try note(prefix + "is_comparing", isComparing != old.isComparing, isComparing)
         try note(prefix + "compared_change", comparedChange != old.comparedChange, comparedChange)
@@ -127,13 +127,13 @@ extension RecordStore {
     /// Notes that zones have changed in the cloud, and up to where that is known.
     ///
     /// - Parameter token: `nil` where nothing is known any more.
-    package func noteZoneNews(_ zones: [Int64], token: String?) throws(StoreError) {
+    package func recordZoneChanges(_ zones: [Int64], token: String?) throws(StoreError) {
         try connection.locked("note which zones have changed") { db in
             for zone in zones {
                 guard try StoreZone.isThere(db, id: zone) else { continue }
                 let old = try SyncState(db, zone: zone)
                 var state = old
-                state.hasNews = true
+                state.hasNewChanges = true
                 try state.store(db, insteadOf: old, zone: zone)
             }
             try db.execute(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES ('database_token', ?)", arguments: [token])

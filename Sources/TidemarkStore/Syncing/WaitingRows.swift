@@ -59,14 +59,14 @@ struct WaitingRows {
     /// Rows of a type that are to be sent: those that the cloud has refused first, then, unless only these are wanted, in their order.
     func saves(of type: StoredType, isRefused: Bool, limit: Int, _ db: Database) throws -> [Int64] {
         let refused = """
-            SELECT l.row FROM tide_ledger l CROSS JOIN "\(type.table)" r ON r._id = l.row
+            SELECT l.row FROM tide_sync_issues l CROSS JOIN "\(type.table)" r ON r._id = l.row
             WHERE l.type_id = ? AND l.kind = 1 AND r._pending IS NOT NULL ORDER BY l.row LIMIT ?
             """
         var rows = try Int64.fetchAll(db.cachedStatement(sql: refused), arguments: [type.id, limit])
         if isRefused { return rows }
         let queued = """
             SELECT r._id FROM "\(type.table)" r WHERE r._id BETWEEN ? AND ? AND r._pending IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM tide_ledger l WHERE l.type_id = ? AND l.row = r._id AND l.kind = 1)
+            AND NOT EXISTS (SELECT 1 FROM tide_sync_issues l WHERE l.type_id = ? AND l.row = r._id AND l.kind = 1)
             ORDER BY r._id LIMIT ?
             """
         let statement = try db.cachedStatement(sql: queued)

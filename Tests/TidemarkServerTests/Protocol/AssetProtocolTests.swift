@@ -71,14 +71,14 @@ import TidemarkModel
         let (upload, token) = (
             try await address(client, record: "b"),
             try await client.post(
-                "/device/1/\(TendedCloud.container)/development/tokens/create", #"{"apnsEnvironment":"development"}"#)
+                "/device/1/\(FaultyCloudFixture.container)/development/tokens/create", #"{"apnsEnvironment":"development"}"#)
         )
-        let courier = try #require(token.object.text("webcourierURL"))
+        let mailbox = try #require(token.object.text("webcourierURL"))
         #expect(try await client.send(.GET, url: download).bytes == Array("small".utf8))
         try await client.subject.access.endAllSessions()
         #expect(try await client.send(.GET, url: download).status == 403)
         #expect(try await client.send(.POST, url: upload, Array("small".utf8)).status == 403)
-        #expect(try await client.send(.GET, url: courier).status == 404)
+        #expect(try await client.send(.GET, url: mailbox).status == 404)
     }
 
     @Test func `an asset that is written back stays, and one that the record does not have is refused`() async throws {

@@ -51,7 +51,7 @@ struct ProtocolClient: Sendable {
             return
         }
         token = try await subject.access.makeSession(
-            account: id, container: TendedCloud.container, environment: .development, kind: .device
+            account: id, container: FaultyCloudFixture.container, environment: .development, kind: .device
         ).text
     }
 
@@ -67,7 +67,7 @@ struct ProtocolClient: Sendable {
     func get(_ path: String) async throws -> Answer { try await send(.GET, path, nil) }
 
     private func send(_ method: HTTPMethod, _ path: String, _ body: [UInt8]?) async throws -> Answer {
-        let place = path.hasPrefix("/") ? path : "/database/1/\(TendedCloud.container)/development/\(scope)/\(path)"
+        let place = path.hasPrefix("/") ? path : "/database/1/\(FaultyCloudFixture.container)/development/\(scope)/\(path)"
         var headers: [(String, String)] = [("Content-Type", "text/plain")]
         if let token { headers.append(("Authorization", "Bearer \(token)")) }
         return try await send(method, url: base + place, headers: headers, body)

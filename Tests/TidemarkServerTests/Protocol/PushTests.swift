@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 @testable import TidemarkServer
@@ -11,7 +11,7 @@ import TidemarkModel
 /// Goal: who subscribes hears of their own, costs no more than is allowed, and takes nothing from others. Method: the protocol against the
 /// real server; what depends on the moment, against the parts themselves.
 @Suite struct PushTests {
-    private let tokens = "/database/1/\(TendedCloud.container)/development/tokens"
+    private let tokens = "/database/1/\(FaultyCloudFixture.container)/development/tokens"
 
     private func client(_ account: String = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
@@ -29,7 +29,7 @@ import TidemarkModel
         return try await client.post("subscriptions/modify", #"{"operations":[\#(operations.joined(separator: ","))]}"#)
     }
 
-    private func makeToken(_ client: ProtocolClient) async throws -> (token: String, courier: String) {
+    private func makeToken(_ client: ProtocolClient) async throws -> (token: String, mailbox: String) {
         let made = try await client.post(tokens + "/create", #"{"apnsEnvironment":"development"}"#).object
         return (try #require(made.text("apnsToken")), try #require(made.text("webcourierURL")))
     }
@@ -85,9 +85,9 @@ import TidemarkModel
         let anna = try await client()
         try await anna.makeZone()
         _ = try await subscribe(anna, [subscription()])
-        let courier = try await makeToken(anna).courier
+        let mailbox = try await makeToken(anna).mailbox
         let answers = try await withThrowingTaskGroup(of: ProtocolClient.Answer.self) { group in
-            for _ in 0..<2 { group.addTask { try await anna.send(.GET, url: courier) } }
+            for _ in 0..<2 { group.addTask { try await anna.send(.GET, url: mailbox) } }
             let older = try await group.next()
             // Nothing was saved yet: it can only have been ended by the other one.
             try await save("n1", anna)
@@ -105,10 +105,10 @@ import TidemarkModel
         let filter = #"{"systemFieldName":"recordName","comparator":"BEGINS_WITH","fieldValue":{"value":"b"}}"#
         let made = try await subscribe(anna, [subscription(filters: filter)])
         #expect(made.list("subscriptions")[0].text("serverErrorCode") == nil)
-        let courier = try await makeToken(anna).courier
+        let mailbox = try await makeToken(anna).mailbox
         try await save("a1", anna)
         try await save("b1", anna)
-        #expect(try await anna.send(.GET, url: courier).object.text("ck", "qry", "rid") == "b1")
+        #expect(try await anna.send(.GET, url: mailbox).object.text("ck", "qry", "rid") == "b1")
     }
 
     @Test func `who registers another's token hears nothing of theirs, and tells them nothing`() async throws {
@@ -128,35 +128,35 @@ import TidemarkModel
         try await save("ben1", ben)
         try await save("anna1", anna)
         try await save("ben2", ben)
-        #expect(try await anna.send(.GET, url: annas.courier).object.text("ck", "qry", "rid") == "anna1")
-        #expect(try await ben.send(.GET, url: bens.courier).object.text("ck", "qry", "rid") == "ben1")
-        #expect(try await ben.send(.GET, url: bens.courier).object.text("ck", "qry", "rid") == "ben2")
+        #expect(try await anna.send(.GET, url: annas.mailbox).object.text("ck", "qry", "rid") == "anna1")
+        #expect(try await ben.send(.GET, url: bens.mailbox).object.text("ck", "qry", "rid") == "ben1")
+        #expect(try await ben.send(.GET, url: bens.mailbox).object.text("ck", "qry", "rid") == "ben2")
     }
 
-    @Test func `the courier's address of an account that is gone or closed is dead`() async throws {
+    @Test func `the mailbox's address of an account that is gone or closed is dead`() async throws {
         let anna = try await client()
         let tended = anna.subject.tended
         try await anna.makeZone()
         _ = try await subscribe(anna, [subscription()])
-        let annas = try await makeToken(anna).courier
+        let annas = try await makeToken(anna).mailbox
         try await save("n1", anna)
         #expect(try await anna.send(.GET, url: annas).status == 200)
         try await tended.setStatus(.restricted, of: "anna@example.org")
         #expect(try await anna.send(.GET, url: annas).status == 404)
 
         let dora = try await ProtocolClient(anna.subject, account: "dora@example.org")
-        let doras = try await makeToken(dora).courier
+        let doras = try await makeToken(dora).mailbox
         try await tended.cloud.removeIfUnused(try #require(try await tended.cloud.account("dora@example.org")))
         try #require(try await tended.cloud.account("dora@example.org") == nil)
         let answer = try await dora.send(.GET, url: doras)
         #expect(answer.status == 404 && answer.object.text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `the courier's address of a container that is served no more is dead`() async throws {
+    @Test func `the mailbox's address of a container that is served no more is dead`() async throws {
         let anna = try await client()
-        let courier = try await makeToken(anna).courier
-        try await anna.subject.access.removeContainer(TendedCloud.container)
-        #expect(try await anna.send(.GET, url: courier).status == 404)
+        let mailbox = try await makeToken(anna).mailbox
+        try await anna.subject.access.removeContainer(FaultyCloudFixture.container)
+        #expect(try await anna.send(.GET, url: mailbox).status == 404)
     }
 
     // The parts
@@ -166,21 +166,22 @@ import TidemarkModel
     ) throws -> Call {
         Call(
             operation: try #require(served.operations.first { $0.id == "tidemark.notifications" }), uuid: "u",
-            caller: Caller(account: account), address: "127.0.0.1", container: TendedCloud.container, environment: .development,
+            caller: Caller(account: account), address: "127.0.0.1", container: FaultyCloudFixture.container,
+            environment: .development,
             scope: scope, parameters: [:], query: cursor.map { ["cursor": $0] } ?? [:], body: [], stream: nil, headers: [:],
             isExtended: true, baseURL: "http://localhost")
     }
 
     @Test func `who waits too often at once is throttled, and others are not`() async throws {
-        let tended = try TendedCloud()
-        let access = try AccessBook(at: tended.directory)
-        try await access.addContainer(TendedCloud.container)
+        let tended = try FaultyCloudFixture()
+        let access = try CredentialStore(at: tended.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
         let served = try ServedCloud(at: tended.directory, access: access)
         let anna = try #require(try await tended.id("anna@example.org"))
         let ben = try #require(try await tended.id("ben@example.org"))
         // A cursor that means nothing is answered at once.
         let waiting = try call(served, .private, account: anna, cursor: "x")
-        for _ in 0..<WaitingRoom.waitsMost { try served.waits.enter(anna) }
+        for _ in 0..<LongPollLimiter.waitsMost { try served.waits.enter(anna) }
         let thrown = await #expect(throws: CloudError.self) { try await served.awaitChange(waiting) }
         let error = try #require(thrown)
         #expect(error.code == .requestRateLimited && error.retryAfter != nil)
@@ -192,9 +193,9 @@ import TidemarkModel
     }
 
     @Test func `who waits for news of the public database is somebody`() async throws {
-        let tended = try TendedCloud()
-        let access = try AccessBook(at: tended.directory)
-        try await access.addContainer(TendedCloud.container)
+        let tended = try FaultyCloudFixture()
+        let access = try CredentialStore(at: tended.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
         let served = try ServedCloud(at: tended.directory, access: access)
         let waiting = try call(served, .public, account: nil, cursor: nil)
         let error = await #expect(throws: CloudError.self) { try await served.awaitChange(waiting) }
@@ -202,44 +203,44 @@ import TidemarkModel
     }
 
     @Test func `what was taken and reached nobody comes first again`() async {
-        let (courier, box) = (Courier(), Courier.Box(account: "anna", token: "t"))
-        for frame: [UInt8] in [[1], [2], [3]] { await courier.put(frame, for: box) }
-        let first = await courier.take(for: box)
+        let (mailbox, box) = (NotificationMailbox(), NotificationMailbox.Box(account: "anna", token: "t"))
+        for frame: [UInt8] in [[1], [2], [3]] { await mailbox.put(frame, for: box) }
+        let first = await mailbox.take(for: box)
         #expect(first == [1])
-        await courier.putBack([1], for: box)
+        await mailbox.putBack([1], for: box)
         var frames: [[UInt8]?] = []
-        for _ in 0..<3 { frames.append(await courier.take(for: box)) }
+        for _ in 0..<3 { frames.append(await mailbox.take(for: box)) }
         #expect(frames == [[1], [2], [3]])
     }
 
     @Test func `a wait that is cancelled takes nothing`() async {
-        let (courier, box) = (Courier(), Courier.Box(account: "anna", token: "t"))
-        let waiting = Task { await courier.take(for: box) }
+        let (mailbox, box) = (NotificationMailbox(), NotificationMailbox.Box(account: "anna", token: "t"))
+        let waiting = Task { await mailbox.take(for: box) }
         waiting.cancel()
         #expect(await waiting.value == nil)
-        await courier.put([7], for: box)
-        #expect(await courier.take(for: box) == [7])
+        await mailbox.put([7], for: box)
+        #expect(await mailbox.take(for: box) == [7])
     }
 
     @Test func `of what nobody fetches the latest is kept, and of each account only so much`() async {
         let size = 1_000
-        var limits = Courier.Limits()
+        var limits = NotificationMailbox.Limits()
         (limits.framesOfBox, limits.sizeOfBox, limits.sizeOfAccount) = (2, 5_000, 3 * (size + 200))
-        let courier = Courier(limits: limits)
+        let mailbox = NotificationMailbox(limits: limits)
         func frame(_ byte: UInt8) -> [UInt8] { Array(repeating: byte, count: size) }
         let (one, other, bens) = (
-            Courier.Box(account: "anna", token: "1"), Courier.Box(account: "anna", token: "2"),
-            Courier.Box(account: "ben", token: "1")
+            NotificationMailbox.Box(account: "anna", token: "1"), NotificationMailbox.Box(account: "anna", token: "2"),
+            NotificationMailbox.Box(account: "ben", token: "1")
         )
-        for byte: UInt8 in 1...3 { await courier.put(frame(byte), for: one) }
-        for byte: UInt8 in 4...5 { await courier.put(frame(byte), for: other) }
-        await courier.put(frame(6), for: bens)
-        #expect(await courier.take(for: one) == frame(2))
-        #expect(await courier.take(for: one) == frame(3))
-        #expect(await courier.take(for: other) == frame(4))
-        #expect(await courier.take(for: bens) == frame(6))
+        for byte: UInt8 in 1...3 { await mailbox.put(frame(byte), for: one) }
+        for byte: UInt8 in 4...5 { await mailbox.put(frame(byte), for: other) }
+        await mailbox.put(frame(6), for: bens)
+        #expect(await mailbox.take(for: one) == frame(2))
+        #expect(await mailbox.take(for: one) == frame(3))
+        #expect(await mailbox.take(for: other) == frame(4))
+        #expect(await mailbox.take(for: bens) == frame(6))
         // There was no room for the fifth; now there is.
-        await courier.put(frame(7), for: other)
-        #expect(await courier.take(for: other) == frame(7))
+        await mailbox.put(frame(7), for: other)
+        #expect(await mailbox.take(for: other) == frame(7))
     }
 }

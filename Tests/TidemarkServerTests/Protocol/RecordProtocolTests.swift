@@ -164,7 +164,7 @@ import TidemarkModel
         #expect(
             try await client.of("public").post("users/lookup/email", asked).list("users")[0].text("serverErrorCode")
                 == "NOT_FOUND")
-        let setting = "/tidemark/1/\(TendedCloud.container)/development/private/account/set"
+        let setting = "/tidemark/1/\(FaultyCloudFixture.container)/development/private/account/set"
         #expect(try await ben.post(setting, #"{"discoverable":true}"#).status == 200)
         #expect(try await ben.post(setting, #"{"discoverable":"yes"}"#).status == 400)
         let others = try await client.of("public").post(

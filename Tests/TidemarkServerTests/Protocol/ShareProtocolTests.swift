@@ -140,13 +140,13 @@ import TidemarkModel
         #expect(try await anna.get("subscriptions/list").list("subscriptions").count == 1)
         #expect(try await ben.get("subscriptions/list").list("subscriptions").isEmpty)
         let token = try await anna.post(
-            "/database/1/\(TendedCloud.container)/development/tokens/create", #"{"apnsEnvironment":"development"}"#)
-        let courier = try #require(token.object.text("webcourierURL"))
+            "/database/1/\(FaultyCloudFixture.container)/development/tokens/create", #"{"apnsEnvironment":"development"}"#)
+        let mailbox = try #require(token.object.text("webcourierURL"))
         let same = try await anna.post(
-            "/device/1/\(TendedCloud.container)/development/tokens/register",
+            "/device/1/\(FaultyCloudFixture.container)/development/tokens/register",
             #"{"apnsEnvironment":"development","apnsToken":"\#(token.object.text("apnsToken") ?? "")"}"#)
         #expect(same.status == 200)
-        async let waiting = anna.send(.GET, url: courier)
+        async let waiting = anna.send(.GET, url: mailbox)
         try await anna.modify("create", record: #"{"recordName":"x1","recordType":"Note"}"#)
         let frame = try await waiting.object
         #expect(frame.text("aps", "alert") == "New note")
@@ -156,7 +156,7 @@ import TidemarkModel
         try await anna.modify("forceUpdate", record: #"{"recordName":"x1","recordType":"Note","fields":{"t":{"value":"y"}}}"#)
         try await anna.modify("create", record: #"{"recordName":"p1","recordType":"Place"}"#)
         try await anna.modify("forceDelete", record: #"{"recordName":"x1"}"#)
-        let gone = try await anna.send(.GET, url: courier).object
+        let gone = try await anna.send(.GET, url: mailbox).object
         #expect(gone.text("ck", "qry", "rid") == "x1" && gone.number("ck", "qry", "fo") == 3)
         let removed = try await anna.post(
             "subscriptions/modify",

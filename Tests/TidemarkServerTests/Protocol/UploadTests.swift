@@ -40,7 +40,8 @@ import TidemarkModel
 
     private func used(_ client: ProtocolClient) async throws -> Int64? {
         let id = try await client.subject.tended.id("anna@example.org")
-        return try await client.subject.tended.cloud.database(.private, of: TendedCloud.container, account: id).account().used
+        return try await client.subject.tended.cloud.database(.private, of: FaultyCloudFixture.container, account: id).account()
+            .used
     }
 
     /// Sends a text and says that nothing follows; what is answered until the server closes the connection.

@@ -6,7 +6,7 @@ import Testing
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 
-@testable import TidemarkAccess
+@testable import TidemarkIdentity
 @testable import TidemarkServer
 
 /// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused at the door. Method: turns are counted
@@ -26,7 +26,7 @@ import TidemarkEmbeddedCloud
 
     @Test func `while 100 addresses flood, an owner on a known device signs in within three hashes`() async throws {
         let scratch = try Scratch()
-        let access = try AccessBook(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         try await access.addContainer("journal")
         let anna = try await cloud.addAccount("anna@example.org")
@@ -48,7 +48,7 @@ import TidemarkEmbeddedCloud
             let (held, hold) = AsyncStream<Void>.makeStream()
             // The only hasher is kept until all have come.
             group.addTask {
-                try await access.hashers.withTurn(of: .own) { _ throws(AccessError) in
+                try await access.hashers.withTurn(of: .own) { _ throws(CredentialError) in
                     hold.finish()
                     for await _ in gate {}
                 }
@@ -59,7 +59,7 @@ import TidemarkEmbeddedCloud
                     do {
                         _ = try await attempt("p\(number)@example.org", "wrong horse", from: "203.0.\(number % 100).1")
                         order.add("stranger")
-                    } catch let error as AccessError where error.code == .busy {
+                    } catch let error as CredentialError where error.code == .busy {
                         refused.add("stranger")
                     }
                 }

@@ -22,26 +22,28 @@ import TidemarkCloud
 
     @Test func `notifications that there is no room for are counted`() async {
         let metrics = ServerMetrics()
-        var limits = Courier.Limits()
+        var limits = NotificationMailbox.Limits()
         limits.framesOfBox = 2
-        let (courier, box) = (Courier(limits: limits, metrics: metrics), Courier.Box(account: "anna", token: "t"))
-        for byte: UInt8 in 1...2 { await courier.put([byte], for: box) }
+        let (mailbox, box) = (
+            NotificationMailbox(limits: limits, metrics: metrics), NotificationMailbox.Box(account: "anna", token: "t")
+        )
+        for byte: UInt8 in 1...2 { await mailbox.put([byte], for: box) }
         #expect(has(metrics, "tidemark_notifications_total 2") && has(metrics, "tidemark_notifications_dropped_total 0"))
         // The oldest goes for each; one that fits nowhere goes itself.
-        for byte: UInt8 in 3...4 { await courier.put([byte], for: box) }
-        await courier.put([UInt8](repeating: 5, count: 100_000), for: box)
-        await courier.putBack([1], for: box)
+        for byte: UInt8 in 3...4 { await mailbox.put([byte], for: box) }
+        await mailbox.put([UInt8](repeating: 5, count: 100_000), for: box)
+        await mailbox.putBack([1], for: box)
         #expect(has(metrics, "tidemark_notifications_total 5") && has(metrics, "tidemark_notifications_dropped_total 4"))
-        #expect(await courier.take(for: box) == [3])
+        #expect(await mailbox.take(for: box) == [3])
     }
 
     @Test func `who waits is counted for as long as they do`() throws {
         let metrics = ServerMetrics()
-        let room = WaitingRoom(metrics: metrics)
-        for _ in 0..<WaitingRoom.waitsMost { try room.enter("anna") }
+        let room = LongPollLimiter(metrics: metrics)
+        for _ in 0..<LongPollLimiter.waitsMost { try room.enter("anna") }
         #expect(throws: CloudError(.requestRateLimited, "")) { try room.enter("anna") }
-        #expect(has(metrics, "tidemark_waits \(WaitingRoom.waitsMost)"))
-        for _ in 0..<WaitingRoom.waitsMost { room.leave("anna") }
+        #expect(has(metrics, "tidemark_waits \(LongPollLimiter.waitsMost)"))
+        for _ in 0..<LongPollLimiter.waitsMost { room.leave("anna") }
         #expect(has(metrics, "tidemark_waits 0"))
     }
 }

@@ -7,7 +7,7 @@ import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
 
-@testable import TidemarkAccess
+@testable import TidemarkIdentity
 @testable import TidemarkServer
 
 /// Goal: a device on which somebody was signed in is known again wherever it is, and shows that to nobody but the server that knew it. Method: a
@@ -94,7 +94,7 @@ import TidemarkModel
                 defer { open.finish() }
                 // The only hasher is kept until all have come.
                 group.addTask {
-                    try await server.access.hashers.withTurn(of: .own) { _ throws(AccessError) in
+                    try await server.access.hashers.withTurn(of: .own) { _ throws(CredentialError) in
                         hold.finish()
                         for await _ in gate {}
                     }

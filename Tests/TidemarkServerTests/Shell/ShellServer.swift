@@ -9,9 +9,9 @@ import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkWire
 
 @testable import TidemarkServer
@@ -23,7 +23,7 @@ final class ShellServer: Sendable {
         eventLoopGroupProvider: .singleton, configuration: .init(redirectConfiguration: .disallow))
 
     let server: CloudServer
-    let access: AccessBook
+    let access: CredentialStore
     let port: Int
     let apiToken, webToken, deviceToken: String
     let key: SigningKey
@@ -31,7 +31,7 @@ final class ShellServer: Sendable {
     fileprivate let group: ServiceGroup
 
     private init(
-        _ server: CloudServer, _ access: AccessBook, port: Int, _ credentials: Credentials, log: Log, group: ServiceGroup
+        _ server: CloudServer, _ access: CredentialStore, port: Int, _ credentials: Credentials, log: Log, group: ServiceGroup
     ) {
         (self.server, self.access, self.port, self.group) = (server, access, port, group)
         (apiToken, webToken, deviceToken) = (credentials.api, credentials.web, credentials.device)
@@ -61,7 +61,7 @@ final class ShellServer: Sendable {
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (ShellServer) async throws -> Result
     ) async throws -> Result {
         let scratch = try Scratch()
-        let access = try AccessBook(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         for container in [Self.container, "iCloud.org.example.other"] { try await access.addContainer(container) }
         let anna = try await cloud.addAccount("anna@example.org")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import TidemarkEmbeddedCloud
 
-@testable import TidemarkAccess
+@testable import TidemarkIdentity
 @testable import TidemarkServer
 
 /// Goal: nobody guesses a password, and nobody keeps others from signing in. Method: attempts from many addresses, at times that are given, and
@@ -19,9 +19,9 @@ import TidemarkEmbeddedCloud
     }
 
     /// A cloud where anna@example.org signs in with "correct horse".
-    private func cloud() async throws -> (scratch: Scratch, access: AccessBook, cloud: EmbeddedCloud) {
+    private func cloud() async throws -> (scratch: Scratch, access: CredentialStore, cloud: EmbeddedCloud) {
         let scratch = try Scratch()
-        let access = try AccessBook(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         try await access.addContainer("journal")
         let anna = try await cloud.addAccount("anna@example.org")
@@ -213,7 +213,7 @@ import TidemarkEmbeddedCloud
     @Test func `a request that somebody signed in sends is noted as a use of the session, with its address`() async throws {
         try await ShellServer.with(trustsProxy: true) { server in
             // Of two hours ago: within one hour no other use is noted.
-            let earlier = try AccessBook(
+            let earlier = try CredentialStore(
                 at: server.access.directory, now: { ServerTime.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
             let token = try await earlier.makeSession(
                 account: "ben", container: ShellServer.container, environment: .development, kind: .device,

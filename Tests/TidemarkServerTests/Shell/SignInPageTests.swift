@@ -2,7 +2,7 @@ import Foundation
 import NIOHTTP1
 import TestSupport
 import Testing
-import TidemarkAccess
+import TidemarkIdentity
 
 @testable import TidemarkServer
 

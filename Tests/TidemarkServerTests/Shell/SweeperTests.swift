@@ -3,9 +3,9 @@ import Logging
 import Synchronization
 import TestSupport
 import Testing
-import TidemarkAccess
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 @testable import TidemarkServer
@@ -57,9 +57,9 @@ import TidemarkModel
     }
 
     @Test func `a server that listens sweeps what it serves`() async throws {
-        let tended = try TendedCloud()
-        let access = try AccessBook(at: tended.directory)
-        try await access.addContainer(TendedCloud.container)
+        let tended = try FaultyCloudFixture()
+        let access = try CredentialStore(at: tended.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
         let (account, zone) = (try await tended.id("anna@example.org"), CloudZoneID("Journal"))
         /// The file of a content that no record names, and that nobody has asked for since yesterday.
         func leftover(in container: String) async throws -> String {
@@ -78,7 +78,7 @@ import TidemarkModel
         }
         // What is not served comes first.
         let other = try await leftover(in: "aaa.example.other")
-        let served = try await leftover(in: TendedCloud.container)
+        let served = try await leftover(in: FaultyCloudFixture.container)
         let server = try await ListeningServer.started(over: tended.directory)
         #expect(try await eventually { !FileManager.default.fileExists(atPath: served) })
         #expect(FileManager.default.fileExists(atPath: other))

@@ -150,7 +150,7 @@ import TidemarkStore
         try await set(device, "senja", ["caption": .string("of Ben")])
         try await set(device, "senja", ["caption": .string("of Ben, again")])
         let store = try RecordStore(
-            container: device.store.container, scope: .shared, doorbell: nil,
+            container: device.store.container, scope: .shared, notifier: nil,
             now: { Int64(Date().timeIntervalSince1970 * 1_000_000) + 30 * 86_400_000_000 })
         _ = try await store.purgeHistory()
         try await device.send(Self.zone) { _ in Self.permissionFailure }

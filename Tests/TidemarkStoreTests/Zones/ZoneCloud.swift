@@ -161,7 +161,7 @@ final class ZonedDevice {
 
     /// Looks up what was put off.
     func lookUp(_ zone: ZoneName) async throws {
-        let names = try await store.putOff(zone: try await id(zone))
+        let names = try await store.deferUntilReply(zone: try await id(zone))
         if !names.isEmpty { try await take(names.map { cloud.remote($0, in: zone) }, in: zone, .lookUp) }
     }
 

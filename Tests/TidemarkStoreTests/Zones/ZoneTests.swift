@@ -204,13 +204,13 @@ import TidemarkStore
         let zone = try await device.id(.shared)
         try await device.store.updateSyncState { ($0.user, $0.token) = ("anna", "one") }
         try await device.store.updateSyncState(zone: zone) { ($0.token, $0.initialImportIsComplete) = ("two", true) }
-        try await device.store.noteZoneNews([zone, 77], token: "all")
+        try await device.store.recordZoneChanges([zone, 77], token: "all")
         #expect(try await device.store.syncState().token == "one")
-        #expect(try await !device.store.syncState().hasNews)
+        #expect(try await !device.store.syncState().hasNewChanges)
         let state = try await device.store.syncState(zone: zone)
         #expect(state.user == "anna")
         #expect(state.token == "two")
-        #expect(state.hasNews)
+        #expect(state.hasNewChanges)
         #expect(state.initialImportIsComplete)
         #expect(try await device.store.databaseToken() == "all")
         try await device.store.removeZone(zone, reason: "gone", code: "zoneNotFound", author: "cloud")
@@ -234,8 +234,8 @@ import TidemarkStore
             [], occasion: .page, author: "cloud", policy: { _ in .mergeByPropertyObjectTrump },
             state: { $0.isRefetching = false },
             zone: anna)
-        #expect(try await device.store.putOff(zone: anna) == ["senja"])
-        #expect(try await device.store.putOff(zone: try await device.id(Self.carl)) == [])
+        #expect(try await device.store.deferUntilReply(zone: anna) == ["senja"])
+        #expect(try await device.store.deferUntilReply(zone: try await device.id(Self.carl)) == [])
         try await device.lookUp(Self.anna)
         #expect(try captions(device) == ["of Carl"])
     }

@@ -306,7 +306,7 @@ import TidemarkStore
 
     @Test func `a destination is shared, accepted, edited and added to, and refused saves are told`() async throws {
         let scratch = try Scratch()
-        let place = try Neighbourhood(scratch)
+        let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         let senja = Destination(caption: "Senja")
         try await anna.container.save(senja)

@@ -26,7 +26,7 @@ enum SyncGuide {
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
 
         // Why a record was not sent.
-        for entry in try journal.ledger() {
+        for entry in try journal.syncIssues() {
             print(entry.record, entry.code ?? "queued", entry.reason ?? "")
         }
 

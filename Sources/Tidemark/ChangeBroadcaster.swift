@@ -1,0 +1,34 @@
+import Synchronization
+
+/// Tells whoever waits in this process that history may have gone on.
+final class ChangeBroadcaster: Sendable {
+    private struct Listeners {
+        var next = 0
+        var all: [Int: (continuation: AsyncStream<Void>.Continuation, hearsOwn: Bool)] = [:]
+    }
+
+    private let listeners = Mutex(Listeners())
+
+    /// - Parameter isOwn: Whether it was this container that has written.
+    func post(isOwn: Bool) {
+        for listener in listeners.withLock({ Array($0.all.values) }) where listener.hearsOwn || !isOwn {
+            listener.continuation.yield()
+        }
+    }
+
+    /// The notifications from now on; those that nobody has waited for become one.
+    ///
+    /// - Parameter withOwn: Whether what this container writes is heard, too.
+    func notifications(withOwn: Bool) -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = listeners.withLock { listeners in
+            listeners.next += 1
+            listeners.all[listeners.next] = (continuation, withOwn)
+            return listeners.next
+        }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.listeners.withLock { $0.all.removeValue(forKey: number) }
+        }
+        return stream
+    }
+}

@@ -1,0 +1,41 @@
+import TidemarkModel
+import TidemarkStore
+
+/// What one may do with the records of a zone.
+struct ZonePermissions: Sendable {
+    /// Those of no share's root.
+    private let others: Standings
+    /// By the names of the roots of hierarchies that are shared.
+    private let roots: [String: Standings]
+
+    private struct Standings {
+        let saved, unsaved: EffectivePermission
+
+        init(scope: StoreScope, zone: ZoneName, share: Share?, root: String? = nil) {
+            saved = EffectivePermission(scope: scope, zone: zone, share: share, root: root, isUnsaved: false)
+            unsaved = EffectivePermission(scope: scope, zone: zone, share: share, root: root, isUnsaved: true)
+        }
+
+        func callAsFunction(_ isUnsaved: Bool) -> EffectivePermission { isUnsaved ? unsaved : saved }
+    }
+
+    /// - Parameter shares: All of the zone.
+    init(scope: StoreScope, zone: ZoneName, shares: [Share]) {
+        let coverage = ShareCoverage(shares)
+        others = Standings(scope: scope, zone: zone, share: coverage.others)
+        roots = coverage.roots.reduce(into: [:]) { roots, covered in
+            roots[covered.key] = Standings(scope: scope, zone: zone, share: covered.value, root: covered.key)
+        }
+    }
+
+    /// What holds for all records of the zone, that no cloud has or that one has; `nil` where their names matter.
+    func standing(isUnsaved: Bool) -> EffectivePermission? { roots.isEmpty ? others(isUnsaved) : nil }
+
+    func standing(of name: String, isUnsaved: Bool) -> EffectivePermission { (roots[name] ?? others)(isUnsaved) }
+}
+
+extension ZonePermissions {
+    init(_ shares: ZoneShares, scope: StoreScope) throws(StoreError) {
+        self.init(scope: scope, zone: shares.zone, shares: try shares.shares(scope: scope))
+    }
+}

@@ -1,0 +1,61 @@
+import TidemarkModel
+import TidemarkStore
+
+/// Why the cloud does not have a record as it is here, as the tool prints it.
+struct SyncIssueLine: Encodable {
+    let type, record, kind: String
+    let fields: [String]
+    let pendingSince: String?
+    let attempts: Int
+    let code, reason, lastTry, nextTry, waitsFor: String?
+    let state: String
+
+    init(_ entry: SyncIssue) {
+        func time(_ microseconds: Int64?) -> String? { microseconds.map { Timestamp.text(microseconds: $0) } }
+        (type, record, kind, fields) = (entry.type, entry.record, "\(entry.kind)", entry.fields)
+        (pendingSince, lastTry, nextTry) = (time(entry.pendingSince), time(entry.lastTry), time(entry.nextTry))
+        (attempts, code, reason, waitsFor) = (entry.attempts, entry.code, entry.reason, entry.waitsFor)
+        state = entry.waitsFor != nil ? "waiting" : entry.code != nil ? "refused" : "queued"
+    }
+
+    var text: String {
+        var text = "\(kind) \(RecordName(type: type, name: record).title): \(state)"
+        if let since = pendingSince { text += " since \(since)" }
+        if let code {
+            text += "; tried \(Wording.count(attempts, "time")), last at \(lastTry ?? "?"): \(code): \(reason ?? "")"
+        }
+        if let waitsFor { return text + "; goes when \(waitsFor) has gone" }
+        if code == StoreError.Code.damaged.rawValue { return text + "; sent when it is repaired" }
+        if code != nil { text += nextTry.map { "; next try at \($0)" } ?? "; tried again when it is changed" }
+        return text
+    }
+}
+
+/// A record of the cloud that was not taken in, or not whole, as the tool prints it.
+struct DeferredLine: Encodable {
+    let type, record, reason: String
+
+    init(_ kept: DeferredRecord, _ collision: NameCollision? = nil) {
+        (type, record) = (kept.type, kept.name)
+        reason =
+            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? kept.reason.explanation
+    }
+
+    var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }
+}
+
+extension DeferredRecord.Reason {
+    /// Why a record of the cloud was not taken in, and what helps.
+    var explanation: String {
+        switch self {
+        case .schema: "the store lacks its type or some of its fields; it is taken in when they are there"
+        case .asset: "a file that it names could not be fetched; the next sync tries again"
+        case .name: "a record of another type has its name here; rename or delete that"
+        case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
+        case .damaged: "the record is damaged here; it is taken in when it is repaired ('tidemark verify --repair')"
+        case .damagedInCloud:
+            "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
+        case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/// By what a request was let in: an address that is given out for it is good for as long as that is.
+public enum Credential: Hashable, Sendable {
+    /// Nothing was shown.
+    case none
+    /// A session, by its identifier.
+    case session(String)
+    /// An API token alone, by its identifier.
+    case apiToken(String)
+    /// A key of a server, by its identifier.
+    case key(String)
+
+    /// The credential as a text that ``init(text:)`` reads.
+    public var text: String {
+        switch self {
+        case .none: ""
+        case .session(let id): "s\(id)"
+        case .apiToken(let id): "t\(id)"
+        case .key(let id): "k\(id)"
+        }
+    }
+
+    /// - Returns: `nil` for text that is none of a credential.
+    public init?(text: String) {
+        let id = String(text.dropFirst())
+        switch text.first {
+        case nil: self = .none
+        case "s": self = .session(id)
+        case "t": self = .apiToken(id)
+        case "k": self = .key(id)
+        default: return nil
+        }
+    }
+}
+
+extension CredentialStore {
+    /// Returns whether a credential may still be used: its session was not ended, its token or key not revoked. Some microseconds.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    public func isGood(_ credential: Credential) throws(CredentialError) -> Bool {
+        switch credential {
+        case .none: return true
+        case .session(let id):
+            guard let bytes = Digest.bytes(hexadecimal: id), let row = try picture.session(bytes) else { return false }
+            return row.kept > now()
+        case .apiToken(let id): return try picture.look { $0.tokens.values.contains { $0.id == id } }
+        case .key(let id): return try picture.look { $0.keys[id] != nil }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import TidemarkCloud
+import TidemarkStore
+
+/// Why an ``CredentialStore`` did not do what it was asked to. Equal by code.
+public struct CredentialError: Error, Sendable {
+    /// The kind of error; more may come.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A name, a password, a key or an address that was given can't be.
+        public static let invalid = Code(rawValue: "invalid")
+        /// What was named is not in the credential store.
+        public static let notFound = Code(rawValue: "notFound")
+        /// It is in the credential store already.
+        public static let exists = Code(rawValue: "exists")
+        /// Too many passwords wait to be checked, or another process has held the credential store for too long: try again later.
+        public static let busy = Code(rawValue: "busy")
+        /// Others may read the book's file, and it can't be kept from them.
+        public static let untrusted = Code(rawValue: "untrusted")
+        /// The credential store can't be read or written.
+        public static let storage = Code(rawValue: "storage")
+    }
+
+    public let code: Code
+    /// What happened, where, and what helps.
+    public let message: String
+    /// What the store's ground has said, where it was that.
+    public var cause: StoreError?
+
+    public init(_ code: Code, _ message: String, cause: StoreError? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+}
+
+extension CredentialError: Hashable {
+    public static func == (left: CredentialError, right: CredentialError) -> Bool { left.code == right.code }
+    public func hash(into hasher: inout Hasher) { hasher.combine(code) }
+}
+
+extension CredentialError: CustomStringConvertible {
+    public var description: String { message }
+}
+
+extension CredentialError {
+    /// What a storage has thrown: what the rules say as it is, anything else as a fault of the storage.
+    init(storage error: any Error) {
+        switch error {
+        case let error as CredentialError: self = error
+        case let error as CloudError: self.init(error.code == .invalidArguments ? .invalid : .storage, error.reason)
+        default:
+            let cause = StoreError(error, doing: "use access.sqlite")
+            self.init(cause.code == .busy ? .busy : .storage, cause.message, cause: cause)
+        }
+    }
+}

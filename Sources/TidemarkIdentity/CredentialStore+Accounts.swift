@@ -1,0 +1,16 @@
+import GRDB
+
+extension CredentialStore {
+    /// Removes all that the credentials has of an account: its password, sessions, known addresses, and keys of servers that act as it. The audit log
+    /// keeps what was done, under the account's identifier, which leads to nobody once the account is gone.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    public func removeAccount(_ account: String) async throws(CredentialError) {
+        try await syncIssues.write { db in
+            for table in ["passwords", "sessions", "known_addresses", "keys"] {
+                try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
+            }
+            try CredentialTables.bump(db)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import GRDB
+
+extension CredentialStore {
+    /// The secret that everything is signed with, as the file has it. Where that can't be read now, nothing that is signed is good.
+    var secret: [UInt8] { (try? picture.look { $0.secret }) ?? random(32) }
+
+    /// The secrets under which signatures are good: the present one, and the one before while that is so.
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    func secrets() throws(CredentialError) -> [[UInt8]] {
+        let now = now()
+        return try picture.look { state in
+            [state.secret] + (state.previous.map { $0.until > now ? [$0.secret] : [] } ?? [])
+        }
+    }
+
+    /// Replaces the secret that session tokens, addresses of uploads and downloads, sign-in pages and device tokens are signed with.
+    ///
+    /// It takes effect at once in all processes. API tokens, keys and passwords stay: they do not depend on it.
+    ///
+    /// - Parameter grace: For how long what was signed before stays good: microseconds. A session that is used meanwhile gets a new token.
+    ///   With 0, everything that was given out ends at once, as is right when the secret was seen by somebody.
+    /// - Returns: How many sessions were ended.
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    @discardableResult
+    public func rotateSecret(grace: Int64 = 0) async throws(CredentialError) -> Int {
+        let (made, now) = (random(32), now())
+        return try await syncIssues.write { db in
+            var ended = 0
+            if grace > 0 {
+                let before = try Data.fetchOne(
+                    db, sql: "SELECT content FROM secrets WHERE name = ?", arguments: [CredentialTables.secret])
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO secrets (name, content) VALUES (?, ?)",
+                    arguments: [CredentialTables.previousSecret, Data((now + grace).bytesInOrder) + (before ?? Data())])
+            } else {
+                try db.execute(sql: "DELETE FROM secrets WHERE name = ?", arguments: [CredentialTables.previousSecret])
+                try db.execute(sql: "DELETE FROM sessions")
+                ended = db.changesCount
+            }
+            try db.execute(
+                sql: "UPDATE secrets SET content = ? WHERE name = ?", arguments: [Data(made), CredentialTables.secret])
+            try CredentialTables.bump(db)
+            return ended
+        }
+    }
+}

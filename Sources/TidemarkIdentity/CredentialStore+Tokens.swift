@@ -1,0 +1,74 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension CredentialStore {
+    /// Makes a token of a program.
+    ///
+    /// - Parameters:
+    ///   - name: What it is for, for people.
+    ///   - callback: Where the sign-in page brings session tokens.
+    ///   - origins: Whose pages may use it, such as `https://journal.example.org`; of any origin when there is none.
+    /// - Returns: The token and its text, which is told this once.
+    /// - Throws: ``CredentialError`` `invalid`, `notFound` when the container is not served, `storage`, `busy`.
+    public func addAPIToken(
+        container: String, environment: StoreEnvironment, name: String, callback: SignInCallback, origins: [String] = []
+    ) async throws(CredentialError) -> (token: APIToken, text: String) {
+        let checked =
+            switch callback {
+            case .redirect(let address): try SignInCallback.checkedRedirect(address)
+            case .popup(let origin): try SignInCallback.checkedPopup(origin)
+            }
+        guard origins.count <= 100 else { throw CredentialError(.invalid, "a token can have 100 origins at the most") }
+        var allowed: [String] = []
+        for origin in origins { allowed.append(try WebOrigin.checked(origin)) }
+        let text = Digest.hexadecimal(random(32))
+        let digest = Digest.sha256(Array(text.utf8))
+        let token = APIToken(
+            id: Digest.hexadecimal(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
+            callback: checked, origins: allowed, made: now())
+        try await syncIssues.write { db in
+            try Self.demandContainer(container, db)
+            let (redirect, popup): (String?, String?) =
+                switch token.callback {
+                case .redirect(let address): (address, nil)
+                case .popup(let origin): (nil, origin)
+                }
+            try db.execute(
+                sql: """
+                    INSERT INTO tokens (id, digest, container, environment, name, redirect, popup, origins, made)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    token.id, Data(digest), container, environment.rawValue, token.name, redirect, popup,
+                    String(decoding: try JSONEncoder().encode(token.origins), as: UTF8.self), token.made,
+                ])
+            try CredentialTables.bump(db)
+        }
+        return (token, text)
+    }
+
+    /// The tokens of programs, the oldest first.
+    public func apiTokens() throws(CredentialError) -> [APIToken] {
+        try picture.look { $0.tokens.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+    }
+
+    /// Ends what a token allows.
+    ///
+    /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
+    public func revokeAPIToken(id: String) async throws(CredentialError) {
+        try await syncIssues.write { db in
+            try CredentialTables.delete(
+                from: "tokens", is: id,
+                orThrow: CredentialError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'"), db)
+        }
+    }
+
+    /// The token of that text; `nil` when there is none. Some microseconds.
+    public func apiToken(_ text: String) throws(CredentialError) -> APIToken? {
+        // Anything longer is none, and need not be hashed.
+        guard text.utf8.count == 64 else { return nil }
+        let digest = Digest.sha256(Array(text.lowercased().utf8))
+        return try picture.look { $0.tokens[digest] }
+    }
+}

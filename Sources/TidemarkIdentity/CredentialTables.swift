@@ -1,0 +1,172 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// The layout of `access.sqlite`; see `Documentation/Formats/access.md`.
+enum CredentialTables {
+    static let file = "access.sqlite"
+    static let applicationID: Int32 = 0x5469_644b
+    static let version: Int32 = 2
+
+    // Names of secrets.
+    static let secret = "secret"
+    /// 8 bytes until when, and the secret that was before.
+    static let previousSecret = "secret.previous"
+
+    static let sql = """
+        CREATE TABLE counters (revision INTEGER NOT NULL) STRICT;
+        INSERT INTO counters (revision) VALUES (0);
+        CREATE TABLE secrets (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE containers (name TEXT PRIMARY KEY, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE tokens (id TEXT PRIMARY KEY, digest BLOB NOT NULL UNIQUE, container TEXT NOT NULL, environment TEXT NOT NULL,
+            name TEXT NOT NULL, redirect TEXT, popup TEXT, origins TEXT NOT NULL, made INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE keys (id TEXT PRIMARY KEY, container TEXT NOT NULL, environment TEXT NOT NULL, name TEXT NOT NULL,
+            account TEXT NOT NULL, public_key BLOB NOT NULL, made INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE passwords (account TEXT PRIMARY KEY, log_n INTEGER NOT NULL, r INTEGER NOT NULL, p INTEGER NOT NULL,
+            salt BLOB NOT NULL, digest BLOB NOT NULL, changed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE sessions (id BLOB PRIMARY KEY, account TEXT NOT NULL, container TEXT NOT NULL, environment TEXT NOT NULL,
+            kind TEXT NOT NULL, began INTEGER NOT NULL, kept INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX sessions_by_account ON sessions (account);
+        CREATE INDEX sessions_by_kept ON sessions (kept);
+        """ + added
+
+    /// Tables that came later: files that were made before get them when they are opened.
+    private static let added = """
+        CREATE TABLE IF NOT EXISTS known_addresses (account TEXT NOT NULL, address TEXT NOT NULL, used INTEGER NOT NULL,
+            PRIMARY KEY (account, address)) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, action TEXT NOT NULL,
+            actor TEXT NOT NULL, account TEXT NOT NULL, address TEXT NOT NULL, container TEXT NOT NULL, subject TEXT NOT NULL,
+            outcome TEXT NOT NULL) STRICT;
+        CREATE INDEX IF NOT EXISTS audit_by_at ON audit (at);
+        CREATE TRIGGER IF NOT EXISTS audit_is_not_changed BEFORE UPDATE ON audit
+            BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+        CREATE TRIGGER IF NOT EXISTS audit_is_kept BEFORE DELETE ON audit
+            WHEN OLD.at >= (SELECT max(at) FROM audit) - 86400000000
+            BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+        """
+    private static let addedNames: Set = ["known_addresses", "audit", "audit_by_at", "audit_is_not_changed", "audit_is_kept"]
+
+    /// Columns of `sessions` that came later: files that were made before get them when they are opened.
+    private static let addedToSessions = [
+        ("device", "TEXT NOT NULL DEFAULT ''"), ("used", "INTEGER NOT NULL DEFAULT 0"), ("address", "TEXT NOT NULL DEFAULT ''"),
+    ]
+
+    /// Whether the file has all tables and columns.
+    static func areComplete(_ db: Database) throws -> Bool {
+        let names = Set(try db.columns(in: "sessions").map(\.name))
+        let objects = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master")
+        return addedToSessions.allSatisfy { names.contains($0.0) } && addedNames.isSubset(of: objects)
+    }
+
+    /// Gives the tables what they miss.
+    static func complete(_ db: Database) throws {
+        let names = Set(try db.columns(in: "sessions").map(\.name))
+        for (name, type) in addedToSessions where !names.contains(name) {
+            try db.execute(sql: "ALTER TABLE sessions ADD COLUMN \(name) \(type)")
+        }
+        try db.execute(sql: added)
+    }
+
+    /// Takes out a row, and tells whoever keeps a picture of the credential store.
+    ///
+    /// - Parameter missing: What is thrown when there is none.
+    static func delete(
+        from table: String, where column: String = "id", is value: any DatabaseValueConvertible, orThrow missing: CredentialError,
+        _ db: Database
+    ) throws {
+        try db.execute(sql: "DELETE FROM \(table) WHERE \(column) = ?", arguments: [value])
+        guard db.changesCount > 0 else { throw missing }
+        try bump(db)
+    }
+
+    /// Tells whoever keeps a picture of the credential store that it has changed. Sessions that begin, are used or renewed do not change it.
+    static func bump(_ db: Database) throws { try db.execute(sql: "UPDATE counters SET revision = revision + 1") }
+
+    static func environment(_ row: Row, _ column: String) throws -> StoreEnvironment {
+        guard let environment = StoreEnvironment(rawValue: row[column]) else { throw damaged("environment") }
+        return environment
+    }
+
+    static func damaged(_ what: String) -> CredentialError {
+        CredentialError(.storage, "\(file) is damaged: it has a wrong \(what)")
+    }
+}
+
+extension Session.Kind {
+    /// How it is stored; stored texts are never used for anything else.
+    var stored: String {
+        switch self {
+        case .web(staysSignedIn: false): "web"
+        case .web(staysSignedIn: true): "web-stay"
+        case .device: "device"
+        }
+    }
+
+    init(stored: String) throws {
+        switch stored {
+        case "web": self = .web(staysSignedIn: false)
+        case "web-stay": self = .web(staysSignedIn: true)
+        case "device": self = .device
+        default: throw CredentialTables.damaged("kind of session")
+        }
+    }
+}
+
+extension APIToken {
+    init(_ row: Row) throws {
+        let (redirect, popup): (String?, String?) = (row["redirect"], row["popup"])
+        let callback: SignInCallback
+        switch (redirect, popup) {
+        case (let redirect?, nil): callback = .redirect(redirect)
+        case (nil, let popup?): callback = .popup(origin: popup)
+        default: throw CredentialTables.damaged("callback")
+        }
+        let origins: String = row["origins"]
+        self.init(
+            id: row["id"], container: row["container"], environment: try CredentialTables.environment(row, "environment"),
+            name: row["name"], callback: callback, origins: try JSONDecoder().decode([String].self, from: Data(origins.utf8)),
+            made: row["made"])
+    }
+}
+
+extension ServerKey {
+    init(_ row: Row) throws {
+        self.init(
+            id: row["id"], container: row["container"], environment: try CredentialTables.environment(row, "environment"),
+            name: row["name"], account: row["account"], made: row["made"],
+            publicKey: try PublicKey(der: Array(row["public_key"] as Data)))
+    }
+}
+
+/// A row of `sessions`.
+struct SessionRow: Sendable {
+    let id: [UInt8]
+    let account, container: String
+    let environment: StoreEnvironment
+    let kind: Session.Kind
+    let began: Int64
+    /// When the row may go.
+    var kept: Int64
+    let device: String
+    /// The last use that was noted, and from where; 0 in a row of an older version.
+    var used: Int64
+    var address: String
+
+    func session(issued: Int64, expires: Int64) -> Session {
+        Session(
+            id: Digest.hexadecimal(id), account: account, container: container, environment: environment, kind: kind,
+            began: began, device: device, used: used, address: address, issued: issued, expires: expires)
+    }
+
+    /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.
+    var until: Int64 { used == 0 ? kept : min(kept, used + kind.lifetime) }
+}
+
+extension SessionRow {
+    init(_ row: Row) throws {
+        self.init(
+            id: Array(row["id"] as Data), account: row["account"], container: row["container"],
+            environment: try CredentialTables.environment(row, "environment"), kind: try Session.Kind(stored: row["kind"]),
+            began: row["began"], kept: row["kept"], device: row["device"], used: row["used"], address: row["address"])
+    }
+}

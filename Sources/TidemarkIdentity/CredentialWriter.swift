@@ -1,0 +1,28 @@
+import GRDB
+import TidemarkStore
+
+/// Writes and reads the book's file, on a thread of its own.
+actor CredentialWriter {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.access")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let database: SharedDatabase
+
+    init(_ database: SharedDatabase) { self.database = database }
+
+    /// Writes in one transaction, durable when this returns.
+    func write<Result: Sendable>(_ body: @Sendable (Database) throws -> Result) throws(CredentialError) -> Result {
+        do {
+            return try database.write(body)
+        } catch {
+            throw CredentialError(storage: error)
+        }
+    }
+
+    func read<Result: Sendable>(_ body: @Sendable (Database) throws -> Result) throws(CredentialError) -> Result {
+        do {
+            return try database.reader.read(body)
+        } catch {
+            throw CredentialError(storage: error)
+        }
+    }
+}

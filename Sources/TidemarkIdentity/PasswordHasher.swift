@@ -1,0 +1,137 @@
+import Synchronization
+import TidemarkStore
+
+/// Hashes passwords, one at a time, on a thread of its own.
+actor PasswordHasher {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.passwords")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    func hash(_ password: [UInt8], salt: [UInt8], cost: PasswordHash.Cost) throws(CredentialError) -> PasswordHash {
+        try PasswordHash(password, salt: salt, cost: cost)
+    }
+}
+
+/// From where somebody tries a password, for the order in which passwords are hashed.
+struct SignInOrigin: Hashable, Sendable {
+    var lane: HashQueue.Lane
+    var address: String
+    var network: String
+
+    /// - Parameters:
+    ///   - address: As limits know it.
+    ///   - isKnown: Whether somebody signed in to the account from there before.
+    init(address: String, isKnown: Bool) {
+        lane = isKnown ? .known : .unknown
+        self.address = address
+        network = NetworkAddress(address)?.network ?? address
+    }
+
+    /// This process itself, which sets a password.
+    static let own = SignInOrigin(address: "", isKnown: true)
+}
+
+/// Hashes passwords, few at a time, since each takes much memory; the others wait, by ``HashQueue``, and too many are turned away.
+final class PasswordHashers: Sendable {
+    private struct State {
+        var queue: HashQueue
+        /// Hashers that have nothing to do.
+        var free: [PasswordHasher]
+        var waiting: [Int: CheckedContinuation<PasswordHasher?, Never>] = [:]
+        /// Attempts whose task was cancelled before they waited.
+        var withdrawn: Set<Int> = []
+        var nextTicket = 0
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - count: How many hash at once. Each needs the memory of one hash.
+    ///   - room: How many may wait.
+    ///   - choice: Picks one of so many; a parameter for tests.
+    init(
+        count: Int = 1, room: HashQueue.Room = .init(), choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }
+    ) {
+        let hashers = (0..<max(1, count)).map { _ in PasswordHasher() }
+        state = Mutex(State(queue: HashQueue(room, choice: choice), free: hashers))
+    }
+
+    /// How many wait.
+    var waiting: Int { state.withLock { $0.queue.count } }
+
+    /// - Throws: ``CredentialError`` `busy` or `storage`.
+    func hash(
+        _ password: [UInt8], salt: [UInt8], cost: PasswordHash.Cost, from origin: SignInOrigin = .own
+    ) async throws(CredentialError) -> PasswordHash {
+        try await withTurn(of: origin) { hasher throws(CredentialError) in
+            try await hasher.hash(password, salt: salt, cost: cost)
+        }
+    }
+
+    /// Waits for a turn, and does something with a hasher in it.
+    ///
+    /// - Throws: ``CredentialError`` `busy` when too many wait already, and what `body` throws.
+    func withTurn<Result: Sendable>(
+        of origin: SignInOrigin, _ body: (PasswordHasher) async throws(CredentialError) -> Result
+    ) async throws(CredentialError) -> Result {
+        guard let hasher = await turn(of: origin) else {
+            throw CredentialError(.busy, "too many sign in at once: try again in some seconds")
+        }
+        defer { giveBack(hasher) }
+        return try await body(hasher)
+    }
+
+    private func turn(of origin: SignInOrigin) async -> PasswordHasher? {
+        let ticket = state.withLock { state in
+            state.nextTicket += 1
+            return state.nextTicket
+        }
+        // Behind the handler, no cancellation of this attempt comes any more.
+        defer { state.withLock { state in _ = state.withdrawn.remove(ticket) } }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in enter(ticket, origin, continuation) }
+        } onCancel: {
+            withdraw(ticket)
+        }
+    }
+
+    private func enter(_ ticket: Int, _ origin: SignInOrigin, _ continuation: CheckedContinuation<PasswordHasher?, Never>) {
+        let (answered, answer) = state.withLock { state -> ([CheckedContinuation<PasswordHasher?, Never>], PasswordHasher?) in
+            if state.withdrawn.remove(ticket) != nil { return ([continuation], nil) }
+            if let hasher = state.free.popLast() { return ([continuation], hasher) }
+            switch state.queue.add(ticket, origin.lane, address: origin.address, network: origin.network) {
+            case .isRefused: return ([continuation], nil)
+            case .waits:
+                state.waiting[ticket] = continuation
+                return ([], nil)
+            case .displaces(let other):
+                state.waiting[ticket] = continuation
+                return (state.waiting.removeValue(forKey: other).map { [$0] } ?? [], nil)
+            }
+        }
+        for continuation in answered { continuation.resume(returning: answer) }
+    }
+
+    private func withdraw(_ ticket: Int) {
+        let continuation = state.withLock { state -> CheckedContinuation<PasswordHasher?, Never>? in
+            guard let continuation = state.waiting.removeValue(forKey: ticket) else {
+                // It has its turn, or does not wait yet.
+                state.withdrawn.insert(ticket)
+                return nil
+            }
+            state.queue.remove(ticket)
+            return continuation
+        }
+        continuation?.resume(returning: nil)
+    }
+
+    private func giveBack(_ hasher: PasswordHasher) {
+        let next = state.withLock { state -> CheckedContinuation<PasswordHasher?, Never>? in
+            guard let ticket = state.queue.next(), let continuation = state.waiting.removeValue(forKey: ticket) else {
+                state.free.append(hasher)
+                return nil
+            }
+            return continuation
+        }
+        next?.resume(returning: hasher)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import TidemarkCloud
+import TidemarkIdentity
+import TidemarkModel
+
+/// What an address, or a receipt, allows to be done with an asset. It is sealed: nobody but this cloud can have written it.
+///
+/// It is good until it expires, for a container that is served and an account that is available then, and for no more than the
+/// account may do then. It ends with the session, the token or the key by which it was asked for.
+struct SignedAssetToken: Hashable, Sendable {
+    var container: String
+    var environment: StoreEnvironment
+    var scope: DatabaseScope
+    var zone: CloudZoneID
+    /// Who may; `nil` for nobody who is signed in.
+    var account: String?
+    /// Whose content it is; `nil` of one that is still to come.
+    var asset: CloudAsset?
+    /// The field that is to name it.
+    var recordType = ""
+    var fieldName = ""
+    /// By what the address was asked for.
+    var credential = Credential.none
+    /// Tells an address to send to from all others; empty of anything else.
+    var id = ""
+
+    // Purposes.
+    static let upload = "upload"
+    static let download = "download"
+    static let receipt = "receipt"
+
+    // For how long, microseconds.
+    static let uploadAge: Int64 = 15 * 60 * 1_000_000
+    static let downloadAge: Int64 = 6 * 3600 * 1_000_000
+    static let receiptAge: Int64 = 24 * 3600 * 1_000_000
+
+    var data: Data {
+        var output = ByteOutput()
+        for text in [
+            container, environment.rawValue, zone.zoneName, zone.ownerName, account ?? "", asset?.digest ?? "", recordType,
+            fieldName, id, credential.text,
+        ] { output.add(text) }
+        output.add(UInt8(scope.rawValue))
+        output.add(signed: asset?.size ?? 0)
+        return Data(output.bytes)
+    }
+
+    init?(_ data: Data) {
+        let read: SignedAssetToken? = try? data.withUnsafeBytes { bytes in
+            var input = ByteInput(bytes)
+            let (container, environment) = (try input.text(), StoreEnvironment(rawValue: try input.text()))
+            let zone = CloudZoneID(try input.text(), owner: try input.text())
+            let (account, digest, type, field) = (try input.text(), try input.text(), try input.text(), try input.text())
+            let (id, credential) = (try input.text(), Credential(text: try input.text()))
+            let (scope, size) = (DatabaseScope(rawValue: Int(try input.byte())), try input.signed())
+            guard let environment, let scope, let credential, size >= 0 else { return nil }
+            var pass = SignedAssetToken(container: container, environment: environment, scope: scope, zone: zone)
+            pass.account = account.isEmpty ? nil : account
+            pass.asset = digest.isEmpty ? nil : CloudAsset(digest: digest, size: size)
+            (pass.recordType, pass.fieldName, pass.id, pass.credential) = (type, field, id, credential)
+            return pass
+        }
+        guard let read else { return nil }
+        self = read
+    }
+
+    init(
+        container: String, environment: StoreEnvironment, scope: DatabaseScope, zone: CloudZoneID, account: String? = nil,
+        asset: CloudAsset? = nil, recordType: String = "", fieldName: String = "", credential: Credential = .none, id: String = ""
+    ) {
+        (self.container, self.environment, self.scope, self.zone) = (container, environment, scope, zone)
+        (self.account, self.asset, self.recordType, self.fieldName) = (account, asset, recordType, fieldName)
+        (self.credential, self.id) = (credential, id)
+    }
+}

@@ -1,0 +1,38 @@
+import Synchronization
+import TidemarkCloud
+
+/// Who waits for notifications, and how often at once: each wait holds a connection and a listener.
+final class LongPollLimiter: Sendable {
+    /// Waits of one account at once, or of one address that nobody has signed in from.
+    static let waitsMost = 20
+
+    private let waits = Mutex<[String: Int]>([:])
+    private let metrics: ServerMetrics
+
+    init(metrics: ServerMetrics = ServerMetrics()) { self.metrics = metrics }
+
+    /// Counts one wait more; ``leave(_:)`` when it has ended.
+    ///
+    /// - Throws: `CloudError` `requestRateLimited`.
+    func enter(_ name: String) throws(CloudError) {
+        let hasRoom = waits.withLock { waits in
+            let count = waits[name] ?? 0
+            guard count < Self.waitsMost else { return false }
+            waits[name] = count + 1
+            return true
+        }
+        guard hasRoom else {
+            throw CloudError(
+                .requestRateLimited, "\(Self.waitsMost) requests wait already; end one of them first", retryAfter: .seconds(5))
+        }
+        metrics.waits(1)
+    }
+
+    func leave(_ name: String) {
+        metrics.waits(-1)
+        waits.withLock { waits in
+            let count = waits[name] ?? 0
+            waits[name] = count > 1 ? count - 1 : nil
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+
+/// Brings notifications to who waits for them: one for each wait. A device waits once; what it began before ends then, with nothing.
+///
+/// What nobody has fetched is kept in memory, so much of it; it is a hint to look, and not the change itself.
+actor NotificationMailbox {
+    /// Where an account fetches what is for one of its devices. A token alone opens none: another account may name the same one.
+    struct Box: Hashable, Sendable {
+        let account: String
+        let token: String
+    }
+
+    /// What is kept at the most.
+    struct Limits: Sendable {
+        var framesOfBox = 100
+        /// Bytes of one box, of all boxes of an account, and of all.
+        var sizeOfBox = 64_000
+        var sizeOfAccount = 512_000
+        var size = 64_000_000
+    }
+
+    private struct Content {
+        var frames: [[UInt8]] = []
+        var size = 0
+    }
+
+    private struct Wait {
+        let number: Int
+        let continuation: CheckedContinuation<[UInt8]?, Never>
+    }
+
+    private let limits: Limits
+    private let metrics: ServerMetrics
+    private var boxes: [Box: Content] = [:]
+    private var waits: [Box: Wait] = [:]
+    /// By account.
+    private var sizes: [String: Int] = [:]
+    private var size = 0
+    private var next = 0
+
+    init(limits: Limits = Limits(), metrics: ServerMetrics = ServerMetrics()) { (self.limits, self.metrics) = (limits, metrics) }
+
+    func put(_ frame: [UInt8], for box: Box) {
+        metrics.count(.notifications)
+        if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
+        let cost = Self.cost(frame)
+        guard cost <= limits.sizeOfBox else { return metrics.count(.notificationsDropped) }
+        // The latest say most.
+        while let content = boxes[box],
+            content.frames.count >= limits.framesOfBox || content.size + cost > limits.sizeOfBox
+        {
+            _ = takeFirst(of: box)
+            metrics.count(.notificationsDropped)
+        }
+        keep(frame, for: box, isFirst: false)
+    }
+
+    /// Gives back what was taken and reached nobody.
+    func putBack(_ frame: [UInt8], for box: Box) {
+        if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
+        if let content = boxes[box] {
+            // It is the oldest, and would have gone first.
+            guard content.frames.count < limits.framesOfBox, content.size + Self.cost(frame) <= limits.sizeOfBox else {
+                return metrics.count(.notificationsDropped)
+            }
+        }
+        keep(frame, for: box, isFirst: true)
+    }
+
+    /// The next notification; `nil` when the task is cancelled, or the device waits anew, before there is one.
+    func take(for box: Box) async -> [UInt8]? {
+        next += 1
+        let number = next
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { return continuation.resume(returning: nil) }
+                // Its connection may be long gone.
+                if let older = waits.removeValue(forKey: box) { older.continuation.resume(returning: nil) }
+                if let frame = takeFirst(of: box) { return continuation.resume(returning: frame) }
+                waits[box] = Wait(number: number, continuation: continuation)
+            }
+        } onCancel: {
+            Task { await self.leave(number, box) }
+        }
+    }
+
+    private func leave(_ number: Int, _ box: Box) {
+        guard let wait = waits[box], wait.number == number else { return }
+        waits[box] = nil
+        wait.continuation.resume(returning: nil)
+    }
+
+    // What is kept
+
+    /// What it takes to keep a frame.
+    private static func cost(_ frame: [UInt8]) -> Int { frame.count + 128 }
+
+    private func keep(_ frame: [UInt8], for box: Box, isFirst: Bool) {
+        let cost = Self.cost(frame)
+        guard (sizes[box.account] ?? 0) + cost <= limits.sizeOfAccount, size + cost <= limits.size else {
+            return metrics.count(.notificationsDropped)
+        }
+        var content = boxes[box] ?? Content()
+        content.frames.insert(frame, at: isFirst ? 0 : content.frames.count)
+        content.size += cost
+        boxes[box] = content
+        sizes[box.account, default: 0] += cost
+        size += cost
+    }
+
+    private func takeFirst(of box: Box) -> [UInt8]? {
+        guard var content = boxes[box], !content.frames.isEmpty else { return nil }
+        let frame = content.frames.removeFirst()
+        let cost = Self.cost(frame)
+        content.size -= cost
+        boxes[box] = content.frames.isEmpty ? nil : content
+        let left = (sizes[box.account] ?? 0) - cost
+        sizes[box.account] = left > 0 ? left : nil
+        size -= cost
+        return frame
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+import TidemarkWire
+
+/// Finds out who is to hear of what has changed, and gives it to the mailbox.
+struct SubscriptionMatcher: Sendable {
+    let cloud: EmbeddedCloud
+    let subscriptions: SubscriptionStore
+    let mailbox: NotificationMailbox
+
+    /// Looks into the cloud that the summary of one request may cost. Who comes later hears nothing of it.
+    private static let looksMost = 200
+
+    /// What was found out while one piece of summary is told.
+    private struct Findings {
+        var looksLeft = SubscriptionMatcher.looksMost
+        /// The records that somebody sees whose zone it isn't; `nil` where they do not see the zone.
+        var seen: [SubscriptionStore.Owner: Set<String>?] = [:]
+        var types: [String: CloudSchema.RecordType]?
+
+        /// Whether one more look is allowed, which is then counted.
+        mutating func mayLook() -> Bool {
+            guard looksLeft > 0 else { return false }
+            looksLeft -= 1
+            return true
+        }
+    }
+
+    func tell(_ summary: NotificationDispatcher.ChangeSummary) async {
+        // A deletion that doesn't say of what type is for all of them.
+        let types = summary.changes.contains { $0.type.isEmpty } ? nil : Set(summary.changes.map(\.type))
+        var findings = Findings()
+        for interest in subscriptions.picture.interests(in: summary, types: types) {
+            let changes = await changes(for: interest, summary, &findings)
+            guard !changes.isEmpty else { continue }
+            let (owner, subscription) = (interest.owner, interest.subscription)
+            let devices = subscriptions.picture.devices(
+                of: owner.account, container: owner.container, environment: owner.environment)
+            for change in changes {
+                if subscription.firesOnce {
+                    // Whoever removes it fires it.
+                    guard let isRemoved = try? await subscriptions.remove(subscription.id, of: owner), isRemoved else { break }
+                }
+                guard !devices.isEmpty else { continue }
+                let frame = Self.frame(interest, change, summary)
+                for device in devices { await mailbox.put(frame, for: device.box) }
+            }
+        }
+    }
+
+    /// The zone as a subscriber knows it.
+    private static func zone(_ summary: NotificationDispatcher.ChangeSummary, _ owner: SubscriptionStore.Owner) -> CloudZoneID {
+        owner.scope == .public ? CloudZoneID(summary.zoneName) : CloudZoneID(summary.zoneName, owner: summary.zoneOwner)
+    }
+
+    /// The changes that a subscriber is to hear of: of what they see, and of nothing else.
+    private func changes(
+        for interest: SubscriptionCache.Interest, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
+    ) async -> [NotificationDispatcher.ChangeSummary.Change] {
+        let subscription = interest.subscription
+        var wanted = summary.changes.filter { change in
+            guard subscription.events.contains(change.event) else { return false }
+            // What is gone can't be compared with anything.
+            if change.event == .delete, subscription.hasFilters { return false }
+            guard subscription.kind == .query else { return true }
+            return change.type == subscription.recordType || (change.event == .delete && change.type.isEmpty)
+        }
+        guard !wanted.isEmpty else { return [] }
+        if subscription.hasFilters {
+            let found = await found(interest, wanted.map(\.record), summary, &findings)
+            return wanted.filter { found.contains($0.record) }
+        }
+        // One's own zones and the public database are seen whole.
+        guard interest.owner.scope == .shared else { return wanted }
+        guard let seen = await seen(by: interest.owner, summary, &findings) else { return [] }
+        // Whether they have seen what is gone can't be looked at any more: its name is not told. The feed of changes tells it to whom it concerns.
+        wanted.removeAll { !seen.contains($0.record) }
+        return wanted
+    }
+
+    private func database(of owner: SubscriptionStore.Owner) -> EmbeddedDatabase? {
+        try? cloud.database(owner.scope, of: owner.container, environment: owner.environment, account: owner.account)
+    }
+
+    /// The records of the summary that somebody sees; looked up once. `nil` where they do not see the zone.
+    private func seen(
+        by owner: SubscriptionStore.Owner, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
+    ) async -> Set<String>? {
+        if let known = findings.seen[owner] { return known }
+        guard findings.mayLook() else { return nil }
+        let names = Array(Set(summary.changes.filter { $0.event != .delete }.map(\.record)))
+        var seen: Set<String>?
+        if let database = database(of: owner),
+            let found = try? await database.lookup(names, in: Self.zone(summary, owner), desiredKeys: [])
+        {
+            var names: Set<String> = []
+            for case .success(let record) in found { names.insert(record.id.recordName) }
+            seen = names
+        }
+        findings.seen.updateValue(seen, forKey: owner)
+        return seen
+    }
+
+    /// Records that a subscription's query finds.
+    private func found(
+        _ interest: SubscriptionCache.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary,
+        _ findings: inout Findings
+    ) async -> Set<String> {
+        let owner = interest.owner
+        guard let text = interest.subscription.query, let database = database(of: owner), findings.mayLook() else { return [] }
+        let zone = Self.zone(summary, owner)
+        if findings.types == nil {
+            findings.types = (try? await cloud.schema(of: owner.container, environment: owner.environment))?.types ?? [:]
+        }
+        let types = findings.types ?? [:]
+        let read = try? JSONText.read(
+            Array("{\"query\":\(text)}".utf8),
+            { node throws(CloudError) in
+                try CloudQuery(node, zone: zone) { types[$0]?.fields.compactMapValues(\.fieldType) ?? [:] }
+            })
+        guard var query = read else { return [] }
+        query.sorts = []
+        let filters = query.filters
+        var found: Set<String> = []
+        // Lists that are compared with have an end, too.
+        for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
+            if start > 0 { guard findings.mayLook() else { break } }
+            let some = names[start..<min(start + Self.namesAtOnce, names.count)]
+            let named = CloudValue.list(some.map { CloudValue.string($0) }, of: .string)
+            query.filters = filters + [CloudQuery.Filter(.recordName, .isIn, named)]
+            let answer = try? await database.query(query, in: zone, limit: some.count, desiredKeys: [], continuation: nil)
+            for record in answer?.records ?? [] { found.insert(record.id.recordName) }
+        }
+        return found
+    }
+
+    private static let namesAtOnce = 50
+
+    private static func frame(
+        _ interest: SubscriptionCache.Interest, _ change: NotificationDispatcher.ChangeSummary.Change,
+        _ summary: NotificationDispatcher.ChangeSummary
+    ) -> [UInt8] {
+        let (subscriber, subscription) = (interest.owner, interest.subscription)
+        var json = JSONWriter()
+        let user = EmbeddedCloud.userRecordName(subscriber.account, in: subscriber.container)
+        json.object { json in
+            json.member("aps") {
+                if let alert = subscription.alert {
+                    $0.member("alert", alert)
+                } else {
+                    $0.member("content-available", 1 as Int64)
+                }
+            }
+            json.member("ck") { json in
+                json.member("ce", 2 as Int64)
+                json.member("cid", subscriber.container)
+                json.member("nid", UUID().uuidString.lowercased())
+                json.member("ckuserid", user)
+                json.member("aux") { _ in }
+                json.member(subscription.kind == .query ? "qry" : "fet") {
+                    $0.member("sid", subscription.id)
+                    $0.member("rid", change.record)
+                    $0.member("zid", summary.zoneName)
+                    $0.member("zoid", summary.isPublic ? user : summary.zoneOwner)
+                    $0.member("dbs", Int64(subscriber.scope.rawValue))
+                    $0.member("fo", change.event.number)
+                }
+            }
+        }
+        return json.bytes
+    }
+}

@@ -1,0 +1,224 @@
+#if os(Linux)
+    import Foundation
+    import Synchronization
+
+    /// Watches a container's folder of notifiers with inotify.
+    ///
+    /// The container's folder is watched as well, for the other one to appear; where the container itself is gone, the nearest folder
+    /// above that is there.
+    ///
+    /// `@unchecked Sendable`: the watches are touched in `init`, and after it on the queue only.
+    final class NotifierWatch: @unchecked Sendable {
+        private let queue = DispatchQueue(label: "tidemark.notifier", qos: .userInitiated)
+        private let isOnQueue = DispatchSpecificKey<Bool>()
+        private let source: any DispatchSourceRead
+        private let isClosed = Atomic(false)
+        /// Left when the source is done and the descriptor closed.
+        private let ending = DispatchGroup()
+
+        private let descriptor: Int32
+        private let container: URL
+        private let own: StoreChangeNotifier?
+        private let heard: @Sendable () -> Void
+        private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 8)
+
+        // inotify's numbers of what is watched, -1 for none. They are not given twice.
+        private var notifiers: Int32 = -1
+        private var parent: Int32 = -1
+        /// What is awaited in the folder that `parent` watches.
+        private var awaited = ContainerDirectory.notifierFolderName
+
+        private static let folderEvents = UInt32(
+            IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF)
+        /// A writer that dies between its commit and its notification closes its file all the same.
+        private static let notifierEvents = UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
+        /// That a watch, or what it watches, is no longer what it was.
+        private static let endEvents = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)
+
+        init(container: URL, own: StoreChangeNotifier?, heard: @escaping @Sendable () -> Void) throws(StoreError) {
+            descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+            guard descriptor >= 0 else {
+                let reason = String(cString: strerror(errno))
+                buffer.deallocate()
+                throw StoreError(
+                    .io,
+                    "cannot listen for changes in \(container.path): \(reason). Close listeners, or raise fs.inotify.max_user_instances"
+                )
+            }
+            self.container = container
+            self.own = own
+            self.heard = heard
+            source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+            queue.setSpecific(key: isOnQueue, value: true)
+            ending.enter()
+            source.setEventHandler { [self] in readEvents() }
+            // libdispatch lets go of both handlers with it, and so of this object.
+            source.setCancelHandler { [descriptor, ending] in
+                _ = Foundation.close(descriptor)
+                ending.leave()
+            }
+            do {
+                try queue.sync { try establish() }
+            } catch {
+                source.resume()
+                source.cancel()
+                throw StoreError(error, doing: "listen for changes in \(container.path)")
+            }
+            source.resume()
+        }
+
+        deinit { buffer.deallocate() }
+
+        /// Stops without waiting.
+        func cancel() {
+            isClosed.store(true, ordering: .releasing)
+            source.cancel()
+        }
+
+        func close() {
+            cancel()
+            if DispatchQueue.getSpecific(key: isOnQueue) == nil { ending.wait() }
+        }
+
+        private func tell() {
+            if !isClosed.load(ordering: .acquiring) { heard() }
+        }
+
+        // MARK: Events
+
+        private struct News {
+            /// Somebody else has rung, or may have.
+            var isHeard = false
+            /// What is watched has changed its place.
+            var hasMoved = false
+            /// The folder of notifiers has appeared.
+            var hasAppeared = false
+        }
+
+        /// Reads once: what is left makes the source fire again, and a process that posts without an end does not delay the call.
+        private func readEvents() {
+            let count = read(descriptor, buffer.baseAddress, buffer.count)
+            guard count > 0 else { return }
+            var news = News()
+            var offset = 0
+            let headerSize = MemoryLayout<inotify_event>.size
+            while offset + headerSize <= count {
+                let start = UnsafeRawPointer(buffer.baseAddress! + offset)
+                let event = start.loadUnaligned(as: inotify_event.self)
+                // The name is filled up with zeros.
+                let name = event.len == 0 ? "" : String(cString: (start + headerSize).assumingMemoryBound(to: CChar.self))
+                note(event, name: name, in: &news)
+                offset += headerSize + Int(event.len)
+            }
+            react(to: news)
+        }
+
+        private func note(_ event: inotify_event, name: String, in news: inout News) {
+            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
+                news.hasMoved = true
+            } else if event.wd == notifiers {
+                if event.mask & Self.endEvents != 0 {
+                    news.hasMoved = true
+                } else if own?.isOwn(name) != true {
+                    news.isHeard = true
+                }
+            } else if event.wd == parent {
+                if event.mask & Self.endEvents != 0 {
+                    news.hasMoved = true
+                } else if name == ContainerContents.description {
+                    // The container moves away, or another comes to its place.
+                    news.isHeard = true
+                } else if name == awaited {
+                    let isNew = event.mask & UInt32(IN_CREATE | IN_MOVED_TO) != 0
+                    if isNew, notifiers < 0, awaited == ContainerDirectory.notifierFolderName {
+                        news.hasAppeared = true
+                    } else {
+                        news.hasMoved = true
+                    }
+                }
+            }
+        }
+
+        private func react(to news: News) {
+            guard news.hasMoved || news.hasAppeared else {
+                if news.isHeard { tell() }
+                return
+            }
+            do {
+                try establish()
+            } catch {
+                // The system is out of something. This is no polling: it ends as soon as there is a watch again.
+                queue.asyncAfter(deadline: .now() + 1) { [weak self] in
+                    guard let self, !isClosed.load(ordering: .acquiring) else { return }
+                    var news = News()
+                    news.hasMoved = true
+                    react(to: news)
+                }
+            }
+            if news.hasMoved || news.isHeard || hasOthers() { tell() }
+        }
+
+        /// Whether anybody else has a notifier in the folder, which has just appeared: they may have rung before it was watched.
+        private func hasOthers() -> Bool {
+            do {
+                let folder = try Folder(at: notifierFolder)
+                return try folder.entries().contains { own?.isOwn($0.name) != true }
+            } catch {
+                return true
+            }
+        }
+
+        private var notifierFolder: URL {
+            container.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true)
+        }
+
+        // MARK: Watches
+
+        /// Watches what is there now.
+        private func establish() throws {
+            for watch in [notifiers, parent] where watch >= 0 { inotify_rm_watch(descriptor, watch) }
+            (notifiers, parent) = (-1, -1)
+            // What is above is watched before it is looked whether something is below it, so that nothing appears unseen.
+            for _ in 0..<100 {
+                let missing = try watchNearest()
+                guard let missing else {
+                    awaited = ContainerDirectory.notifierFolderName
+                    notifiers = try watch(notifierFolder.path, Self.notifierEvents | UInt32(IN_DONT_FOLLOW)) ?? -1
+                    return
+                }
+                awaited = missing.lastPathComponent
+                guard access(missing.path, F_OK) == 0 else { return }
+                // It has appeared meanwhile.
+                inotify_rm_watch(descriptor, parent)
+            }
+            throw StoreError(.busy, "\(container.path) comes and goes")
+        }
+
+        /// Watches the container's folder, or the nearest above that is there, and returns what is missing in that one.
+        private func watchNearest() throws -> URL? {
+            var place = container
+            var missing: URL?
+            while true {
+                if let watch = try watch(place.path, Self.folderEvents) {
+                    parent = watch
+                    return missing
+                }
+                guard place.path != "/" else { throw Folder.failure("watch", place.path) }
+                missing = place
+                place = place.deletingLastPathComponent()
+            }
+        }
+
+        /// Watches a folder; `nil` when there is none.
+        private func watch(_ path: String, _ events: UInt32) throws -> Int32? {
+            let watch = inotify_add_watch(descriptor, path, events | UInt32(IN_ONLYDIR))
+            if watch >= 0 { return watch }
+            switch errno {
+            case ENOENT, ENOTDIR: return nil
+            case ENOSPC:
+                throw StoreError(.io, "the system has no more watches for \(path). Raise fs.inotify.max_user_watches")
+            default: throw Folder.failure("watch", path)
+            }
+        }
+    }
+#endif

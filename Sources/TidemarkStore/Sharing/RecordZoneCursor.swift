@@ -1,0 +1,144 @@
+import CTideCore
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Where records of a type are: read page by page, the rest of each record left where it is.
+///
+/// To be used on the queue of the database, within the transaction in which it was begun; a snapshot's lasts.
+package final class RecordZoneCursor {
+    private let statement: Statement
+    private let condition: String?
+    private let table: String
+    private var hasEnded = false
+
+    /// - Parameters:
+    ///   - condition: An SQL expression over what the type's view shows; `nil` for all, in the order in which they came.
+    ///   - order: SQL.
+    init(
+        _ db: Database, _ type: StoredType, where condition: String?, arguments: StatementArguments,
+        orderedBy order: String = "_id"
+    ) throws {
+        // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
+        if condition != nil { try type.checkCondition() }
+        let source = condition.map { "(\(type.querySQL)) WHERE (\($0)\n)" } ?? "\"\(type.table)\""
+        let sql = "SELECT _key, _zone, _tag IS NULL AND _pending IS NOT NULL FROM \(source) ORDER BY \(order)"
+        self.condition = condition
+        table = type.table
+        do {
+            statement = try db.makeStatement(sql: sql)
+            try statement.setArguments(arguments)
+        } catch {
+            throw Self.failure(error, condition)
+        }
+    }
+
+    /// Reads the next rows into a page, in place of those that it had.
+    ///
+    /// - Returns: Whether there may be more.
+    package func read(_ db: Database, into page: PlacePage) throws -> Bool {
+        page.table = table
+        guard !hasEnded else {
+            page.count = 0
+            return false
+        }
+        let code = tide_places_read(
+            statement.sqliteStatement, page.places.baseAddress!, page.places.count, page.names.baseAddress!, page.names.count,
+            &page.count)
+        switch ResultCode(rawValue: code).primaryResultCode {
+        case .SQLITE_ROW: return true
+        case .SQLITE_DONE:
+            hasEnded = true
+            return false
+        default:
+            let error = DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
+            throw Self.failure(error, condition)
+        }
+    }
+
+    private static func failure(_ error: any Error, _ condition: String?) -> any Error {
+        guard let error = error as? DatabaseError, let condition, error.resultCode == .SQLITE_ERROR else { return error }
+        return StoreError(.sql, "the condition '\(condition)' can't be used: \(error.message ?? "\(error)")")
+    }
+}
+
+/// Room for some rows of ``RecordZoneCursor``, to be used again and again.
+package final class PlacePage {
+    fileprivate let places: UnsafeMutableBufferPointer<tide_place>
+    fileprivate let names: UnsafeMutableBufferPointer<CChar>
+    fileprivate var table = ""
+    /// How many there are.
+    package fileprivate(set) var count = 0
+
+    package init(capacity: Int) {
+        places = .allocate(capacity: capacity)
+        names = .allocate(capacity: max(capacity * 40, Int(TIDE_PLACE_NAME_MAX)))
+    }
+
+    deinit {
+        places.deallocate()
+        names.deallocate()
+    }
+
+    /// The number of the zone that a record is in, and whether no cloud has it.
+    package subscript(index: Int) -> (zone: Int64, isUnsaved: Bool) {
+        precondition(index < count)
+        return (places[index].zone, places[index].is_unsaved)
+    }
+
+    /// A record's name.
+    ///
+    /// - Throws: ``StoreError`` `corrupt` when the row has no key that can be one.
+    package func name(_ index: Int) throws -> String {
+        precondition(index < count)
+        let place = places[index]
+        guard place.name_length > 0 else {
+            throw StoreError(.corrupt, "a row of the table \(table), in the zone \(place.zone), has no key that can be one")
+        }
+        let bytes = UnsafeRawBufferPointer(names)[Int(place.name)..<Int(place.name) + Int(place.name_length)]
+        return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
+    }
+}
+
+extension RecordSource {
+    /// All record types of the store, for queries in SQL.
+    package func types(_ db: Database) throws -> [QueriedType] { try schema.types(db).map { QueriedType($0) } }
+
+    /// Where the records of a type are that match, in the order in which they came.
+    package func places(
+        _ db: Database, of type: QueriedType, where condition: String? = nil, arguments: StatementArguments = StatementArguments()
+    ) throws -> RecordZoneCursor {
+        try RecordZoneCursor(db, type.type, where: condition, arguments: arguments)
+    }
+
+    /// Where the records of a name are. As written comes before a UUID in the other case; a zone that came first before others.
+    package func places(_ db: Database, of type: QueriedType, named name: String) throws -> RecordZoneCursor {
+        let keys = RecordKey.all(name: name)
+        return try RecordZoneCursor(
+            db, type.type, where: "_key IN (?1, ?2)", arguments: [keys[0], keys[keys.count - 1]], orderedBy: "_key <> ?1, _zone")
+    }
+
+    /// The same store as it is now, whatever others write from then on.
+    ///
+    /// - Throws: What makes no more than the moment unfit, ``isVoid(_:)`` tells.
+    package func pinned() throws -> RecordSource {
+        try checkPlace()
+        if database is any DatabaseSnapshotReader { return self }
+        guard let pool = database as? DatabasePool else {
+            return try RecordSource(StoreReader(container: container, scope: scope).snapshot())
+        }
+        return reading(try container.lookingForFiles { try ReadOnlyDatabase.reading(pool) { try pool.makeSnapshot() } })
+    }
+
+    /// Reads in the state that is pinned, on the calling thread.
+    package func readPinned<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        try database.unsafeReentrantRead { db in
+            let result = try body(db)
+            try ReadOnlyDatabase.check(db)
+            return result
+        }
+    }
+
+    /// Whether an error means no more than that what was read has to be read again.
+    package static func isVoid(_ error: any Error) -> Bool { ReadOnlyDatabase.isVoid(error) }
+}

@@ -1,0 +1,229 @@
+import Foundation
+import Synchronization
+import TidemarkModel
+
+/// Tells other processes that a store of a container has been written to.
+///
+/// A process that writes has a notifier of its own: a file in the container's folder `notifier`, locked for as long as the notifier is
+/// open. Those who listen are told by the kernel that the file was written to, and then read the history from where they left off. So
+/// a notification is a hint, and notifications may merge. It is specified in Documentation/Formats/store.md.
+///
+/// ```swift
+/// let notifier = try StoreChangeNotifier(container: container, role: .app)
+/// notifier.post(transaction: 42, scope: .private)
+/// ```
+///
+/// All of it may be called from any thread.
+public final class StoreChangeNotifier: Sendable {
+    /// What kind of program notifications, in a word.
+    public struct Role: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+
+        public static let app = Role("app")
+        public static let `extension` = Role("extension")
+        public static let tool = Role("tool")
+        public static let `import` = Role("import")
+        public static let sync = Role("sync")
+
+        /// - Parameter rawValue: 1 to 32 lower-case letters and digits of ASCII; anything else gives `nil`.
+        public init?(rawValue: String) {
+            guard (1...32).contains(rawValue.utf8.count), rawValue.utf8.allSatisfy(Self.isPart) else { return nil }
+            self.rawValue = rawValue
+        }
+
+        private init(_ rawValue: StaticString) { self.rawValue = "\(rawValue)" }
+
+        private static func isPart(_ byte: UInt8) -> Bool {
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+    }
+
+    private struct State {
+        /// -1 when there is none.
+        var descriptor: Int32 = -1
+        var name = ""
+        var isClosed = false
+        /// Every name that the file has had.
+        var names: Set<String> = []
+        var failures = 0
+    }
+
+    public let role: Role
+    let folder: URL
+    private let state = Mutex(State())
+
+    /// Opens a notifier in a container, making the folder for it if need be, and removes the files of processes that have died.
+    ///
+    /// - Throws: ``StoreError`` `notFound` when the container is not there, `diskFull`, `busy` or `io`.
+    public convenience init(container: ContainerDirectory, role: Role) throws(StoreError) {
+        try self.init(in: container.url, role: role)
+    }
+
+    /// Opens a notifier of what lies in a folder, container or not.
+    package init(in place: URL, role: Role) throws(StoreError) {
+        self.role = role
+        folder = place.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true).absoluteURL
+        try state.withLock { state throws(StoreError) in try open(&state) }
+        do {
+            let opened = try Folder(at: folder)
+            for entry in try opened.entries()
+            where entry.kind == .file && NotifierFileName(entry.name) != nil && !isOwn(entry.name) {
+                try opened.removeIfUnlocked(entry.name)
+            }
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    /// Tells all who listen that a transaction has been committed.
+    ///
+    /// It never fails: the commit has succeeded, and whoever is not told now finds it in the history. ``failures`` counts.
+    ///
+    /// - Complexity: One write of 8 bytes, which nothing waits for.
+    public func post(transaction: Int64, scope: DatabaseScope) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            if state.descriptor >= 0, Self.write(transaction, scope, to: state.descriptor), Self.isLinked(state.descriptor) {
+                return
+            }
+            // The folder has been removed, or the disk was full: a new file may still be heard.
+            closeFile(&state)
+            do {
+                try open(&state)
+                if !Self.write(transaction, scope, to: state.descriptor) { state.failures += 1 }
+            } catch {
+                state.failures += 1
+            }
+        }
+    }
+
+    /// How many notifications nobody can have heard, because the file could not be written.
+    public var failures: Int { state.withLock(\.failures) }
+
+    /// Lets go of the file and removes it. Rings after that are silent.
+    public func close() {
+        state.withLock { state in
+            state.isClosed = true
+            closeFile(&state)
+        }
+    }
+
+    /// Whether a file in the folder is, or was, this notifier's.
+    func isOwn(_ name: String) -> Bool { state.withLock { $0.names.contains(name) } }
+
+    /// A few are enough: a new file is in danger for the moment between its making and its lock, and only from who clears up just then.
+    private static let attempts = 100
+
+    private func open(_ state: inout State) throws(StoreError) {
+        // Without those above it: where the container has gone, nothing is to be made in its place.
+        guard mkdir(folder.path, 0o700) == 0 || errno == EEXIST else { throw Folder.failure("make the folder", folder.path) }
+        let opened = try Folder(at: folder)
+        for _ in 0..<Self.attempts {
+            let name = NotifierFileName(role: role).text
+            state.names.insert(name)
+            if let descriptor = try opened.makeLockedFile(name) {
+                (state.descriptor, state.name) = (descriptor, name)
+                return
+            }
+            state.names.remove(name)
+        }
+        throw StoreError(.busy, "every file that was made in \(folder.path) was removed at once; try again")
+    }
+
+    private static func write(_ transaction: Int64, _ scope: DatabaseScope, to descriptor: Int32) -> Bool {
+        withUnsafeBytes(of: transaction.littleEndian) { bytes in
+            pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(NotifierRecord.offset(of: scope))) == bytes.count
+        }
+    }
+
+    private static func isLinked(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_nlink > 0
+    }
+
+    private func closeFile(_ state: inout State) {
+        guard state.descriptor >= 0 else { return }
+        // The name is nobody else's, whatever folder is there by now.
+        unlink(folder.appendingPathComponent(state.name).path)
+        _ = Foundation.close(state.descriptor)
+        state.descriptor = -1
+    }
+}
+
+/// The name of a notifier's file: a role, a hyphen, and 128 random bits in hexadecimal.
+struct NotifierFileName {
+    let role: String
+    let text: String
+
+    init(role: StoreChangeNotifier.Role) {
+        self.role = role.rawValue
+        let digits = String(repeating: "0", count: 32)
+        let bits = String(UInt128.random(in: 0...UInt128.max), radix: 16)
+        text = "\(role.rawValue)-\(digits.dropFirst(bits.count))\(bits)"
+    }
+
+    /// `nil` for what is no such name.
+    init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, StoreChangeNotifier.Role(rawValue: String(parts[0])) != nil, parts[1].utf8.count == 32,
+            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        else { return nil }
+        role = String(parts[0])
+        self.text = text
+    }
+}
+
+/// What a notifier's file holds: for each scope the number of the last transaction, 8 bytes, little-endian.
+enum NotifierRecord {
+    static func offset(of scope: DatabaseScope) -> Int { (scope.rawValue - 1) * 8 }
+
+    static func transactions(_ bytes: Data) -> [DatabaseScope: Int64] {
+        let bytes = Array(bytes)
+        return DatabaseScope.allCases.reduce(into: [:]) { transactions, scope in
+            let offset = offset(of: scope)
+            guard bytes.count >= offset + 8 else { return }
+            let bits = bytes[offset..<(offset + 8)].reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            if bits != 0 { transactions[scope] = Int64(bitPattern: bits) }
+        }
+    }
+}
+
+/// What one notifier last told. It is a hint, as the notification was: the file may be that of a dead process, and lag behind the history.
+package struct NotifierReading: Hashable, Sendable {
+    package let name: String
+    package let role: String
+    package let transactions: [DatabaseScope: Int64]
+}
+
+extension StoreChangeNotifier {
+    /// What all notifiers of a container told last, in the order of their names; none where there is no folder yet.
+    package static func readings(in container: ContainerDirectory) throws(StoreError) -> [NotifierReading] {
+        do {
+            let folder = try Folder(at: container.notifier)
+            var readings: [NotifierReading] = []
+            for entry in try folder.entries() where entry.kind == .file {
+                guard let name = NotifierFileName(entry.name), let file = try? folder.openFile(entry.name) else { continue }
+                let record = try? file.read(upToCount: 8 * DatabaseScope.allCases.count)
+                readings.append(
+                    NotifierReading(name: name.text, role: name.role, transactions: NotifierRecord.transactions(record ?? Data()))
+                )
+            }
+            return readings
+        } catch {
+            if error.code == .notFound { return [] }
+            throw error
+        }
+    }
+
+    package func isOwn(_ reading: NotifierReading) -> Bool { isOwn(reading.name) }
+}
+
+extension ContainerDirectory {
+    /// The folder with the notifiers of the processes that write.
+    var notifier: URL { url.appendingPathComponent(Self.notifierFolderName, isDirectory: true) }
+
+    static let notifierFolderName = "notifier"
+}

@@ -1,0 +1,129 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+extension RemoteChangeApplier {
+    /// Takes a change back that the cloud has refused for good: the record is what it is there, and what was saved is kept.
+    mutating func revertRejected(_ item: ExportItem, code: String, reason: String) throws {
+        guard let type = transaction.connection.types.first(where: { $0.id == item.key.typeID }) else { return }
+        switch item.key.kind {
+        case .delete: try revertRejectedDeletion(item, type, code: code, reason: reason)
+        case .save:
+            try outbox.remove(.save, type: type.id, row: item.key.row)
+            // Where it was deleted since, that is sent, and refused, by itself.
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else { return }
+            guard mine.isPending else { return }
+            try keep(mine, type, code: code, reason: reason)
+            guard let tag = mine.tag else { return try delete([mine.id], typeID: type.id) }
+            try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = NULL WHERE _id = ?").execute(arguments: [mine.id]
+            )
+            guard let was = try known(mine, type) else { return try keeping.deferUntilReply(mine.name) }
+            let edited = mine.edited.map { EditTimes($0) }
+            try take(RemoteRecord(name: mine.name, type: type.name, tag: tag, values: was, edited: edited, whole: { Data() }))
+        }
+    }
+
+    /// What the cloud has of a record, as far as history reaches.
+    private func known(_ mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
+        guard mine.isIntact, let base = mine.base else { return nil }
+        return try chain(mine.version).values(at: base, from: mine.state(type), type: type)
+    }
+
+    /// Keeps what the cloud does not have of a record.
+    func keep(_ mine: PendingRow, _ type: StoredType, code: String, reason: String) throws {
+        // It may be all that is left of an edit: it is kept, and called what it is.
+        let reason =
+            mine.isIntact ? reason : "\(reason). The record was damaged here, and some of these values are not what was saved"
+        let current = mine.state(type)
+        guard mine.tag != nil else {
+            return try refuse(.insert, type, mine.name, before: [:], after: current.mapValues { $0 }, code: code, reason: reason)
+        }
+        let was = try known(mine, type)
+        let fields = type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue)
+            .filter { was == nil || !was![$0].isSame(as: current[$0]) }
+        guard !fields.isEmpty else { return }
+        func values(_ state: [String: FieldValue]) -> [String: FieldValue?] {
+            fields.reduce(into: [:]) { $0[$1] = .some(state[$1]) }
+        }
+        try refuse(
+            .update, type, mine.name, before: was.map(values) ?? [:], after: values(current), code: code, reason: reason)
+    }
+
+    private func refuse(
+        _ kind: RefusedSave.Kind, _ type: StoredType, _ name: String, before: [String: FieldValue?], after: [String: FieldValue?],
+        code: String, reason: String
+    ) throws {
+        let place = try StoreZone.fetch(db, id: zone)?.name ?? .default
+        try RefusedSaves(db).add(
+            kind, type: type, name: name, zone: place, before: before, after: after, code: code, reason: reason,
+            at: transaction.time)
+    }
+
+    private mutating func revertRejectedDeletion(_ item: ExportItem, _ type: StoredType, code: String, reason: String) throws {
+        try outbox.remove(.delete, type: type.id, row: item.key.row)
+        guard let deletion = try waitingDeletion(type, row: item.key.row), let tag = deletion.tag else { return }
+        let (was, isIntact) = try values(before: deletion, type)
+        try refuse(.delete, type, item.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
+        // Where history has it only damaged, the cloud has it whole.
+        if isIntact {
+            try take(RemoteRecord(name: item.name, type: type.name, tag: tag, values: was, edited: nil, whole: { Data() }))
+        }
+        // When its fields were edited only the cloud knows by now.
+        try keeping.deferUntilReply(item.name)
+    }
+
+    private func waitingDeletion(_ type: StoredType, row: Int64) throws -> Outbox.WaitingDeletion? {
+        let sql = "SELECT type_id, first_row, id, tag, base FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]).map {
+            Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
+        }
+    }
+
+    /// What the cloud had of a record that was deleted here; what it was here, where history does not reach.
+    ///
+    /// - Returns: Also whether it was whole when it was deleted.
+    private func values(
+        before deletion: Outbox.WaitingDeletion, _ type: StoredType
+    ) throws -> (values: [String: FieldValue], isIntact: Bool) {
+        let chain = chain(deletion.change)
+        if let base = deletion.base, let known = try chain.values(at: base, from: [:], type: type) { return (known, true) }
+        var (values, isIntact): ([String: FieldValue], Bool) = ([:], true)
+        try chain.forEach(after: deletion.change - 1) { link in
+            isIntact = !link.isDamaged
+            for (name, before) in link.before {
+                guard let field = type.fields.first(where: { $0.name == name }) else { continue }
+                values[name] = FieldValue(noted: before, type: field.type)
+            }
+            return false
+        }
+        return (values, isIntact)
+    }
+
+    /// Keeps everything that is pending in the zone.
+    func keepPending(code: String, reason: String) throws {
+        let scope = transaction.connection.scope
+        for type in transaction.connection.types {
+            let condition = "_zone = ? AND _pending IS NOT NULL ORDER BY _id"
+            for row in try PendingRow.fetchAll(db, type: type, condition, arguments: [zone]) {
+                try keep(row, type, code: code, reason: reason)
+            }
+            // What has moved into another zone was deleted by nobody; in a shared store equal names in other zones are other records.
+            let deleted = """
+                SELECT o.first_row FROM tide_outbox o JOIN tide_changes c
+                ON c.type_id = o.type_id AND c.first_row = o.first_row AND c.kind = 3
+                WHERE o.type_id = ? AND o.zone = ? AND o.kind = 3 AND c.tag IS NOT NULL
+                AND NOT EXISTS (
+                    SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND (r._zone = o.zone OR \(scope != .shared))
+                ) ORDER BY o.first_row
+                """
+            for row in try Int64.fetchAll(db.cachedStatement(sql: deleted), arguments: [type.id, zone]) {
+                guard let deletion = try waitingDeletion(type, row: row) else { continue }
+                let key = try RecordKey.fetchOne(
+                    db.cachedStatement(sql: "SELECT key FROM tide_changes WHERE id = ?"), arguments: [deletion.change])
+                guard let key else { continue }
+                let was = try values(before: deletion, type).values
+                try refuse(.delete, type, key.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
+            }
+        }
+    }
+}

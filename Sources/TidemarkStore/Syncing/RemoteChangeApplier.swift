@@ -1,0 +1,526 @@
+import Foundation
+import GRDB
+import TidemarkModel
+
+/// Takes in a page of changes within a transaction.
+struct RemoteChangeApplier {
+    let transaction: StoreTransaction
+    /// The zone that the changes are of.
+    let zone: Int64
+    let policy: (String) -> MergePolicy
+    let occasion: ImportOccasion
+    /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
+    /// another's: it waits for the answer.
+    private let sent: Set<String>
+    /// Deletions wait to be sent; this transaction makes none before all records are looked at.
+    private let hasDeletions: Bool
+    private let hasShares: Bool
+    /// Whether each record is compared with the one that is here, whatever its tag.
+    private let compares: Bool
+    /// The last deletion here that the cloud may have lost.
+    private let lastLostDeletion: Int64?
+    /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
+    let mayMove: Bool
+    var keeping: DeferredRows
+    let seen: SeenRows
+    private var places: [String: Place] = [:]
+    /// Something is to be sent that was not, or might not have been before.
+    var hasNewExports = false
+    /// Records that nobody edited here, or that are new, by type; written together.
+    var plain: [Int64: [RemoteRecord]] = [:]
+    /// Rows that the cloud has deleted and nobody edited here, by type.
+    private var gone: [Int64: [Int64]] = [:]
+
+    var db: Database { transaction.db }
+    var outbox: Outbox { Outbox(db, zone: zone) }
+
+    /// Whether something is to be sent, or looked up, that was not, or might not have been before.
+    var leavesExports: Bool { hasNewExports || keeping.hasDeferred }
+    /// Records that could not be taken in, or not whole.
+    var kept: Int { keeping.count }
+
+    init(
+        transaction: StoreTransaction, zone: Int64, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
+    ) throws {
+        self.transaction = transaction
+        self.zone = zone
+        self.policy = policy
+        self.occasion = occasion
+        let db = transaction.db
+        // What comes otherwise may be deleted before its page comes, and is not seen by that.
+        let state = try SyncState(db, zone: zone)
+        compares = state.isComparing && occasion != .settled
+        lastLostDeletion = occasion == .settled ? nil : compares ? .max : state.comparedChange
+        seen = try SeenRows(db, zone: zone, isRefetching: (occasion == .page || state.isComparing) && state.isRefetching)
+        sent = occasion == .settled ? [] : try SentRequest.names(db, zone: zone)
+        hasDeletions = try Outbox(db, zone: zone).hasDeletions
+        let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
+        hasShares = try Bool.fetchOne(db.cachedStatement(sql: shares), arguments: [zone]) ?? true
+        mayMove = try transaction.connection.scope != .shared && transaction.hasSeveralZones
+        keeping = try DeferredRows(db, zone: zone, endsDeferral: occasion == .lookUp)
+    }
+
+    /// Where records of a type are taken in.
+    private struct Place {
+        let type: StoredType
+        let fields: [String: FieldType]
+        /// Finds the row of a name: its number, its tag, and whether something of it is to be sent.
+        let find: Statement
+        let others: [StoredType]
+
+        /// Whether the type can hold all values.
+        func holds(_ record: RemoteRecord) -> Bool { record.values.allSatisfy { fields[$0] == $1.type } }
+    }
+
+    /// `nil` when the store has no such type.
+    private mutating func place(of typeName: String) throws -> Place? {
+        if let known = places[typeName] { return known }
+        guard let type = transaction.type(named: typeName) else { return nil }
+        let sql = """
+            SELECT _id, _tag, _pending IS NOT NULL FROM "\(type.table)" WHERE _key = ? AND _zone = ?
+            """
+        let place = Place(
+            type: type, fields: Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }),
+            find: try db.cachedStatement(sql: sql),
+            others: transaction.connection.types.filter { $0.id != type.id })
+        places[typeName] = place
+        return place
+    }
+
+    mutating func run(_ changes: [RemoteChange]) throws {
+        for change in changes {
+            switch change {
+            case .saved(let record) where sent.contains(record.name):
+                try seen.add(record.name, transaction.connection.types)
+                try keeping.deferUntilReply(record.name)
+            case .deleted(let name) where sent.contains(name): try keeping.deferUntilReply(name)
+            case .saved(let record): try take(record)
+            case .deleted(let name):
+                if hasShares, try StoredShares(db).remove(name, zone: zone) { transaction.changesShares = true }
+                try take(deletionOf: name)
+            case .share(let share):
+                try StoredShares(db).store(share, zone: zone)
+                transaction.changesShares = true
+            }
+        }
+        // Who waits for another record may have waited for one of these.
+        if !changes.isEmpty, try outbox.endWaiting() { hasNewExports = true }
+        try finish()
+    }
+
+    /// Writes what has been gathered.
+    mutating func finish() throws {
+        try writePlain()
+        for (typeID, rows) in gone.sorted(by: { $0.key < $1.key }) { try delete(rows, typeID: typeID) }
+        gone = [:]
+        let first = transaction.nextChange
+        for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
+            try transaction.settleUniqueKeys(of: type, changes: transaction.firstChange..<first, uniquePolicy(type))
+        }
+        try send(from: first)
+    }
+
+    /// Duplicates become one whatever the policy says of conflicts: both devices find them and do the same.
+    private func uniquePolicy(_ type: StoredType) -> MergePolicy {
+        if case .error = policy(type.name) { return .latestEdit }
+        return policy(type.name)
+    }
+
+    // Records that are there
+
+    mutating func take(_ record: RemoteRecord) throws {
+        guard record.isStorable, let place = try place(of: record.type) else {
+            return try block(record, .schema, "the cloud has it as a \(record.type), which this store can't hold")
+        }
+        let (type, key) = (place.type, RecordKey(name: record.name))
+        if record.isPartial || !place.holds(record) {
+            try keeping.keep(record, .schema)
+        } else if record.lacksAssets {
+            try keeping.keep(record, .asset)
+        } else {
+            try keeping.end(record.name)
+        }
+        guard let row = try Row.fetchOne(place.find, arguments: [key, zone]) else {
+            if let lastLostDeletion, try deletesAgain(record, key, until: lastLostDeletion) { return }
+            // It is the one that was deleted here.
+            if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
+            if mayMove, let there = try elsewhere(key) { return try reconcileZoneMove(record, type, with: there) }
+            for other in place.others {
+                guard let mine = try PendingRow.fetchOne(db, type: other, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+                    continue
+                }
+                guard !mine.isPending else {
+                    return try block(record, .name, "the cloud has a \(record.type) of that name")
+                }
+                // What the cloud had under the name was deleted there, and this made.
+                try delete([mine.id], typeID: other.id)
+            }
+            if let deletion = try deletion(of: key) {
+                guard try isRestored(record, deletedBy: deletion, type: type) else { return }
+            }
+            plain[type.id, default: []].append(record)
+            return
+        }
+        let (id, tag, isPending): (Int64, String?, Bool) = (row[0], row[1], row[2])
+        try seen.add(id, type)
+        // It was deleted and made anew: what comes is of the one that was deleted.
+        if tag == nil, let deletion = try deletion(of: key) {
+            guard try isRestored(record, deletedBy: deletion, type: type) else { return }
+        }
+        if compares, tag != nil || isPending { return try compare(id, with: record, type) }
+        switch occasion {
+        case .page, .answer: guard tag != record.tag else { return }
+        // What was kept is not the newest any more: that is looked up.
+        case .kept: guard tag == record.tag else { return try keeping.deferUntilReply(record.name) }
+        case .lookUp, .settled: break
+        }
+        guard isPending else {
+            plain[type.id, default: []].append(record)
+            return
+        }
+        guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
+        guard mine.isIntact else { return try leave(damaged: mine, record, type) }
+        try rebase(mine, onto: record, type: type)
+    }
+
+    /// A deletion of that name from the zone that the cloud is yet to hear of.
+    func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
+        hasDeletions ? try outbox.deletion(of: key) : nil
+    }
+
+    /// What a type can hold of a record; fields that the record does not have are left without a value.
+    func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
+        record.values.filter { name, value in type.fields.first { $0.name == name }?.type == value.type }
+    }
+
+    private mutating func writePlain() throws {
+        for (typeID, records) in plain.sorted(by: { $0.key < $1.key }) {
+            guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { continue }
+            try write(records, type: type)
+        }
+        plain = [:]
+    }
+
+    /// Makes records what they are in the cloud.
+    mutating func write(_ records: [RemoteRecord], type: StoredType) throws {
+        let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+        let columns = try batch.columns(of: type.fields)
+        // Records that came together were mostly edited together.
+        var last: (times: EditTimes, text: String)?
+        for record in records {
+            if let edited = record.edited, last?.times != edited { last = (edited, edited.description) }
+            try batch.add(record, edited: record.edited == nil ? nil : last?.text, fields: type.fields, columns: columns)
+        }
+        batch.digest(seed: transaction.connection.identity.digestSeed)
+        try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
+        for record in records { try seen.add(record.name, [type]) }
+    }
+
+    // Records that were edited here
+
+    func chain(_ version: Int64) -> RecordChain {
+        RecordChain(db, row: version, cloudBegins: transaction.firstChange)
+    }
+
+    func localTimes(_ mine: PendingRow) throws -> EditTimes {
+        try chain(mine.version).editTimes(
+            since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) },
+            device: transaction.connection.identity.device.uuidString, until: transaction.time)
+    }
+
+    /// What the cloud was known to have; `nil` where it was known to have nothing. Of what history does not reach any more, the fields that
+    /// were not edited here are known.
+    func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
+        guard let base = mine.base else { return nil }
+        let current = mine.state(type)
+        if let known = try chain(mine.version).values(at: base, from: current, type: type) { return known }
+        let edited = Set(type.fields(ofPending: mine.pending?.databaseValue ?? Int64(-1).databaseValue))
+        return current.filter { !edited.contains($0.key) }
+    }
+
+    /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
+    ///
+    /// - Parameters:
+    ///   - other: Another policy than the type's.
+    ///   - isCopy: Whether it comes from another zone than what is here, so that each may have what the other does not know of.
+    mutating func rebase(
+        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, policy other: MergePolicy? = nil, isCopy: Bool = false
+    ) throws {
+        let theirs = values(inOrder: record, type)
+        let times = try localTimes(mine)
+        var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
+        if isCopy || mayMove, ancestor != nil {
+            // What the cloud does not have here has come from elsewhere, too.
+            ancestor = common(
+                ancestor, mine: mine.values, theirs: theirs, times: copyTimes(mine.values, times, theirs, record.edited, type),
+                areCopies: isCopy || mine.tag == nil)
+        }
+        let before = mine.edited.map { RowTimes($0) }
+        // It was deleted in the cloud and stayed here, and others have made it anew: a field that they have not set they have not cleared.
+        if mine.tag == nil, let known = ancestor {
+            for (field, name) in type.fields.map(\.name).enumerated() where theirs[field] == nil {
+                let isEdited = !mine.values[field].isSame(as: known[field]) || times[name] != before?.cloud(name)
+                if isEdited { ancestor?[field] = nil }
+            }
+        }
+        let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
+        let (edits, renewals): ([FieldMerge.Edit], [Int])
+        do {
+            let outcome = try merge.run(
+                other ?? policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
+                mayBeEdited: { mine.isPending(type.fields[$0].ordinal) },
+                times: { field in
+                    let name = type.fields[field].name
+                    func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }
+                    return (clamped(before?.cloud(name)), clamped(times[name]), clamped(record.edited?[name]))
+                })
+            (edits, renewals) = (outcome.edits, outcome.renewals)
+            transaction.log(outcome.conflicts)
+        } catch let error as FieldMerge.Unresolved {
+            return try leave(mine, record, type, fields: error.fields)
+        }
+        try write([record], type: type)
+        try forget(mine.id, type)
+        guard !edits.isEmpty || !renewals.isEmpty else { return }
+        // When the fields that stay as they are here were edited is known from here.
+        var edited = RowTimes(cloud: record.edited ?? EditTimes())
+        for name in (edits.map(\.field) + renewals).map({ type.fields[$0].name }) { edited.set(times[name], of: name) }
+        let renewed = type.pendingMask(of: Set(renewals.map { type.fields[$0].name }))
+        try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ?, _pending = ? WHERE _id = ?").execute(arguments: [
+            edited.description, renewed, mine.id,
+        ])
+        if !edits.isEmpty {
+            let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
+            let fields = type.schema.fields
+            try batch.add(name: record.name, values: edits.map { (fields[$0.field], $0.value) })
+            batch.digest(seed: transaction.connection.identity.digestSeed)
+            try transaction.write(batch, type: type, zone: zone, uniquePolicy: nil)
+        }
+        try outbox.add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
+        hasNewExports = true
+    }
+
+    /// The values of a record in the order of a type's fields, as far as it can hold them.
+    func values(inOrder record: RemoteRecord, _ type: StoredType) -> [FieldValue?] {
+        type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
+    }
+
+    /// What was said of the row as it was is void.
+    func forget(_ row: Int64, _ type: StoredType) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?").execute(arguments: [
+            type.id, row,
+        ])
+    }
+
+    /// There is nothing left for a person to decide, and nothing left to be deleted.
+    private mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'")
+            .execute(arguments: [type.id, mine.id])
+        // It was deleted here before it was made again.
+        if let deletion = try deletion(of: mine.key) {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+        hasNewExports = true
+    }
+
+    /// Leaves a conflict to a person.
+    private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
+        try keeping.keep(record, .conflict)
+        try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
+    }
+
+    /// Keeps what has come of a record that is damaged here and has edits to be sent: nothing is merged with what nobody wrote. When it is
+    /// repaired, what was kept is looked at again.
+    mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
+        try keeping.keep(record, .damaged)
+        // When its turn comes it is repaired, or noted as damaged.
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        hasNewExports = true
+    }
+
+    private func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        try SyncIssue.note(
+            db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
+            reason: "\(what), and the merge policy is to ask. Settle it with another policy", at: transaction.time, nextTry: nil,
+            waitsFor: nil)
+    }
+
+    // Records that were deleted here
+
+    /// Whether a record that was deleted here, and the cloud is yet to hear of that, is to be there all the same.
+    private mutating func isRestored(
+        _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
+    ) throws -> Bool {
+        guard deletion.tag != record.tag || occasion == .settled else { return false }
+        // It was to be gone from here only because it was to be elsewhere.
+        if mayMove, try deletion.isOfMove(db) {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        }
+        // Of another type: what was deleted here is not what is there now.
+        guard deletion.typeID == type.id else {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        }
+        var ancestor: [String: FieldValue]?
+        if let base = deletion.base {
+            // Where history does not reach, nobody knows that it is as it was.
+            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
+        }
+        let merge = RecordMerge(
+            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) }, local: nil,
+            store: RecordVersion(values(record, type), times: record.edited?.times(of: type.fields.map(\.name)) ?? [:]))
+        do {
+            let (merged, conflicts) = try merge.run(policy(type.name))
+            transaction.log(conflicts)
+            guard merged == nil else {
+                try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+                return true
+            }
+            // The next try deletes what is there by now.
+            hasNewExports = true
+            try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
+                record.tag, deletion.change,
+            ])
+            try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 3")
+                .execute(arguments: [deletion.typeID, deletion.row])
+        } catch is RecordMerge.Unresolved {
+            try keeping.keep(record, .conflict)
+            try SyncIssue.note(
+                db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
+                reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
+                at: transaction.time, nextTry: nil, waitsFor: nil)
+        }
+        return false
+    }
+
+    // Deletions
+
+    private mutating func take(deletionOf name: String) throws {
+        let key = RecordKey(name: name)
+        try keeping.end(name)
+        for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
+        for type in transaction.connection.types {
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+                continue
+            }
+            if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
+            return try take(deletionOf: mine, type: type)
+        }
+        // Both sides have deleted it.
+        if let deletion = try deletion(of: key) {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+    }
+
+    private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
+        // It was made here, or has moved here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
+        let isNew = mine.base == nil || mine.edited.map { RowTimes($0).isMoved } ?? false
+        guard mine.tag != nil || !isNew else { return try endConflict(of: mine, type) }
+        guard mine.isPending else {
+            gone[type.id, default: []].append(mine.id)
+            return
+        }
+        let current = mine.state(type)
+        let ancestor = try ancestor(of: mine, type)
+        let merge = RecordMerge(
+            type: type.name, record: mine.name, ancestor: ancestor.map { RecordVersion($0) },
+            local: RecordVersion(current, times: try localTimes(mine).times(of: type.fields.map(\.name))), store: nil)
+        do {
+            let (merged, conflicts) = try merge.run(policy(type.name))
+            transaction.log(conflicts)
+            guard merged != nil else {
+                gone[type.id, default: []].append(mine.id)
+                return
+            }
+            try makeAgain(mine, type)
+        } catch is RecordMerge.Unresolved {
+            try keeping.keep(deletionOf: mine.name, type: type.name)
+            try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
+        }
+    }
+
+    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
+    /// were not edited here are theirs then.
+    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+        let times = try localTimes(mine)
+        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
+        try db.cachedStatement(
+            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
+        ).execute(arguments: [edited.description, mine.id])
+        try forget(mine.id, type)
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        hasNewExports = true
+    }
+
+    func delete(_ rows: [Int64], typeID: Int64) throws {
+        guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
+        // Who has no tag is nothing that the cloud would have to be told of.
+        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
+        for row in rows {
+            try clear.execute(arguments: [row])
+            try outbox.remove(.save, type: typeID, row: row)
+        }
+        try transaction.delete(rows.sorted(), type: type)
+    }
+
+    /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
+    mutating func deleteUnseen() throws {
+        // Whether these are there is not known before they are looked up.
+        for name in sent.sorted() { try keeping.deferUntilReply(name) }
+        for type in transaction.connection.types {
+            // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
+            for name in try seen.missing(type) { try keeping.deferUntilReply(name) }
+        }
+        // What was kept may be gone there, too: nothing would ever say so.
+        for name in try seen.missingDeferred(transaction.connection.types) { try keeping.deferUntilReply(name) }
+        try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
+    }
+
+    /// What this transaction has changed from a change on is to go to the cloud.
+    private mutating func send(from first: Int64) throws {
+        guard transaction.nextChange > first else { return }
+        hasNewExports = true
+        for change in try StoredChange.fetchAll(db, in: first..<transaction.nextChange) {
+            let kind: Outbox.Kind = change.kind == .delete ? .delete : .save
+            for row in change.rows {
+                let place = try zone(of: row, change)
+                try Outbox(db, zone: place).add(kind, type: change.typeID, row: row, change: change.id)
+            }
+        }
+    }
+
+    /// The zone of a row that was changed: where records have become one, it may be another than the changes'.
+    private func zone(of row: Int64, _ change: StoredChange) throws -> Int64 {
+        guard mayMove, let type = transaction.connection.types.first(where: { $0.id == change.typeID }) else { return zone }
+        let deleted = "SELECT coalesce(zone, \(StoreFormat.defaultZone)) FROM tide_changes WHERE id = ?"
+        if change.kind == .delete { return try Int64.fetchOne(db.cachedStatement(sql: deleted), arguments: [change.id]) ?? zone }
+        let sql = "SELECT _zone FROM \"\(type.table)\" WHERE _id = ?"
+        return try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [row]) ?? zone
+    }
+
+    // What the store can't hold
+
+    /// Keeps a record that can't be taken in. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
+    mutating func block(_ record: RemoteRecord, _ reason: DeferredRecord.Reason, _ what: String) throws {
+        try keeping.keep(record, reason)
+        let key = RecordKey(name: record.name)
+        func note(_ item: ExportItem.Key, version: Int64) throws {
+            try SyncIssue.note(
+                db, item, version: version, code: "conflict", reason: "\(what). Delete or rename the one that is here",
+                at: transaction.time, nextTry: nil, waitsFor: nil)
+        }
+        for type in transaction.connection.types {
+            let condition = "_key = ? AND _zone = ? AND _pending IS NOT NULL"
+            guard let mine = try PendingRow.fetchOne(db, type: type, condition, arguments: [key, zone]) else { continue }
+            try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+            try note(.init(typeID: type.id, row: mine.id, kind: .save), version: mine.version)
+        }
+        if let deletion = try deletion(of: key) {
+            // What was deleted here is not what is there now.
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+import GRDB
+import TidemarkModel
+
+/// Why a change has not reached the cloud.
+public struct SyncIssue: Hashable, Sendable {
+    public enum Kind: Int, Sendable {
+        case save = 1
+        case delete = 3
+    }
+
+    public let type: String
+    public let record: String
+    public let kind: Kind
+    /// Of a save, the fields that the cloud does not have as they are.
+    public let fields: [String]
+    /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` where history has it no more.
+    public let pendingSince: Int64?
+    /// How often the cloud has refused it.
+    public let attempts: Int
+    /// What the cloud said last: the code and its reason.
+    public let code: String?
+    public let reason: String?
+    public let lastTry: Int64?
+    /// `nil`: when the record is changed, or what it waits for has come; or, without an error, as soon as its turn comes.
+    public let nextTry: Int64?
+    /// The name of the record that has to reach the cloud first.
+    public let waitsFor: String?
+
+    /// Why a damaged record is not sent, and what helps.
+    static let damageReason = "its values here are not what its digest says; \(StoreError.damageRemedy)"
+
+    static func note(
+        _ db: Database, _ key: ExportItem.Key, version: Int64, code: String, reason: String, at time: Int64, nextTry: Int64?,
+        waitsFor: String?
+    ) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO tide_sync_issues (type_id, row, kind, version, attempts, code, reason, time, next_try, waits_for)
+                VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+                ON CONFLICT (type_id, row, kind) DO UPDATE SET version = excluded.version, attempts = attempts + 1, code = excluded.code,
+                    reason = excluded.reason, time = excluded.time, next_try = excluded.next_try, waits_for = excluded.waits_for
+                """
+        ).execute(arguments: [key.typeID, key.row, key.kind.rawValue, version, code, reason, time, nextTry, waitsFor])
+    }
+}
+
+/// How much is yet to be sent, and why.
+public struct OutboxSummary: Hashable, Sendable {
+    /// Changes that wait to be sent, blocked ones among them.
+    public var pending = 0
+    /// Of these, those that the cloud has refused, or that wait for one which it has.
+    public var blocked = 0
+    /// The earliest time at which a blocked one is tried again.
+    public var nextTry: Int64?
+
+    public init() {}
+
+    init(_ db: Database, types: [StoredType]) throws {
+        let waiting = try WaitingRows(db)
+        for type in types { pending += try waiting.count(of: type, db) }
+        let row = try Row.fetchOne(db, sql: "SELECT count(*), min(next_try) FROM tide_sync_issues")
+        blocked = row?[0] ?? 0
+        nextTry = row?[1]
+    }
+}
+
+extension RecordStore {
+    /// How much is to be sent.
+    ///
+    /// - Complexity: A look at each row that waits.
+    package func outbox() throws(StoreError) -> OutboxSummary {
+        try connection.locked("look into the outbox") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).ingestHistory()
+            return (try OutboxSummary(db, types: connection.types), .commit)
+        }
+    }
+}
+
+extension StoreReader {
+    /// Why records have not reached the cloud: those that it has refused first, then, as far as wanted, those whose turn has not come.
+    ///
+    /// - Parameters:
+    ///   - record: One record, whatever its type.
+    ///   - isRefused: Only what was refused, or waits for what was.
+    /// - Complexity: Key look-ups for each entry, and a pass over what the outbox has; not over the records.
+    public func syncIssues(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [SyncIssue] {
+        try read("read the ledger") { db in
+            var entries: [SyncIssue] = []
+            let key = record.map { RecordKey(name: $0) }
+            let waiting = try key == nil ? WaitingRows(db) : nil
+            for type in try StoredType.fetchAll(db) where entries.count < limit {
+                let saves =
+                    try key.map { try WaitingRows.saves(of: $0, type: type, db) }
+                    ?? waiting?.saves(of: type, isRefused: isRefused, limit: limit - entries.count, db) ?? []
+                let save = try db.cachedStatement(
+                    sql: """
+                        SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
+                        LEFT JOIN tide_sync_issues l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
+                        WHERE r._id = ?2\(isRefused ? " AND l.row IS NOT NULL" : "")
+                        """)
+                for id in saves.prefix(limit - entries.count) {
+                    guard let row = try Row.fetchOne(save, arguments: [type.id, id]),
+                        let name = RecordKey.fromDatabaseValue(row[1])?.name
+                    else { continue }
+                    entries.append(
+                        try SyncIssue(row, db, type: type, record: name, kind: .save, fields: type.fields(ofPending: row[4])))
+                }
+                // What was deleted, and the cloud knows of.
+                let deletions =
+                    try key.map { try WaitingRows.deletions(of: $0, type: type, db) }
+                    ?? WaitingRows.deletions(of: type, limit: isRefused ? .max : limit - entries.count, db)
+                let deletion = try db.cachedStatement(
+                    sql: """
+                        SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
+                        LEFT JOIN tide_sync_issues l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
+                        WHERE c.id = ?\(isRefused ? " AND l.row IS NOT NULL" : "")
+                        """)
+                for id in deletions where entries.count < limit {
+                    guard let row = try Row.fetchOne(deletion, arguments: [id]),
+                        let name = RecordKey.fromDatabaseValue(row[1])?.name
+                    else { continue }
+                    entries.append(try SyncIssue(row, db, type: type, record: name, kind: .delete, fields: []))
+                }
+            }
+            return entries
+        }
+    }
+
+    /// How much is yet to be sent.
+    ///
+    /// - Complexity: A look at each row that waits; not at those that do not.
+    public func outbox() throws(StoreError) -> OutboxSummary {
+        try read("look into the outbox") { db in try OutboxSummary(db, types: StoredType.fetchAll(db)) }
+    }
+}
+
+extension SyncIssue {
+    fileprivate init(
+        _ row: Row, _ db: Database, type: StoredType, record: String, kind: Kind, fields: [String]
+    ) throws {
+        let (version, base): (Int64, Int64?) = (row[2], row[3])
+        self.init(
+            type: type.name, record: record, kind: kind, fields: fields,
+            pendingSince: try Self.since(db, version: version, base: base ?? 0),
+            attempts: row["attempts"] ?? 0, code: row["code"], reason: row["reason"], lastTry: row["time"],
+            nextTry: row["next_try"], waitsFor: row["waits_for"])
+    }
+
+    /// The time of the first change after the one that the cloud has.
+    private static func since(_ db: Database, version: Int64, base: Int64) throws -> Int64? {
+        var time: Int64?
+        try RecordChain(db, row: version).forEach(after: base) { link in
+            time = link.time
+            return true
+        }
+        return time
+    }
+}
+
+extension RecordStore {
+    /// Bytes of assets that no cloud was asked about yet.
+    package func pendingBytes() throws(StoreError) -> Int64 {
+        try connection.read("measure what is to be sent") { db in
+            try Int64.fetchOne(db, sql: "SELECT coalesce(sum(size), 0) FROM tide_assets WHERE sha256 IS NULL") ?? 0
+        }
+    }
+}
+
+extension RecordStore {
+    /// Has what was refused for some reasons be tried again at once.
+    package func tryAgain(_ codes: [String]) throws(StoreError) {
+        try connection.locked("try again what was refused") { db in
+            for code in codes { try db.execute(sql: "DELETE FROM tide_sync_issues WHERE code = ?", arguments: [code]) }
+            return ((), .commit)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import TidemarkCloud
+import TidemarkModel
+import TidemarkStore
+
+/// What synchronises one zone of a store.
+struct ZoneSync: Sendable {
+    let zone: StoreZone
+    let cloudZone: CloudZoneID
+    let resolver: ConflictResolver
+    let exports: ExportScheduler
+    let imports: ImportScheduler
+
+    var isDefault: Bool { zone.name == .default }
+
+    /// What is the same for all zones of a store.
+    struct Parts: Sendable {
+        let store: RecordStore
+        let database: any CloudDatabase
+        let assets: AssetTransfer
+        let configuration: SyncConfiguration
+        let environment: SyncEnvironment
+    }
+
+    init(_ zone: StoreZone, _ parts: Parts) {
+        self.zone = zone
+        cloudZone = zone.name == .default ? CloudZoneID(parts.configuration.zoneName) : zone.name.cloudZone
+        let mapping = RecordMapping(zone: cloudZone, number: zone.id, scope: parts.store.scope)
+        resolver = ConflictResolver(
+            store: parts.store, assets: parts.assets, mapping: mapping, author: parts.configuration.author,
+            policy: parts.configuration.mergePolicy)
+        exports = ExportScheduler(
+            store: parts.store, database: parts.database, assets: parts.assets, resolver: resolver, mapping: mapping,
+            environment: parts.environment)
+        imports = ImportScheduler(
+            store: parts.store, database: parts.database, resolver: resolver, mapping: mapping,
+            order: parts.environment.aheadOrder)
+    }
+}
+
+/// The zones of a store, as they are synchronised: those that are shared before the default one, so that what moves from here to there
+/// has come before it goes.
+actor ZoneSyncRegistry {
+    private let parts: ZoneSync.Parts
+    private var known: [Int64: ZoneSync] = [:]
+    /// Which was served last; the next one goes first.
+    private var last: Int64 = 0
+
+    init(_ parts: ZoneSync.Parts) { self.parts = parts }
+
+    /// Those that there are by now.
+    func all() async throws -> [ZoneSync] {
+        let zones = try await parts.store.zones().filter { parts.store.scope == .private || $0.name != .default }
+        known = known.filter { _, line in zones.contains(line.zone) }
+        for zone in zones where known[zone.id] == nil { known[zone.id] = ZoneSync(zone, parts) }
+        return known.values.sorted { one, other in
+            one.isDefault ? false : other.isDefault ? true : one.zone.id < other.zone.id
+        }
+    }
+
+    func line(_ id: Int64) async throws -> ZoneSync? { try await all().first { $0.zone.id == id } }
+
+    /// All, beginning behind the one that was served last; the default one comes at the end.
+    func byTurns() async throws -> [ZoneSync] {
+        let all = try await all()
+        let shared = all.filter { !$0.isDefault }
+        let first = shared.firstIndex { $0.zone.id > last } ?? 0
+        return shared[first...] + shared[..<first] + all.filter { $0.isDefault }
+    }
+
+    func served(_ line: ZoneSync) { last = line.zone.id }
+
+    /// What was fetched ahead is fetched anew.
+    func forgetImports() async { for line in known.values { await line.imports.forget() } }
+
+    /// What was sent is not asked for again.
+    func forgetExports() async { for line in known.values { await line.exports.forget() } }
+
+    /// What is on its way to a zone, or from it, is nothing to it any more.
+    func forget(_ zone: Int64) async {
+        await known[zone]?.exports.forget()
+        await known[zone]?.imports.forget()
+    }
+
+    /// What was gathered is gathered anew.
+    func forgetNext() async { for line in known.values { await line.exports.forgetNext() } }
+}

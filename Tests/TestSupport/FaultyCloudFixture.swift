@@ -1,0 +1,58 @@
+import Foundation
+import Testing
+import TidemarkCloud
+import TidemarkEmbeddedCloud
+import TidemarkModel
+
+/// An embedded cloud in a folder of a test's own, and what is done there that no client can ask for.
+public final class FaultyCloudFixture: Sendable {
+    public static let container = "iCloud.org.example.journal"
+
+    public let directory: URL
+    public let cloud: EmbeddedCloud
+    private let scratch: Scratch
+
+    public init() throws {
+        scratch = try Scratch()
+        directory = scratch["cloud"]
+        cloud = try EmbeddedCloud(at: directory)
+    }
+
+    /// The identifier of the account of an address, which is made if need be.
+    public func id(_ account: String?) async throws -> String? {
+        guard let account else { return nil }
+        return try await cloud.addAccount(account).id
+    }
+
+    public func deploy() async throws { try await cloud.deploySchema(of: Self.container) }
+
+    public func index(_ field: String, of type: String) async throws {
+        let known = try await cloud.schema(of: Self.container).types[type]?.fields[field]?.type ?? ""
+        var indexes: Set<CloudSchema.Index> = [.queryable]
+        if !known.hasPrefix("list") { indexes.insert(.sortable) }
+        if known == "string" { indexes.insert(.searchable) }
+        try await cloud.setIndexes(indexes, of: field, in: type, container: Self.container)
+    }
+
+    public func setQuota(_ bytes: Int64, of account: String) async throws {
+        var known = try #require(try await cloud.account(account))
+        known.quota = bytes
+        try await cloud.update(known)
+    }
+
+    public func setStatus(_ status: CloudAccount.Status, of account: String) async throws {
+        var known = try #require(try await cloud.account(account))
+        known.status = status
+        try await cloud.update(known)
+    }
+
+    public func describe(_ account: String, name: PersonName, phone: String) async throws {
+        var known = try await cloud.addAccount(account)
+        (known.name, known.phone) = (name, phone)
+        try await cloud.update(known)
+    }
+
+    public func purge(_ zone: CloudZoneID, of account: String) async throws {
+        try await cloud.database(.private, of: Self.container, account: try await id(account)).purgeZone(zone)
+    }
+}

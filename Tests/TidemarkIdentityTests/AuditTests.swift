@@ -1,0 +1,181 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import TidemarkIdentity
+
+/// Goal: what was done can be looked up later, and not be made undone; the secret can be replaced while a server runs. Method: a clock that is set
+/// by hand, and other openings of the same file.
+@Suite struct AuditTests {
+    private let day = 24 * 60 * 60 as Int64
+
+    private func signIn(
+        _ served: Served, _ password: String, _ account: String?, as name: String = ""
+    ) async throws -> SessionToken? {
+        try await served.credentials.signIn(
+            password, account: account, container: served.container, kind: .device, device: "Phone\u{1b}[31m",
+            address: "192.0.2.7",
+            as: name)
+    }
+
+    @Test func `sign-ins are logged with account, address and how they ended`() async throws {
+        let served = try await Served()
+        try await served.credentials.setPassword("correct horse", of: "anna")
+        #expect(try await signIn(served, "wrong horse", "anna") == nil)
+        #expect(try await signIn(served, "correct horse", nil, as: "correct horse") == nil)
+        let token = try #require(try await signIn(served, "correct horse", "anna"))
+        let log = try await served.opening().auditLog().map(\.event)
+        #expect(log.map(\.outcome) == ["done", "wrong password", "wrong password"])
+        #expect(log.map(\.actor) == ["anna", "", ""] && log.allSatisfy { $0.action == .signIn && $0.address == "192.0.2.7" })
+        #expect(log[0].subject == "session \(token.session.id)")
+        // What was typed for an account may be a password.
+        #expect(log[1].account.hasPrefix("unknown:") && !log[1].account.contains("horse"))
+        #expect(log[2].account == "anna" && log[2].subject == "Phone [31m")
+        #expect(try await served.credentials.auditLog(account: "anna").count == 2)
+        #expect(try await served.credentials.auditLog(since: served.clock.now + 1).isEmpty)
+        #expect(try await served.credentials.auditLog(limit: 1).count == 1)
+    }
+
+    @Test func `an attempt with what can be no password leaves no entry`() async throws {
+        let served = try await Served()
+        try await served.credentials.setPassword("correct horse", of: "anna")
+        for password in ["", "horse", String(repeating: "x", count: 1_025), "correct horse\0"] {
+            #expect(try await signIn(served, password, "anna") == nil)
+            #expect(try await signIn(served, password, nil, as: "ben") == nil)
+        }
+        #expect(try await served.credentials.auditLog().isEmpty)
+    }
+
+    @Test func `a sign-in to a container that is not served is logged`() async throws {
+        let served = try await Served()
+        try await served.credentials.setPassword("correct horse", of: "anna")
+        let error = await refusal {
+            _ = try await served.credentials.signIn(
+                "correct horse", account: "anna", container: "iCloud.org.other", kind: .device)
+        }
+        #expect(error == CredentialError(.notFound, ""))
+        #expect(try await served.credentials.auditLog().map(\.event.outcome) == ["the container is not served"])
+    }
+
+    @Test func `entries can't be changed or removed, but for their age`() async throws {
+        let served = try await Served()
+        try await served.credentials.audit(AuditEvent(.shareChange, actor: "anna"))
+        for sql in ["UPDATE audit SET actor = ''", "DELETE FROM audit"] {
+            let error = await refusal { try await served.credentials.syncIssues.write { db in try db.execute(sql: sql) } }
+            #expect(error?.message.contains("append-only") == true, "\(sql)")
+        }
+        served.clock.advance(seconds: 179 * day)
+        try await served.credentials.audit(AuditEvent(.shareChange, actor: "ben"))
+        #expect(try await served.credentials.auditLog().count == 2)
+        served.clock.advance(seconds: 2 * day)
+        try await served.credentials.audit(AuditEvent(.shareChange, actor: "cleo"))
+        #expect(try await served.credentials.auditLog().map(\.event.actor) == ["cleo", "ben"])
+    }
+
+    @Test func `beyond their number the oldest entries go, but none of the last day`() async throws {
+        let served = try await Served()
+        let first = served.clock.now
+        for (number, days) in [(1, 3), (2, 2), (3, 0)] as [(Int64, Int64)] {
+            let at = first - days * day * 1_000_000
+            try await served.credentials.syncIssues.write { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO audit (number, at, action, actor, account, address, container, subject, outcome)
+                        VALUES (\(number), \(at), 'sign-out', '', '', '', '', '', 'done')
+                        """)
+            }
+        }
+        // The next one gets a number by which only the first is beyond the most.
+        try await served.credentials.syncIssues.write { db in
+            try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(CredentialStore.auditMost) WHERE name = 'audit'")
+        }
+        try await served.credentials.audit(AuditEvent(.signOut))
+        #expect(try await served.credentials.auditLog().map(\.id) == [CredentialStore.auditMost + 1, 3, 2])
+    }
+
+    @Test func `a file that was made before gets the tables when it is opened`() async throws {
+        let served = try await Served()
+        try await served.credentials.syncIssues.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses")
+        }
+        let opened = try served.opening()
+        try await opened.audit(AuditEvent(.signOut, actor: "anna"))
+        #expect(try await opened.auditLog().count == 1)
+    }
+
+    @Test func `an address is known once somebody has signed in from it, also when the session has ended`() async throws {
+        let served = try await Served()
+        try await served.credentials.setPassword("correct horse", of: "anna")
+        #expect(try await !served.credentials.isKnown("192.0.2.7", to: "anna"))
+        _ = try await signIn(served, "wrong horse", "anna")
+        #expect(try await !served.credentials.isKnown("192.0.2.7", to: "anna"))
+        let token = try #require(try await signIn(served, "correct horse", "anna"))
+        try await served.credentials.endSession(id: token.session.id)
+        #expect(try await served.credentials.isKnown("192.0.2.7", to: "anna"))
+        #expect(try await !served.credentials.isKnown("192.0.2.7", to: "ben"))
+        served.clock.advance(seconds: 401 * day)
+        #expect(try await !served.credentials.isKnown("192.0.2.7", to: "anna"))
+        // The oldest go.
+        for number in 0..<25 {
+            served.clock.advance(seconds: 1)
+            let now = served.clock.now
+            try await served.credentials.syncIssues.write { db in
+                try CredentialStore.keepKnown("10.0.0.\(number)", to: "anna", at: now, db)
+            }
+        }
+        #expect(try await !served.credentials.isKnown("10.0.0.4", to: "anna"))
+        #expect(try await served.credentials.isKnown("10.0.0.5", to: "anna"))
+    }
+
+    @Test func `a device's token is for its account, and ends`() async throws {
+        let served = try await Served()
+        let token = served.credentials.deviceToken(of: "anna")
+        #expect(served.credentials.device(token, of: "anna") != nil)
+        #expect(served.credentials.device(token, of: "ben") == nil && served.credentials.device(token + "A", of: "anna") == nil)
+        #expect(
+            served.credentials.device(token, of: "anna")
+                != served.credentials.device(served.credentials.deviceToken(of: "anna"), of: "anna"))
+        served.clock.advance(seconds: 401 * day)
+        #expect(served.credentials.device(token, of: "anna") == nil)
+    }
+
+    @Test func `a secret that is replaced ends all that was signed, in all processes at once`() async throws {
+        let served = try await Served()
+        let other = try served.opening()
+        let (token, address) = (try await served.session("anna"), other.signedText(Data("x".utf8), for: "upload", until: .max))
+        #expect(try served.failure(token.text, in: other) == nil)
+        #expect(try await served.credentials.rotateSecret() == 1)
+        #expect(try served.failure(token.text, in: other) == .unknown)
+        #expect(served.credentials.open(address, for: "upload") == nil)
+        let next = try await served.session("anna")
+        #expect(try served.failure(next.text, in: other) == nil)
+    }
+
+    @Test func `with a time of grace sessions go on, and get new tokens`() async throws {
+        let served = try await Served()
+        let token = try await served.session("anna")
+        #expect(try await served.credentials.rotateSecret(grace: 30 * day * 1_000_000) == 0)
+        let session = try served.credentials.session(token.text).get()
+        #expect(session.isDueForRenewal(at: served.clock.now))
+        let renewed = try await served.credentials.renewed(session)
+        served.clock.advance(seconds: 31 * day)
+        #expect(try served.failure(token.text) == .unknown)
+        #expect(try served.credentials.session(renewed.text).get().isDueForRenewal(at: renewed.session.issued) == false)
+    }
+
+    @Test func `what a request was let in by is good until it is ended`() async throws {
+        let served = try await Served()
+        let session = try await served.session("anna")
+        let api = try await served.credentials.addAPIToken(
+            container: served.container, environment: .development, name: "", callback: .redirect("https://journal.example.org/"))
+        for credential in [Credential.none, .session(session.session.id), .apiToken(api.token.id), .key("x")] {
+            #expect(Credential(text: credential.text) == credential)
+        }
+        #expect(Credential(text: "x") == nil)
+        #expect(try served.credentials.isGood(.none) && served.credentials.isGood(.session(session.session.id)))
+        #expect(try served.credentials.isGood(.apiToken(api.token.id)) && !served.credentials.isGood(.key("x")))
+        try await served.credentials.endSession(id: session.session.id)
+        try await served.credentials.revokeAPIToken(id: api.token.id)
+        #expect(
+            try !served.credentials.isGood(.session(session.session.id)) && !served.credentials.isGood(.apiToken(api.token.id)))
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import TidemarkIdentity
+
+/// Goal: a capability opens for its purpose, until it expires, and nobody else can make one. Method: every bit of some turned, purposes and
+/// payloads that flow into each other, and random texts.
+@Suite struct CapabilityTests {
+    @Test func `a capability carries what was put in, for its purpose, until it expires`() async throws {
+        let served = try await Served()
+        for payload in [Data(), Data([0]), Data("journal/a".utf8), Data(repeating: 7, count: 5000)] {
+            let text = served.credentials.signedText(payload, for: "upload", until: served.clock.now + 1)
+            #expect(text.wholeMatch(of: /[A-Za-z0-9_-]+/) != nil)
+            #expect(served.credentials.open(text, for: "upload") == payload)
+            #expect(served.credentials.open(text, for: "download") == nil)
+            #expect(served.credentials.open(text, for: "") == nil)
+            served.clock.advance(microseconds: 1)
+            #expect(served.credentials.open(text, for: "upload") == nil)
+        }
+    }
+
+    @Test func `no bit of a capability can be altered, and nothing be taken from it or added`() async throws {
+        let served = try await Served()
+        let text = served.credentials.signedText(Data("payload".utf8), for: "upload", until: .max)
+        let bytes = try #require(Base64URL.bytes(text))
+        for place in 0..<(bytes.count * 8) {
+            var altered = bytes
+            altered[place / 8] ^= 1 << UInt8(place % 8)
+            #expect(served.credentials.open(Base64URL.text(altered), for: "upload") == nil, "bit \(place)")
+        }
+        for count in 0..<bytes.count { #expect(served.credentials.open(Base64URL.text(bytes[..<count]), for: "upload") == nil) }
+        #expect(served.credentials.open(Base64URL.text(bytes + [0]), for: "upload") == nil)
+        #expect(try await Served().credentials.open(text, for: "upload") == nil)
+    }
+
+    @Test func `purpose and payload do not flow into each other, and a session is no capability`() async throws {
+        let served = try await Served()
+        let text = served.credentials.signedText(Data("load".utf8), for: "up", until: .max)
+        for purpose in ["u", "upload", "up\0", ""] { #expect(served.credentials.open(text, for: purpose) == nil) }
+        // What was carried moved into the purpose, a byte after the other, and the other way round.
+        let bytes = try #require(Base64URL.bytes(text))
+        for count in 1...4 {
+            let moved = "up" + String(decoding: bytes[40..<(40 + count)], as: UTF8.self)
+            #expect(served.credentials.open(Base64URL.text(bytes[..<40] + bytes[(40 + count)...]), for: moved) == nil)
+        }
+        #expect(served.credentials.open(Base64URL.text(bytes[..<40] + Array("up".utf8) + bytes[40...]), for: "") == nil)
+        let token = try await served.session()
+        #expect(served.credentials.open(token.text, for: "session") == nil)
+    }
+
+    @Test func `texts that nobody has sealed open nothing`() async throws {
+        let served = try await Served()
+        var random = Randomness("texts for capabilities")
+        for _ in 0..<3000 {
+            let bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+            let text = Bool.random(using: &random) ? Base64URL.text(bytes) : String(decoding: bytes, as: UTF8.self)
+            #expect(served.credentials.open(text, for: "upload") == nil)
+            #expect(try served.failure(text) != nil)
+        }
+        #expect(served.credentials.open(String(repeating: "A", count: 10_000_000), for: "upload") == nil)
+    }
+
+    @Test func `text and bytes lead to each other as in base64`() {
+        var random = Randomness("bytes for base64")
+        for count in 0..<200 {
+            let bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+            let plain = Data(bytes).base64EncodedString()
+            let text = Base64URL.text(bytes)
+            #expect(text == plain.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""))
+            #expect(Base64URL.bytes(text) == bytes && Base64URL.bytes(plain) == bytes)
+        }
+        for wrong in ["A", "AB", "AAB", "AAAAA", "A=A", "ä", "A.AA", "A\nAA"] where wrong != "AAA" {
+            #expect(Base64URL.bytes(wrong) == nil, "\(wrong)")
+        }
+    }
+}

@@ -1,0 +1,261 @@
+import COpenSSL
+import Foundation
+import TestSupport
+import Testing
+
+@testable import TidemarkIdentity
+
+/// Goal: a server is known by its signature, each one that changes something counts once, and nothing else passes. Method: keys that are made
+/// here sign as servers do; every part of a request, every bit of a signature and every second of the clock is altered.
+@Suite struct KeyTests {
+    // When the clock begins, a second after the credential store was opened.
+    private let date = "2027-01-15T08:00:00Z"
+
+    private func add(_ served: Served, _ pem: String) async throws -> ServerKey {
+        try await served.credentials.addKey(
+            container: served.container, environment: .development, name: "Importer", publicKeyPEM: pem, account: "importer")
+    }
+
+    private func failure(
+        _ request: SignedRequest, _ key: ServerKey, _ served: Served, isChanging: Bool = false
+    ) -> SignatureFailure? {
+        do throws(SignatureFailure) {
+            try served.credentials.check(request, by: key, isChanging: isChanging)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `a key is found by its ID, until it is revoked`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        #expect(key.id.wholeMatch(of: /[0-9a-f]{64}/) != nil)
+        #expect(key.isOf(served.container, .development) && !key.isOf(served.container, .production))
+        let found = try #require(try served.opening().key(key.id.uppercased()))
+        #expect(found.id == key.id && found.account == "importer" && found.name == "Importer" && found.made == served.clock.now)
+        let data = Data("text".utf8)
+        #expect(found.verifies(signature: Data(signing.signature(of: "text")), of: data))
+        #expect(!found.verifies(signature: Data(SigningKey().signature(of: "text")), of: data))
+        #expect(!found.verifies(signature: Data(), of: data))
+        let again = await refusal { _ = try await add(served, signing.publicPEM) }
+        #expect(again == CredentialError(.exists, ""))
+        // The same key elsewhere is another one.
+        let elsewhere = try await served.credentials.addKey(
+            container: served.container, environment: .production, name: "", publicKeyPEM: signing.publicPEM, account: "importer")
+        #expect(elsewhere.id != key.id)
+        #expect(try served.credentials.keys().map(\.id).sorted() == [key.id, elsewhere.id].sorted())
+        try await served.credentials.revokeKey(id: key.id)
+        #expect(try served.credentials.key(key.id) == nil)
+        #expect(try served.credentials.key("") == nil)
+    }
+
+    @Test func `only public keys of P-256 are keys, and each other kind is told`() async throws {
+        let served = try await Served()
+        let good = SigningKey().publicPEM
+        var der = try #require(Data(base64Encoded: good.split(separator: "\n").dropFirst().dropLast().joined()))
+        let whole = der
+        der[60] ^= 1
+        for (pem, message) in [
+            (SigningKey("P-384").publicPEM, "not one of ECDSA over P-256"),
+            (SigningKey("secp256k1").publicPEM, "not one of ECDSA over P-256"),
+            (good.replacing("PUBLIC", with: "PRIVATE"), "private key"),
+            (good.replacing("PUBLIC", with: "EC PRIVATE"), "private key"),
+            (good.replacing("PUBLIC KEY", with: "CERTIFICATE"), "no public key in PEM"), ("", "no public key in PEM"),
+            (String(good.prefix(100)), "no public key in PEM"),
+            ("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n", "damaged"),
+            ("-----BEGIN PUBLIC KEY-----\n!!!\n-----END PUBLIC KEY-----\n", "damaged"), (SigningKey.pem(der), "damaged"),
+            (SigningKey.pem(whole.dropLast()), "damaged"), (SigningKey.pem(whole + [0]), "damaged"),
+            (good + String(repeating: " ", count: 8192), "over 8192 bytes"),
+        ] {
+            let error = await refusal { _ = try await add(served, pem) }
+            #expect(error == CredentialError(.invalid, ""), "\(pem)")
+            #expect(error?.message.contains(message) == true, "\(error?.message ?? "none") for \(pem)")
+        }
+        _ = try await add(served, "A comment before.\r\n" + good.replacing("\n", with: "\r\n"))
+    }
+
+    @Test func `a signed request passes, and none of which a part is altered`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let request = signing.request(date, #"{"operations":[]}"#)
+        #expect(failure(request, key, served) == nil)
+        var altered = request
+        altered.body.append(0x20)
+        #expect(failure(altered, key, served) == .wrong)
+        altered = request
+        altered.body = []
+        #expect(failure(altered, key, served) == .wrong)
+        altered = request
+        altered.path += "/"
+        #expect(failure(altered, key, served) == .wrong)
+        altered = request
+        altered.date = "2027-01-15T08:00:01Z"
+        #expect(failure(altered, key, served) == .wrong)
+        let other = try await add(served, SigningKey().publicPEM)
+        #expect(failure(request, other, served) == .wrong)
+        for wrong in [
+            "", "AAAA", "!", Data(repeating: 0x30, count: 70).base64EncodedString(), String(repeating: "A", count: 10_000_000),
+        ] {
+            altered = request
+            altered.signature = wrong
+            #expect(failure(altered, key, served) == .malformedSignature)
+        }
+        let bytes = try #require(Data(base64Encoded: request.signature))
+        for place in 0..<(bytes.count * 8) {
+            var turned = bytes
+            turned[place / 8] ^= 1 << UInt8(place % 8)
+            altered.signature = turned.base64EncodedString()
+            #expect([.wrong, .malformedSignature].contains(failure(altered, key, served)), "bit \(place)")
+        }
+        altered.signature = (bytes + [0]).base64EncodedString()
+        #expect(failure(altered, key, served) == .malformedSignature)
+    }
+
+    @Test func `without a body its digest or nothing is signed, with a query the path with it or without`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let path = "/database/1/c/development/public/users/current"
+        for signed in [
+            "\(date):47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:\(path)", "\(date)::\(path)", "\(date)::\(path)?a=1",
+            "\(date):47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:\(path)?a=1",
+        ] {
+            let signature = Data(signing.signature(of: signed)).base64EncodedString()
+            #expect(
+                failure(SignedRequest(date: date, body: [], path: path, query: "a=1", signature: signature), key, served) == nil)
+            let without = failure(SignedRequest(date: date, body: [], path: path, signature: signature), key, served)
+            #expect(without == (signed.hasSuffix("?a=1") ? .wrong : nil))
+            #expect(
+                failure(SignedRequest(date: date, body: [1], path: path, query: "a=1", signature: signature), key, served)
+                    == .wrong)
+        }
+    }
+
+    @Test func `a date is ten minutes from now at the most`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let ahead = signing.request("2027-01-15T08:10:00Z", "")
+        #expect(failure(ahead, key, served) == nil)
+        served.clock.advance(microseconds: -1)
+        #expect(failure(ahead, key, served) == .tooNew)
+        served.clock.advance(microseconds: 1)
+        served.clock.advance(seconds: 20 * 60)
+        #expect(failure(ahead, key, served) == nil)
+        served.clock.advance(microseconds: 1)
+        #expect(failure(ahead, key, served) == .tooOld)
+    }
+
+    @Test(arguments: [
+        "", "2027-01-15", "2027-01-15T08:00:00", "2027-01-15T08:00:00.000Z", "2027-01-15T08:00:00+00:00", "2027-01-15t08:00:00z",
+        "2027-01-15 08:00:00Z", "2027-02-29T08:00:00Z", "2027-13-01T08:00:00Z", "2027-00-01T08:00:00Z", "2027-01-00T08:00:00Z",
+        "2027-01-15T24:00:00Z", "2027-01-15T08:60:00Z", "2027-01-15T08:00:60Z", "+027-01-15T08:00:00Z", "२०२७-01-15T08:00:00Z",
+        "99999999999999999999",
+    ])
+    func `no date is`(_ text: String) { #expect(SignedRequest.seconds(text) == nil) }
+
+    @Test func `dates count as the calendar does`() {
+        let formatter = ISO8601DateFormatter()
+        var random = Randomness("dates of signed requests")
+        for _ in 0..<2000 {
+            let seconds = Int64.random(in: 0...7_258_118_400, using: &random)
+            let text = formatter.string(from: Date(timeIntervalSince1970: TimeInterval(seconds)))
+            #expect(SignedRequest.seconds(text) == seconds, "\(text)")
+        }
+    }
+
+    @Test func `what changes something is let in once, also by the signature's twin, and what only reads as often as it comes`()
+        async throws
+    {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let request = signing.request(date, "{}")
+        #expect(failure(request, key, served) == nil)
+        #expect(failure(request, key, served) == nil)
+        #expect(failure(request, key, served, isChanging: true) == nil)
+        #expect(failure(request, key, served, isChanging: true) == .replayed)
+        var twin = request
+        twin.signature = Data(SigningKey.twin(Array(Data(base64Encoded: request.signature)!))).base64EncodedString()
+        #expect(twin.signature != request.signature)
+        #expect(failure(twin, key, served) == nil)
+        #expect(failure(twin, key, served, isChanging: true) == .replayed)
+        // Signed anew it is another request, though it says the same in the same second.
+        #expect(failure(signing.request(date, "{}"), key, served, isChanging: true) == nil)
+        // What did not pass is not remembered.
+        var wrong = signing.request(date, "{}")
+        wrong.path = "/other"
+        #expect(failure(wrong, key, served, isChanging: true) == .wrong)
+        wrong.path = request.path
+        #expect(failure(wrong, key, served, isChanging: true) == nil)
+        served.clock.advance(seconds: 600)
+        #expect(failure(request, key, served, isChanging: true) == .replayed)
+        served.clock.advance(seconds: 1)
+        #expect(failure(request, key, served, isChanging: true) == .tooOld)
+    }
+
+    @Test func `where there are keys, a server waits until the second of its start is over`() async throws {
+        let served = try await Served()
+        #expect(try served.opening().waitForKeys() == nil)
+        _ = try await add(served, SigningKey().publicPEM)
+        let started = try served.opening()
+        #expect(try started.waitForKeys() == .seconds(1))
+        served.clock.advance(microseconds: 250_000)
+        #expect(try started.waitForKeys() == .milliseconds(750))
+        served.clock.advance(microseconds: 750_000)
+        #expect(try started.waitForKeys() == nil)
+        // A clock that is set back keeps nobody for longer.
+        served.clock.advance(seconds: -3_600)
+        #expect(try started.waitForKeys() == .seconds(1))
+    }
+
+    @Test func `after a start what was signed before it, or in its second, changes nothing: it may have come`() async throws {
+        let (served, signing) = (try await Served(), SigningKey())
+        let key = try await add(served, signing.publicPEM)
+        let request = signing.request(date, "{}")
+        #expect(failure(request, key, served, isChanging: true) == nil)
+        served.clock.advance(seconds: 60)
+        // It comes, and the server starts again, within one second.
+        let last = signing.request("2027-01-15T08:01:00Z", "{}")
+        #expect(failure(last, key, served, isChanging: true) == nil)
+        served.clock.advance(microseconds: 999_999)
+        let later = try served.opening()
+        for known in [request, last] {
+            #expect(throws: SignatureFailure.beforeStart) { try later.check(known, by: key, isChanging: true) }
+            try later.check(known, by: key, isChanging: false)
+        }
+        try later.check(signing.request("2027-01-15T08:01:01Z", "{}"), by: key, isChanging: true)
+    }
+
+    @Test func `the memory of requests is bounded, and what falls out of it is not let in`() throws {
+        var memory = ReplayMemory(capacity: 100)
+        var random = Randomness("marks of signed requests")
+        let now = 1_800_000_000 as Int64
+        func mark(_ number: Int) -> ReplayMemory.Mark {
+            ReplayMemory.Mark(r: number.bytesInOrder + [UInt8](repeating: 0, count: 24))
+        }
+        func admit(_ number: Int, _ second: Int64, at time: Int64) -> SignatureFailure? {
+            do throws(SignatureFailure) {
+                try memory.admit(mark(number), signed: second, at: time)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        var admitted: [Int: Int64] = [:]
+        for number in 0..<5000 {
+            let time = now + Int64(number / 10)
+            let second = time + Int64.random(in: -20...20, using: &random)
+            if admit(number, second, at: time) == nil { admitted[number] = second }
+            #expect(memory.size <= 100)
+        }
+        #expect(admitted.count > 500)
+        // None of them comes in again, whether it is remembered or not.
+        for (number, second) in admitted where second >= now + 500 - 600 {
+            #expect([.replayed, .forgotten].contains(admit(number, second, at: now + 500)))
+        }
+        #expect(admit(5000, now + 520, at: now + 500) == nil)
+        #expect(admit(5000, now + 520, at: now + 500) == .replayed)
+        // When their dates no longer count, nothing is kept.
+        #expect(admit(5001, now + 2000, at: now + 2000) == nil)
+        #expect(memory.size == 1)
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import Synchronization
+import TestSupport
+import TidemarkIdentity
+
+/// A clock that is set by hand: microseconds since 1970 UTC.
+final class HandClock: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ seconds: Int64) { time = Mutex(seconds * 1_000_000) }
+
+    var now: Int64 { time.withLock { $0 } }
+    func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
+    func advance(microseconds: Int64) { time.withLock { $0 += microseconds } }
+}
+
+/// A credential store in a folder of its own, which serves one container.
+struct Served {
+    let scratch: Scratch
+    /// At 1,800,000,000 seconds, once the credential store is open: since the second before.
+    let clock = HandClock(1_799_999_999)
+    let credentials: CredentialStore
+    let container = "iCloud.org.example.journal"
+
+    init() async throws {
+        scratch = try Scratch()
+        credentials = try CredentialStore(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
+        clock.advance(seconds: 1)
+        try await credentials.addContainer(container)
+    }
+
+    /// Another opening of it, as another process has it.
+    func opening() throws -> CredentialStore {
+        try CredentialStore(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
+    }
+
+    func session(_ account: String = "anna", _ kind: Session.Kind = .device) async throws -> SessionToken {
+        try await credentials.makeSession(account: account, container: container, environment: .development, kind: kind)
+    }
+
+    func failure(_ text: String, in other: CredentialStore? = nil) throws -> SessionFailure? {
+        switch try (other ?? credentials).session(text) {
+        case .success: nil
+        case .failure(let failure): failure
+        }
+    }
+}
+
+/// What an action throws, told apart by code, if it throws.
+func refusal(_ body: () async throws -> Void) async -> CredentialError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? CredentialError
+    }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import TestSupport
+import Testing
+
+@testable import TidemarkServer
+
+/// Clients that keep the server waiting: on real connections with short times, and as a value with times of the test's own.
+@Suite struct TimeoutTests {
+    @Test func `a head that is never complete is given up`() async throws {
+        var limits = ServerLimits()
+        limits.headTime = .seconds(3)
+        try await ShellServer.with(limits: limits) { server in
+            let connection = try await RawConnection(port: server.port)
+            try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            #expect(try await connection.closed() == "")
+            // A second request has as little time as the first.
+            let second = try await RawConnection(port: server.port)
+            try await second.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            try await second.receive("ok\n")
+            try await second.write("G")
+            #expect(try await second.closed().hasSuffix("ok\n"))
+            #expect(server.server.metrics.text(bodies: 0).contains("tidemark_connections_given_up_total 2\n"))
+        }
+    }
+
+    @Test func `a body that does not go on is given up`() async throws {
+        var limits = ServerLimits()
+        limits.bodyTime = .milliseconds(200)
+        try await ShellServer.with(limits: limits) { server in
+            for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
+                let connection = try await RawConnection(port: server.port)
+                try await connection.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+                #expect(try await connection.closed() == "")
+            }
+        }
+    }
+
+    @Test func `a connection that rests may stay for a while, and one that never asks for anything goes sooner`() async throws {
+        var limits = ServerLimits()
+        limits.idleTime = .seconds(2)
+        limits.headTime = .seconds(3)
+        try await ShellServer.with(limits: limits) { server in
+            let silent = try await RawConnection(port: server.port)
+            let used = try await RawConnection(port: server.port)
+            try await used.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(try await used.closed().hasSuffix("ok\n"))
+            #expect(try await silent.closed() == "")
+        }
+    }
+
+    @Test func `a head that is too large is refused`() async throws {
+        try await ShellServer.with { server in
+            for head in [
+                "X: " + String(repeating: "a", count: 40_000),
+                (0..<200).map { "X-\($0): a" }.joined(separator: "\r\n"),
+            ] {
+                let connection = try await RawConnection(port: server.port)
+                try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\(head)\r\n\r\n")
+                let answer = try await connection.closed()
+                #expect(answer.hasPrefix("HTTP/1.1 400 ") || answer.hasPrefix("HTTP/1.1 431 "))
+            }
+        }
+    }
+
+    @Test func `what is no HTTP closes its connection, and nothing else`() async throws {
+        try await ShellServer.with { server in
+            for text in [
+                "\u{16}\u{3}\u{1}", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+                "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "\0\0\0\0\r\n\r\n",
+            ] {
+                let connection = try await RawConnection(port: server.port)
+                try await connection.write(text)
+                let answer = try await connection.closed()
+                #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4"), "\(text.debugDescription): \(answer)")
+            }
+            #expect(try await server.send(.GET, "/health").status == 200)
+        }
+    }
+
+    // As a value
+
+    private func patience() -> (ConnectionTimeouts, NIODeadline) {
+        (ConnectionTimeouts(limits: ServerLimits()), .uptimeNanoseconds(1 << 40))
+    }
+
+    private func expect(
+        _ patience: inout ConnectionTimeouts, at now: NIODeadline, isOver expected: Bool,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let isOver = patience.expire(at: now)
+        #expect(isOver == expected, sourceLocation: sourceLocation)
+    }
+
+    @Test func `nothing is waited for between requests`() {
+        var (patience, start) = patience()
+        #expect(patience.deadline == nil)
+        patience.receive(10, at: start)
+        #expect(patience.deadline == start + .seconds(10))
+        patience.receive(10, at: start + .seconds(9))
+        #expect(patience.deadline == start + .seconds(10))
+        patience.receiveHead(at: start + .seconds(9))
+        patience.receiveEnd()
+        #expect(patience.deadline == nil)
+        expect(&patience, at: start + .seconds(10), isOver: false)
+        patience.receive(1, at: start + .seconds(100))
+        expect(&patience, at: start + .seconds(109), isOver: false)
+        expect(&patience, at: start + .seconds(110), isOver: true)
+    }
+
+    @Test func `a body has to go on at a rate, whatever comes first`() {
+        var (patience, start) = patience()
+        patience.receive(10, at: start)
+        patience.receiveHead(at: start)
+        patience.receive(30_000, at: start + .seconds(1))
+        expect(&patience, at: start + .seconds(20), isOver: false)
+        #expect(patience.deadline == start + .seconds(40))
+        for second in 20..<40 { patience.receive(1_000, at: start + .seconds(Int64(second))) }
+        expect(&patience, at: start + .seconds(40), isOver: true)
+    }
+
+    @Test func `who is given more time has to send as much more in it`() {
+        var patience = ConnectionTimeouts(limits: ServerLimits(), allowance: 0.25)
+        let start = NIODeadline.uptimeNanoseconds(1 << 40)
+        patience.begin(at: start)
+        #expect(patience.deadline == start + .milliseconds(12_500))
+        expect(&patience, at: start + .milliseconds(12_499), isOver: false)
+        patience.receiveHead(at: start)
+        #expect(patience.deadline == start + .seconds(25))
+        patience.receive(25_600, at: start + .seconds(1))
+        expect(&patience, at: start + .seconds(25), isOver: false)
+        #expect(patience.deadline == start + .seconds(50))
+        patience.receive(25_599, at: start + .seconds(26))
+        expect(&patience, at: start + .seconds(50), isOver: true)
+    }
+
+    @Test func `time that the server takes is not the client's`() {
+        var (patience, start) = patience()
+        patience.receive(10, at: start)
+        patience.receiveHead(at: start)
+        patience.setReading(false, at: start + .seconds(5))
+        expect(&patience, at: start + .seconds(20), isOver: false)
+        patience.setReading(true, at: start + .seconds(30))
+        #expect(patience.deadline == start + .seconds(50))
+        // Pauses of no length, as there are with every read, give nothing.
+        for second in 30..<50 {
+            patience.receive(1, at: start + .seconds(Int64(second)))
+            patience.setReading(false, at: start + .seconds(Int64(second)))
+            patience.setReading(true, at: start + .seconds(Int64(second)))
+        }
+        expect(&patience, at: start + .seconds(50), isOver: true)
+    }
+
+    @Test func `who takes nothing of an answer is given up`() {
+        var (patience, start) = patience()
+        patience.setTaking(false, at: start)
+        patience.setTaking(false, at: start + .seconds(30))
+        #expect(patience.deadline == start + .seconds(60))
+        patience.setTaking(true, at: start + .seconds(59))
+        expect(&patience, at: start + .seconds(60), isOver: false)
+        patience.setTaking(false, at: start + .seconds(60))
+        expect(&patience, at: start + .seconds(120), isOver: true)
+    }
+}
