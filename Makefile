@@ -85,12 +85,12 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		--folder .build/interop/run $(if $(ONLY),--only $(ONLY))
 
 .PHONY: test-guides
-test-guides: build server ## Runs the transcripts of the README and the guides, and compares what the commands print
-	Tests/Guides/run.py --tidemark $(CLI)
+test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)
+	Tests/Guides/run.py --tidemark $(or $(TOOL),$(CLI))
 
 .PHONY: reference
-reference: build server ## Writes the command-line reference from the help of the commands; CHECK=1 compares instead
-	Documentation/generate-command-line.py --tidemark $(CLI) $(if $(CHECK),--check)
+reference: $(if $(TOOL),,server) ## Writes the command-line reference from the help of the commands; CHECK=1 compares; TOOL (release)
+	Documentation/generate-command-line.py --tidemark $(or $(TOOL),$(CLI)) $(if $(CHECK),--check)
 
 .PHONY: sbom
 sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt

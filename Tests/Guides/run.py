@@ -31,6 +31,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SHOWN_HOME = "/home/ada"
 SHOWN_PORT = "8080"
 COMMAND_SECONDS = 120
+# What the transcripts call beside the tool and what every system has.
+PROGRAMS = ["bash", "curl", "gzip", "jq", "sqlite3"]
 
 
 class Command:
@@ -200,6 +202,9 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="print each command and what it printed")
     parser.add_argument("pages", nargs="*", type=Path, help="pages; by default README.md and all guides")
     arguments = parser.parse_args()
+    missing = [program for program in PROGRAMS if not shutil.which(program)]
+    if missing:
+        parser.error(f"the transcripts need {', '.join(missing)}; install it")
     tidemark = arguments.tidemark.resolve(strict=True)
     server = (arguments.server or tidemark.with_name("tidemark-server")).resolve(strict=True)
     pages = [page.resolve() for page in arguments.pages]
