@@ -11,6 +11,8 @@ A block whose language is followed by a file name, such as ```json schema.json, 
 Each page runs in one shell, in an empty folder that is also its HOME and that pages show as /home/ada. The folder has a copy of Examples/journal.
 A command may end with an error only if the page shows it: with a line that begins with `tidemark: `, or with `$ echo $?` after it.
 The port 8080 of the pages is replaced by one that is free. When the page is done, every process that it started is ended.
+
+With --write, lines that differ are replaced in the pages, with `…` for times, durations and random identifiers. Read the result.
 """
 
 import argparse
@@ -33,6 +35,13 @@ SHOWN_PORT = "8080"
 COMMAND_SECONDS = 120
 # What the transcripts call beside the tool and what every system has.
 PROGRAMS = ["bash", "curl", "gzip", "jq", "sqlite3"]
+
+
+# Times, durations, random identifiers and the tokens of links.
+VARYING = [
+    r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", r"(?<= in )\d+\.\d(?= s\b)", r'(?<="seconds":)[0-9.]+',
+    r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89abAB][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}\b", r"(?<=tidemark://share/)[\w-]+",
+]
 
 
 class Command:
@@ -99,6 +108,21 @@ def matches(shown, printed):
     return bool(printed) and line_matches(shown[0], printed[0]) and matches(shown[1:], printed[1:])
 
 
+def rewritten(shown, printed):
+    """Returns the lines for a page: those shown that still match, and what was printed in place of the others."""
+    left = list(shown)
+    lines = []
+    for line in printed:
+        kept = next((it for it in left if line_matches(it, line)), None)
+        if kept is None:
+            for pattern in VARYING:
+                line = re.sub(pattern, "…", line)
+        else:
+            left = left[left.index(kept) + 1:]
+        lines.append(line if kept is None else kept)
+    return lines
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -157,12 +181,22 @@ class Shell:
         self.process.wait()
 
 
-def run_page(path, programs, verbose):
+def write_page(path, corrections):
+    """Replaces the output of commands: a list of the command and its lines."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for command, output in reversed(corrections):
+        begin = command.line + command.text.count("\n")
+        lines[begin:begin + len(command.shown)] = output
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run_page(path, programs, verbose, write):
     """Runs the transcripts of a page, and returns how many commands there were and how many differed."""
     name = path.relative_to(REPOSITORY)
     steps = read_page(path)
     commands = [step[1] for step in steps if step[0] == "command"]
     differing = 0
+    corrections = []
     with tempfile.TemporaryDirectory(prefix="tidemark-guide-") as scratch:
         folder = Path(scratch).resolve() / "home"
         shutil.copytree(REPOSITORY / "Examples" / "journal", folder / "Examples" / "journal")
@@ -184,6 +218,7 @@ def run_page(path, programs, verbose):
                     print(f"{name}:{command.line}: $ {command.text}", *printed, sep="\n")
                 if not matches(command.shown, printed):
                     differing += 1
+                    corrections.append((command, rewritten(command.shown, printed)))
                     print(f"{name}:{command.line}: $ {command.text}\n  the page shows:")
                     print(*("    " + line for line in command.shown), "  the command printed:", sep="\n")
                     print(*("    " + line for line in printed), sep="\n")
@@ -192,6 +227,8 @@ def run_page(path, programs, verbose):
                     print(f"{name}:{command.line}: $ {command.text}\n  ended with {status}, which the page does not show")
         finally:
             shell.end()
+    if write:
+        write_page(path, corrections)
     return len(commands), differing
 
 
@@ -199,6 +236,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tidemark", required=True, type=Path, help="the tool")
     parser.add_argument("--server", type=Path, help="the server; by default tidemark-server beside the tool")
+    parser.add_argument("--write", action="store_true", help="replace what differs in the pages")
     parser.add_argument("--verbose", action="store_true", help="print each command and what it printed")
     parser.add_argument("pages", nargs="*", type=Path, help="pages; by default README.md and all guides")
     arguments = parser.parse_args()
@@ -214,7 +252,7 @@ def main():
         os.symlink(tidemark, Path(programs) / "tidemark")
         os.symlink(server, Path(programs) / "tidemark-server")
         for page in pages:
-            commands, differing = run_page(page, programs, arguments.verbose)
+            commands, differing = run_page(page, programs, arguments.verbose, arguments.write)
             print(f"{page.relative_to(REPOSITORY)}: {commands} commands, {differing} differ")
             total += differing
     sys.exit(1 if total else 0)
