@@ -249,8 +249,10 @@ def main():
     pages = pages or [REPOSITORY / "README.md", *sorted((REPOSITORY / "Documentation" / "Guides").glob("*.md"))]
     total = 0
     with tempfile.TemporaryDirectory(prefix="tidemark-guide-bin-") as programs:
-        os.symlink(tidemark, Path(programs) / "tidemark")
-        os.symlink(server, Path(programs) / "tidemark-server")
+        # The tool looks for the server beside itself, and follows links to find out where that is.
+        place = os.symlink if server.parent == tidemark.parent else shutil.copy
+        place(tidemark, Path(programs) / "tidemark")
+        place(server, Path(programs) / "tidemark-server")
         for page in pages:
             commands, differing = run_page(page, programs, arguments.verbose, arguments.write)
             print(f"{page.relative_to(REPOSITORY)}: {commands} commands, {differing} differ")
