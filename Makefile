@@ -86,6 +86,7 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 
 .PHONY: test-guides
 test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)
+	@.ci/install-missing guides
 	Tests/Guides/run.py --tidemark $(or $(TOOL),$(CLI))
 
 .PHONY: reference
