@@ -14,7 +14,7 @@ let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
 
 let package = Package(
     name: "tidemark",
-    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in the README.
+    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in Documentation/Guides/Install.md.
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),

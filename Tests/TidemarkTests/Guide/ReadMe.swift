@@ -1,18 +1,14 @@
 import Foundation
 import Tidemark
 
-/// The code of the README's section on records. Not run: it opens the person's own.
-enum ReadMeTyped {
+/// The code of the README. Not run: it opens the user's own container.
+enum ReadMe {
     struct Destination: Record, Identifiable {
         var id = UUID()
         var createdAt = Date()
         var caption: String
         var details = ""
         var image: Asset?
-
-        func validate() throws {
-            if caption.allSatisfy(\.isWhitespace) { throw ValidationError("a destination needs a caption", field: "caption") }
-        }
     }
 
     static func run() async throws {
@@ -22,16 +18,15 @@ enum ReadMeTyped {
         let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending("createdAt")], limit: 10)
         for it in newest { print(it.caption, it.image?.size ?? 0) }
 
-        // An edit remembers what it began with. What others have saved since is merged.
+        // An edit remembers the values it began with, and is merged with what others have saved since.
         let context = journal.newContext()
         for var it in try await context.fetchAll(Destination.self, where: .field("caption") == "Senja") {
             it.details = "Light until midnight."
             try await context.update(it)
         }
         let result = try await context.save()
-        print("\(result.counts.updated) changed, \(result.conflicts.count) conflicts")
 
-        // Every save is a transaction of history, and can be taken back.
+        // Every save is a transaction of history, and can be undone.
         if let transaction = result.transactions[.private] { try await journal.undo(transaction: transaction) }
     }
 }

@@ -3,12 +3,12 @@ import GRDB
 import TidemarkStore
 import TidemarkTransfer
 
-/// The code of the README's section on bulk import. Not run: it names files of the current folder.
-enum ReadMeBulk {
+/// The code of the guide to imports. Not run: it names files of the current folder.
+enum ImportGuide {
     static func run() async throws {
         let journal = URL(fileURLWithPath: "MyJournal.tidemark")
 
-        // Reading, taking in pictures and writing overlap; each batch is one durable transaction.
+        // Reading the manifest, copying pictures and writing rows overlap. Each batch is one durable transaction.
         let bulkImport = BulkImport(
             source: .file(URL(fileURLWithPath: "journal.jsonl")), into: journal,
             options: ImportOptions(type: "Destination", nameField: "id", assetFields: ["image"]))
@@ -19,7 +19,7 @@ enum ReadMeBulk {
     }
 }
 
-private func readMeReads(_ journal: URL) throws {
+private func importGuideReads(_ journal: URL) throws {
     // Records with typed values, or any SQL.
     let reader = try StoreReader(container: ContainerDirectory(openingAt: journal))
     try reader.forEachRecord(RecordQuery(type: "Destination", sortField: "createdAt", isDescending: true, limit: 10)) { record in

@@ -2,8 +2,8 @@ import Foundation
 import Tidemark
 import TidemarkEmbeddedCloud
 
-/// The code of the README's section on synchronisation. Not run: it opens the person's own.
-enum ReadMeSync {
+/// The code of the guide to synchronisation. Not run: it opens the user's own container.
+enum SyncGuide {
     static func run() async throws {
         let journal = try PersistentContainer(named: "Journal")
         let cloud = try EmbeddedCloud(at: URL(fileURLWithPath: "cloud"))
@@ -14,26 +14,26 @@ enum ReadMeSync {
         configuration.mergePolicy = { type in type == "Destination" ? .latestEdit : .mergeByPropertyObjectTrump }
         let engine = try await journal.syncEngine(with: database, configuration: configuration)
 
-        // What it does, as it does it.
+        // Events, while they happen.
         Task {
             for await event in engine.events where event.end != nil {
                 print(event.kind.name, event.records, event.failure?.reason ?? "done")
             }
         }
 
-        // Until there is nothing left to do now.
+        // Synchronises once.
         let report = try await engine.sync()
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
 
-        // Why something has not gone.
+        // Why a record was not sent.
         for entry in try journal.syncIssues() {
             print(entry.record, entry.code ?? "queued", entry.reason ?? "")
         }
 
-        // And from then on, as things change, until the task is cancelled.
+        // Synchronises whenever something changes, until the task is cancelled.
         try await engine.run()
 
-        // The account goes, and its records are set aside. When it is back and synchronised, they come back.
+        // Signs out, which moves the account's records into quarantine. After the next sign-in they can be restored.
         try await engine.signOut()
         _ = try await engine.sync()
         for quarantine in try journal.quarantines() { try await engine.restore(quarantine) }

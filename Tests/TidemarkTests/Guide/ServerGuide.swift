@@ -1,8 +1,8 @@
 import Tidemark
 import TidemarkHTTP
 
-/// The code of the README's section on a server. Not run: it opens the person's own.
-enum ReadMeServer {
+/// The code of the guide to a server. Not run: it opens the user's own container.
+enum ServerGuide {
     static func run(password: String) async throws {
         let journal = try PersistentContainer(named: "Journal")
         let cloud = HTTPCloud(
