@@ -90,10 +90,15 @@ let package = Package(
 
         // Values and rules, no I/O.
         .target(name: "TidemarkModel", swiftSettings: strict),
-        // One database file and its blobs.
+        // Database files that several processes open: files, locks, connections, logs, notifications of changes.
+        .target(
+            name: "TidemarkSQLite",
+            dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        // A store and its blobs, and containers of stores.
         .target(
             name: "TidemarkStore",
-            dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["CTideCore", "TidemarkModel", "TidemarkSQLite", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
         // What a cloud does, whatever fulfils it.
         .target(
@@ -111,7 +116,7 @@ let package = Package(
         .target(
             name: "TidemarkEmbeddedCloud",
             dependencies: [
-                "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkStore",
+                "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -126,7 +131,7 @@ let package = Package(
         .target(
             name: "TidemarkIdentity",
             dependencies: [
-                "COpenSSL", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "COpenSSL", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -143,7 +148,7 @@ let package = Package(
             name: "TidemarkServer",
             dependencies: [
                 "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
-                "TidemarkStore",
+                "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
@@ -185,7 +190,8 @@ let package = Package(
         .target(
             name: "TidemarkCommands",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -222,7 +228,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -245,7 +252,8 @@ let package = Package(
         .executableTarget(
             name: "sync-probe",
             dependencies: [
-                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "TidemarkSQLite", "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -279,7 +287,8 @@ let package = Package(
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
                 "TidemarkHTTP",
-                "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
+                "TidemarkModel", "TidemarkServer", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
+                "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
                 .product(name: "Logging", package: "swift-log"),
@@ -301,7 +310,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore", "TidemarkSync",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
@@ -310,7 +320,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkStore", "WALReset", "change-poster", "store-probe",
+                "TestSupport", "TidemarkSQLite", "TidemarkStore", "WALReset", "change-poster", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -331,7 +341,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCommandsTests",
             dependencies: [
-                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkStore", "TidemarkTransfer", "journal", "tidemark",
+                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer",
+                "journal", "tidemark",
             ],
             swiftSettings: strict),
     ],
@@ -344,7 +355,8 @@ let package = Package(
 if Context.environment["TIDEMARK_BENCHMARKS"] != nil {
     let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
     for (name, folder, dependencies) in [
-        ("store-bench", "Store", [grdb, "Tidemark", "TidemarkStore"]), ("permissions-bench", "Permissions", ["Tidemark"]),
+        ("store-bench", "Store", [grdb, "Tidemark", "TidemarkSQLite", "TidemarkStore"]),
+        ("permissions-bench", "Permissions", ["Tidemark"]),
         ("sync-bench", "Sync", ["Tidemark"]), ("grdb-peer", "Peers/GRDBPeer", [grdb]),
     ] as [(String, String, [Target.Dependency])] {
         package.targets.append(

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// One state of a container's stores, which stays as it is while others write. As a pinned query generation.

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A workplace for edits: it remembers the records that it has loaded, and when they are saved, merges them with what others have saved

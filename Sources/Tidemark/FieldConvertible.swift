@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What a property can be that is a field of its own type.

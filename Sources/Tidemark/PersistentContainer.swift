@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A container of records, open for reading and writing: its private store and its shared one. As `NSPersistentCloudKitContainer`.

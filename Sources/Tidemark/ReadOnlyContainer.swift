@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits

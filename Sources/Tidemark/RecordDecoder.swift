@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Makes records of a fetch's rows, through `Codable`.

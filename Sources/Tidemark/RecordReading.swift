@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What typed records can be read from: a ``PersistentContainer``, a ``ContainerSnapshot``, a ``ReadOnlyContainer``.

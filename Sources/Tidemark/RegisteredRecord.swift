@@ -1,6 +1,7 @@
 import GRDB
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A record as an editing context has it: as it was loaded, and its edit.

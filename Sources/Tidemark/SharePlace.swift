@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A share into which new records are saved, and its zone in the share's store.

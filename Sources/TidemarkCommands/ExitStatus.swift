@@ -3,6 +3,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer

@@ -1,5 +1,6 @@
 import ArgumentParser
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 struct Undo: AsyncParsableCommand {

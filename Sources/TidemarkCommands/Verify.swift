@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 struct Watch: AsyncParsableCommand {

@@ -4,7 +4,7 @@ import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// A cloud in a directory, for several processes: accounts, containers and environments.
 ///

@@ -3,7 +3,7 @@ import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Tells whoever listens, in this process and in others, that something was written to a container's databases.
 final class ZoneChangeNotifier: ChangeSignal {

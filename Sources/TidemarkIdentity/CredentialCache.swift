@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
-import TidemarkStore
+import TidemarkSQLite
 
 /// What is looked up with every request, in memory, and always as the file has it: a change of this process or another is seen at once.
 final class CredentialCache: Sendable {

@@ -6,7 +6,7 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removeAccount(_ account: String) async throws(CredentialError) {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             for table in ["passwords", "sessions", "known_addresses", "keys"] {
                 try db.execute(sql: "DELETE FROM \(table) WHERE account = ?", arguments: [account])
             }

@@ -13,7 +13,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func audit(_ event: AuditEvent) async throws(CredentialError) {
         let now = now()
-        try await syncIssues.write { db in try Self.record(event, at: now, db) }
+        try await writer.write { db in try Self.record(event, at: now, db) }
     }
 
     /// Reads the audit log, the newest entry first.
@@ -27,7 +27,7 @@ extension CredentialStore {
     public func auditLog(
         since time: Int64 = 0, account: String? = nil, limit: Int = 1_000
     ) async throws(CredentialError) -> [AuditEntry] {
-        try await syncIssues.read { db in
+        try await writer.read { db in
             try Row.fetchAll(
                 db,
                 sql: """

@@ -17,7 +17,7 @@ extension CredentialStore {
         let key = ServerKey(
             id: ServerKey.id(of: publicKey, container, environment), container: container, environment: environment,
             name: try Self.checkedName(name), account: account, made: now(), publicKey: publicKey)
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try Self.demandContainer(container, db)
             let isThere = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ?)", arguments: [key.id])
             guard isThere == false else {
@@ -45,7 +45,7 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeKey(id: String) async throws(CredentialError) {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try CredentialTables.delete(
                 from: "keys", is: id,
                 orThrow: CredentialError(.notFound, "there is no key '\(id.prefix(100))'; see 'tidemark admin key list'"), db)

@@ -13,7 +13,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func isKnown(_ address: String, to account: String) async throws(CredentialError) -> Bool {
         let now = now()
-        return try await syncIssues.read { db in
+        return try await writer.read { db in
             let isKnown = try Bool.fetchOne(
                 db,
                 sql: """

@@ -24,7 +24,7 @@ extension CredentialStore {
     public func setPassword(_ password: String, of account: String) async throws(CredentialError) {
         let hash = try await hashers.hash(try Self.bytes(of: password), salt: random(PasswordHash.saltSize), cost: cost)
         let changed = now()
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try db.execute(
                 sql: """
                     INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
@@ -40,7 +40,7 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removePassword(of account: String) async throws(CredentialError) {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try db.execute(sql: "DELETE FROM passwords WHERE account = ?", arguments: [account])
             try Self.endSessions(of: account, db)
         }
@@ -48,7 +48,7 @@ extension CredentialStore {
 
     /// The accounts that have a password, by identifier.
     public func accountsWithPassword() async throws(CredentialError) -> Set<String> {
-        try await syncIssues.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords") }
+        try await writer.read { db in try String.fetchSet(db, sql: "SELECT account FROM passwords") }
     }
 
     /// Whether a password is an account's.
@@ -110,7 +110,7 @@ extension CredentialStore {
         // Of the text alone, so that it tells nothing.
         guard let bytes = PasswordHash.bytes(of: password) else { return nil }
         var found: PasswordHash?
-        if let account { found = try await syncIssues.read { db in try PasswordHash(of: account, db) } }
+        if let account { found = try await writer.read { db in try PasswordHash(of: account, db) } }
         let (kept, cost) = (found, cost)
         let isOld = kept.map { $0.cost.work < cost.work } ?? false
         let salt = isOld ? random(PasswordHash.saltSize) : []
@@ -125,7 +125,7 @@ extension CredentialStore {
         }
         guard isRight, let kept, let account else { return nil }
         guard let renewed else { return kept }
-        let isKept = try await syncIssues.write { db in
+        let isKept = try await writer.write { db in
             guard try PasswordHash(of: account, db) == kept else { return false }
             try renewed.keep(of: account, db)
             return true

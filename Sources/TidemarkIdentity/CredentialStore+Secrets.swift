@@ -26,7 +26,7 @@ extension CredentialStore {
     @discardableResult
     public func rotateSecret(grace: Int64 = 0) async throws(CredentialError) -> Int {
         let (made, now) = (random(32), now())
-        return try await syncIssues.write { db in
+        return try await writer.write { db in
             var ended = 0
             if grace > 0 {
                 let before = try Data.fetchOne(

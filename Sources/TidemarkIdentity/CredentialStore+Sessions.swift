@@ -34,7 +34,7 @@ extension CredentialStore {
         let row = SessionRow(
             id: random(16), account: account, container: container, environment: environment, kind: kind, began: began,
             kept: Self.kept(kind, expires), device: Self.line(device), used: began, address: Self.line(address))
-        let isMade = try await syncIssues.write { db in
+        let isMade = try await writer.write { db in
             try Self.demandContainer(container, db)
             if let hash {
                 guard try PasswordHash(of: account, db) == hash else { return false }
@@ -103,7 +103,7 @@ extension CredentialStore {
         let id = Digest.bytes(hexadecimal: session.id) ?? []
         if let row = try picture.session(id), row.kept < expires {
             let kept = Self.kept(session.kind, expires)
-            try await syncIssues.write { db in
+            try await writer.write { db in
                 try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
             }
             // Another process that knows the row as it was writes it once more than it had to, and no worse.
@@ -119,7 +119,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func endSession(id: String) async throws(CredentialError) {
         let bytes = Digest.bytes(hexadecimal: id) ?? []
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try CredentialTables.delete(
                 from: "sessions", is: Data(bytes),
                 orThrow: CredentialError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'"),
@@ -132,7 +132,7 @@ extension CredentialStore {
     /// - Returns: How many there were.
     @discardableResult
     public func endSessions(of account: String) async throws(CredentialError) -> Int {
-        try await syncIssues.write { db in try Self.endSessions(of: account, db) }
+        try await writer.write { db in try Self.endSessions(of: account, db) }
     }
 
     /// Ends all sessions there are.
@@ -140,7 +140,7 @@ extension CredentialStore {
     /// - Returns: How many there were.
     @discardableResult
     public func endAllSessions() async throws(CredentialError) -> Int {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try db.execute(sql: "DELETE FROM sessions")
             let count = db.changesCount
             try CredentialTables.bump(db)
@@ -151,7 +151,7 @@ extension CredentialStore {
     /// The sessions that may still be used, the oldest first.
     public func sessions() async throws(CredentialError) -> [Session] {
         let now = now()
-        return try await syncIssues.read { db in
+        return try await writer.read { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT * FROM sessions WHERE kept >= ? ORDER BY began, id", arguments: [now]
             ).map { try SessionRow($0) }

@@ -27,7 +27,7 @@ extension CredentialStore {
         let token = APIToken(
             id: Digest.hexadecimal(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
             callback: checked, origins: allowed, made: now())
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try Self.demandContainer(container, db)
             let (redirect, popup): (String?, String?) =
                 switch token.callback {
@@ -57,7 +57,7 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeAPIToken(id: String) async throws(CredentialError) {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try CredentialTables.delete(
                 from: "tokens", is: id,
                 orThrow: CredentialError(.notFound, "there is no token '\(id.prefix(100))'; see 'tidemark admin token list'"), db)

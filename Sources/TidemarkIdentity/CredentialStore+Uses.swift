@@ -35,7 +35,7 @@ extension CredentialStore {
     private func writeUses() async {
         while let uses = nextUses() {
             // What can't be written now is told with the next use, in an hour.
-            try? await syncIssues.write { db in
+            try? await writer.write { db in
                 for (id, use) in uses {
                     try db.execute(
                         sql: "UPDATE sessions SET used = ?, address = ? WHERE id = ? AND used < ?",
@@ -70,7 +70,7 @@ extension CredentialStore {
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func addresses(of account: String) async throws(CredentialError) -> Set<String> {
         let now = now()
-        return try await syncIssues.read { db in
+        return try await writer.read { db in
             try String.fetchSet(
                 db, sql: "SELECT address FROM sessions WHERE account = ? AND kept >= ? AND address <> ''",
                 arguments: [account, now])

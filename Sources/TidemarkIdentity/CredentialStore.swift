@@ -4,7 +4,7 @@ import Synchronization
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Who may come in to a cloud that is served: containers, tokens of programs, keys of servers, passwords and sessions.
 ///
@@ -21,7 +21,7 @@ import TidemarkStore
 /// does not wait. What changes the credential store writes to disk first.
 public final class CredentialStore: Sendable {
     public let directory: URL
-    let syncIssues: CredentialWriter
+    let writer: CredentialWriter
     let picture: CredentialCache
     let hashers: PasswordHashers
     let cost: PasswordHash.Cost
@@ -71,7 +71,7 @@ public final class CredentialStore: Sendable {
                 tables: CredentialTables.sql,
                 pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
             try Self.complete(database, random)
-            syncIssues = CredentialWriter(database)
+            writer = CredentialWriter(database)
             picture = try CredentialCache(of: file)
         } catch {
             throw CredentialError(storage: error)
@@ -148,7 +148,7 @@ public final class CredentialStore: Sendable {
     public func addContainer(_ name: String) async throws(CredentialError) {
         try Self.check(container: name)
         let added = now()
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try db.execute(
                 sql: "INSERT INTO containers (name, added) VALUES (?, ?) ON CONFLICT DO NOTHING", arguments: [name, added])
             try CredentialTables.bump(db)
@@ -159,7 +159,7 @@ public final class CredentialStore: Sendable {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func removeContainer(_ name: String) async throws(CredentialError) {
-        try await syncIssues.write { db in
+        try await writer.write { db in
             try CredentialTables.delete(from: "containers", where: "name", is: name, orThrow: Self.noContainer(name), db)
         }
     }

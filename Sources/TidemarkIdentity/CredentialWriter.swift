@@ -1,5 +1,5 @@
 import GRDB
-import TidemarkStore
+import TidemarkSQLite
 
 /// Writes and reads the book's file, on a thread of its own.
 actor CredentialWriter {

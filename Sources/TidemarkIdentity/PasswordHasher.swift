@@ -1,5 +1,5 @@
 import Synchronization
-import TidemarkStore
+import TidemarkSQLite
 
 /// Hashes passwords, one at a time, on a thread of its own.
 actor PasswordHasher {

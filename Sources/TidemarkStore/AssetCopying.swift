@@ -1,5 +1,6 @@
 import CTideCore
 import Foundation
+import TidemarkSQLite
 
 /// Copies assets from one container's folder to another's, on several threads.
 final class AssetCopying: Sendable {

@@ -1,5 +1,6 @@
 import CTideCore
 import Foundation
+import TidemarkSQLite
 
 /// What lies in a container's `assets/`.
 struct AssetFiles {

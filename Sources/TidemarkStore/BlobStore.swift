@@ -1,5 +1,6 @@
 import CTideCore
 import Foundation
+import TidemarkSQLite
 
 /// The assets of a container, open for taking files in.
 ///

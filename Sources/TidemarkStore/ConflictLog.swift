@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A conflict that was settled, as the store has logged it.
 public struct LoggedConflict: Hashable, Sendable {

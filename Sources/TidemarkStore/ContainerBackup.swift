@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Makes a copy of a container that is a container itself, while others go on writing.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 /// What lies in a container's folder: what is the container's own, and what is not.
 package struct ContainerContents {

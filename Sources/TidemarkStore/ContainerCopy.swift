@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 
 /// How far a move, a backup or a restoration is.
 public struct CopyProgress: Sendable {

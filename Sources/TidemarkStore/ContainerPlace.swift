@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// What stood at a container's path when it was opened, to tell by one look whether it still does.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkSQLite
 
 /// Makes a container from a backup, which stays as it is.
 ///

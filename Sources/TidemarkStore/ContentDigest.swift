@@ -1,5 +1,6 @@
 import CTideCore
 import GRDB
+import TidemarkSQLite
 
 /// What a database holds, table by table, as numbers to compare: rows and a digest of all their values.
 struct ContentDigest: Equatable, Sendable {

@@ -2,6 +2,7 @@ import CTideCore
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// One state of a container's database file, held while others go on writing, to be copied.
 final class DatabaseSnapshot: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A change of one record, without values.
 public struct RecordChange: Hashable, Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A place in a store's history: everything up to a transaction has been seen. As `NSPersistentHistoryToken`.
 ///

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Where a transaction came from. The raw values are stored.
 public enum HistoryOrigin: String, Hashable, Codable, Sendable {

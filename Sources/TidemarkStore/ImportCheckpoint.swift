@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Where an interrupted import can go on, stored in the transaction of the last batch that it wrote.
 package struct ImportCheckpoint: Codable, Sendable, Equatable {

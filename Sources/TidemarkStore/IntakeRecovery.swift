@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Removes what a process has left that died while it took files in. The caller holds the intake lock exclusively.
 struct IntakeRecovery {

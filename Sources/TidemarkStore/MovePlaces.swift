@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Where a move goes from and to, with all symbolic links resolved.
 struct MovePlaces {

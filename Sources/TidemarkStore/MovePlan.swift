@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// What a move would do, and what speaks against it.
 public struct MovePlan: Hashable, Sendable, Encodable {

@@ -1,3 +1,5 @@
+import TidemarkSQLite
+
 /// What a move has just done: tests stop it there.
 package enum MoveStep: String, CaseIterable, Sendable {
     /// The target says that it is a copy which does not count.

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// What is at the place to which a container is to move.
 enum MoveTarget {

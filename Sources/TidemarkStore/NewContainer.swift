@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import TidemarkSQLite
 
 /// The place of a container that is to be made, so that it can be removed again where what it was made for comes to nothing.
 package final class NewContainer: Sendable {

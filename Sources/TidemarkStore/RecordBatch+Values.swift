@@ -1,6 +1,7 @@
 import CTideCore
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordBatch {
     /// Adds a row.

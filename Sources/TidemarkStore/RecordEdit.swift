@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 /// What a program wants of one record.
 package struct RecordEdit: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// The changes of one row, from the newest to the oldest that history still has.
 struct RecordHistory {

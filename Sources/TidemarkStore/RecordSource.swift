@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Where typed records are read: one store, in whatever state its reader sees.
 package struct RecordSource: Sendable {

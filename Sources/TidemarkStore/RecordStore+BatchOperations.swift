@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Deletes the records that a query matches, without loading them, in one transaction; history has their values. As

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 /// How a batch is to be written.
 package struct BatchWrite: Sendable {

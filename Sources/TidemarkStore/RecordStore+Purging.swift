@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// What a purge has removed.
 public struct HistoryPurge: Hashable, Sendable, Codable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// What renaming a record did.
 package struct RenameOutcome: Sendable {

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Undoes a transaction: what it inserted goes, what it updated or deleted is as it was before. It is a transaction itself, and can

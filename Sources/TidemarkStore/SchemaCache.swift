@@ -1,5 +1,6 @@
 import GRDB
 import Synchronization
+import TidemarkSQLite
 
 /// The record types of a store as the readers of one opening have seen them last.
 final class SchemaCache: Sendable {

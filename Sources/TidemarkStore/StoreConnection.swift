@@ -2,6 +2,7 @@ import CTideCore
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// The connections to one database file and what the writing one remembers; a ``RecordStore`` guards it.
 final class StoreConnection {
@@ -33,7 +34,9 @@ final class StoreConnection {
                 // Before SQLite makes the file, and removes a log that belonged to another.
                 try container.checkPlace()
                 if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
-                try StoreFormat.checkBeforeWriting(path) { try ContainerDirectory.checkFormat(Int($0), of: path) }
+                try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
+                    try ContainerDirectory.checkFormat(Int($0), of: path)
+                }
                 try LogExamination.checkBeforeWriting(path)
                 let database = try Self.open(path, of: container, readsConcurrently: readsConcurrently)
                 let identity = try database.writeWithoutTransaction { db in
@@ -70,7 +73,7 @@ final class StoreConnection {
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
-                try StoreFormat.useLog(db, path: path)
+                try DatabaseFormat.useLog(db, path: path)
             }
         }
         // A pool writes to an empty log when it opens: not for those who may have nothing to write.

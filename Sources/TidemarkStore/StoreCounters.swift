@@ -1,4 +1,5 @@
 import GRDB
+import TidemarkSQLite
 
 /// The numbers that a store hands out next. They follow from the last transaction and the last rows, and are stored nowhere else.
 struct StoreCounters {

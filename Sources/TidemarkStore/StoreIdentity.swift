@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkSQLite
 
 /// What tells a store from all others; kept in `tide_meta`.
 package struct StoreIdentity: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Where a container lies.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Finds a container by its name, as a widget or an extension must that does not know where the app keeps it.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 extension StoreMover {
     /// Makes sure that a container which has moved is at the target.

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 extension StoreMover {
     /// Undoes a move: the container counts where it was, and the copy is removed.

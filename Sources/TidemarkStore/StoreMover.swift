@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Moves a container to another place: every record, blob, pending change and token, under the same identity.
 ///

@@ -1,6 +1,7 @@
 import CTideCore
 import Foundation
 import GRDB
+import TidemarkSQLite
 
 /// An asset of a container.
 public struct StoredAsset: Hashable, Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension StoreReader {
     /// The newest transactions, newest first.

@@ -1,3 +1,5 @@
+import TidemarkSQLite
+
 extension StoreReader {
     /// Reads what an open store has committed.
     package init(_ store: RecordStore) {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A store of a container, open for reading only: queries, exports, history.
 ///

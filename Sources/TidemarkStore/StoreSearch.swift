@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// What a search for a container has found.
 public struct StoreSearch: Hashable, Sendable {

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Saves edits in one transaction, all or none: merges each with what the store has by then.

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension StoreTransaction {
     /// Has records of a zone become one that agree in a unique key of their type with one that some changes of this transaction have touched.

@@ -2,6 +2,7 @@ import CTideCore
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Who writes, and where what is written comes from.
 package struct TransactionAuthor: Hashable, Sendable {

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 
 /// What an examination of a container has found.
 public struct VerificationReport: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 
 /// Goes through folders in search of a container, level by level, and judges what it finds.
 struct StoreWalk {

@@ -1,4 +1,5 @@
 import GRDB
+import TidemarkSQLite
 
 /// A scalar in JSON that the store has written: an element of a list, a value before a change.
 package struct StoredScalar: Decodable {

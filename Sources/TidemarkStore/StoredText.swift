@@ -1,5 +1,6 @@
 import CTideCore
 import TidemarkModel
+import TidemarkSQLite
 
 /// Lists and locations in the one spelling that the store has for each (Documentation/Formats/store.md).
 package enum StoredText {

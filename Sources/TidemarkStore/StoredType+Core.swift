@@ -1,5 +1,6 @@
 import CTideCore
 import TidemarkModel
+import TidemarkSQLite
 
 extension StoredType {
     /// Lends the core a description of the table for the length of a call.

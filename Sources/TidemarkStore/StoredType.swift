@@ -1,6 +1,7 @@
 import CTideCore
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A record type as a store has it: its schema and where that lies in SQL.
 struct StoredType: Equatable {

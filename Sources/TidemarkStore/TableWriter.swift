@@ -1,5 +1,6 @@
 import CTideCore
 import GRDB
+import TidemarkSQLite
 
 /// Owns the core's writer of one type's table on the store's connection.
 final class TableWriter {
@@ -27,15 +28,5 @@ final class TableWriter {
             try checked { tide_writer_set_table(pointer, &table, &$0) }
         }
         known = (type, siblings)
-    }
-}
-
-extension Database {
-    /// SQLite's handle, for the core.
-    var handle: OpaquePointer {
-        get throws {
-            guard let sqliteConnection else { throw StoreError(.core, "the database is closed") }
-            return sqliteConnection
-        }
     }
 }

@@ -1,5 +1,6 @@
 import CTideCore
 import Foundation
+import TidemarkSQLite
 
 /// A container that is being made beside its place, hidden, and comes there whole.
 struct UnfinishedFolder: ~Copyable {

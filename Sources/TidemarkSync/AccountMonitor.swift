@@ -1,5 +1,6 @@
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What becomes of records that are here when an account comes to them.

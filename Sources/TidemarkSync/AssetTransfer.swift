@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Brings assets up and down, piece by piece; what was interrupted goes on where it was.

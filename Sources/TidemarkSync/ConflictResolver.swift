@@ -1,5 +1,6 @@
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Settles what both sides have changed, and has the store take in what the cloud has.

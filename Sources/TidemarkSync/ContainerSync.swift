@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Has a container and an account's cloud say the same: one's own records, and what others share.

@@ -1,5 +1,6 @@
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 extension DeferredRecord {

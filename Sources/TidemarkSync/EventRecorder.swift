@@ -3,6 +3,7 @@ import Logging
 import Metrics
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Tells what a synchronisation does, as it does it, and writes down what is worth knowing later.

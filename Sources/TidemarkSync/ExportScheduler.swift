@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Sends what was changed here to the cloud: one batch after the other, and each so that nobody can be in doubt whether it arrived.

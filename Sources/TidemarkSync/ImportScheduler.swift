@@ -1,5 +1,6 @@
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Fetches what others have changed, page by page, and has it taken in.

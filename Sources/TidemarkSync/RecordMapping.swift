@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Records as a store and as a cloud have them.

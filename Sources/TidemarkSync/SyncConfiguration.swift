@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// How a container is synchronised.

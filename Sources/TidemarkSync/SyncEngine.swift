@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.

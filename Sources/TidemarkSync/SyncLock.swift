@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The right to synchronise a container: one process has it at a time.

@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What a synchronisation would do: found out on a copy of the container, with a cloud that is only read.

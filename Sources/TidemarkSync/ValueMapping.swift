@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Values as a store has them, and as a cloud has them.

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// Copies of assets, each once, and how a manifest names them. A copy gets its name when it is complete and durable.

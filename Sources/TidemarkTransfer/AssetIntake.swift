@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Completes batches between reader and store: takes in the files that they name, computes digests, makes blobs durable.

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Names for copies of assets that people can read: by the record's caption, title or file name, each name once.

@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Where a reader stands, between two rows.

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Exports the records of a type as a manifest, and their assets as files.

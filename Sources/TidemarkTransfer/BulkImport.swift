@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Imports a manifest or a folder of photos into a container.

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// One run of an import: its stages, and the batches between them.

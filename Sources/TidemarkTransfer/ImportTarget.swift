@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The container that an import goes into, opened; for a dry run, a scratch store that behaves like it.

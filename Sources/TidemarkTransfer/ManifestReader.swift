@@ -1,6 +1,7 @@
 import CTideManifest
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Reads JSON Lines, a JSON array or CSV; see `tide_manifest.h`.

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// What an export writes to: a file that gets its name when it is complete; or standard output, a pipe, a device, as it is.

@@ -1,6 +1,7 @@
 import CTideManifest
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Reads a folder of photos, subfolders included, in the order of their names; see `tide_photo.h`.

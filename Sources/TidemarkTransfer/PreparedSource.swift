@@ -1,5 +1,6 @@
 import CTideManifest
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// A source as it can be read: a manifest, or photos of a folder; a zip archive is unpacked.

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Renders records as manifests have them (Documentation/Formats/manifest.md), so that what is exported can be imported again.

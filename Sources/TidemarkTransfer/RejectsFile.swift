@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// Writes refused rows, a JSON object a line; see Documentation/Formats/rejects.md.

@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Keeps an import's account: what was read, written and refused so far, and the refusals themselves.

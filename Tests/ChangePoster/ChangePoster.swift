@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A process that notifications or listens, for tests: change-poster MODE CONTAINER [COUNT [MICROSECONDS]].

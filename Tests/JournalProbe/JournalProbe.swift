@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Edits a container at random, as one of several processes, and tells of every transaction what it did.

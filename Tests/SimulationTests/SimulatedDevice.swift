@@ -3,6 +3,7 @@ import GRDB
 import Logging
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 import TidemarkTesting

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkSQLite
 import TidemarkStore
 
 /// The pictures of a run, by the words for them.

@@ -2,6 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 import TidemarkTesting

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A process of its own for tests: writes to a store or reads it, and can be killed while it does.

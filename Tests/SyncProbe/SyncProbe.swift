@@ -5,6 +5,7 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 import TidemarkTesting

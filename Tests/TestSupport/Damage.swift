@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// Damages a container's files behind the store's back.

@@ -1,6 +1,7 @@
 import Foundation
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The travel journal's record, as a program would have it.

@@ -3,6 +3,7 @@ import Tidemark
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Notes zones and shares in a store, and puts records into zones, in SQL, as a synchronisation would leave them.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 @testable import TidemarkCloudEngine

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: each command does with a container what it does with a whole one, in every state in which SQLite can leave database, log and index;

@@ -61,7 +61,7 @@ import Testing
         let served = try await Served()
         try await served.credentials.audit(AuditEvent(.shareChange, actor: "anna"))
         for sql in ["UPDATE audit SET actor = ''", "DELETE FROM audit"] {
-            let error = await refusal { try await served.credentials.syncIssues.write { db in try db.execute(sql: sql) } }
+            let error = await refusal { try await served.credentials.writer.write { db in try db.execute(sql: sql) } }
             #expect(error?.message.contains("append-only") == true, "\(sql)")
         }
         served.clock.advance(seconds: 179 * day)
@@ -77,7 +77,7 @@ import Testing
         let first = served.clock.now
         for (number, days) in [(1, 3), (2, 2), (3, 0)] as [(Int64, Int64)] {
             let at = first - days * day * 1_000_000
-            try await served.credentials.syncIssues.write { db in
+            try await served.credentials.writer.write { db in
                 try db.execute(
                     sql: """
                         INSERT INTO audit (number, at, action, actor, account, address, container, subject, outcome)
@@ -86,7 +86,7 @@ import Testing
             }
         }
         // The next one gets a number by which only the first is beyond the most.
-        try await served.credentials.syncIssues.write { db in
+        try await served.credentials.writer.write { db in
             try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(CredentialStore.auditMost) WHERE name = 'audit'")
         }
         try await served.credentials.audit(AuditEvent(.signOut))
@@ -95,7 +95,7 @@ import Testing
 
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
         let served = try await Served()
-        try await served.credentials.syncIssues.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses")
+        try await served.credentials.writer.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses")
         }
         let opened = try served.opening()
         try await opened.audit(AuditEvent(.signOut, actor: "anna"))
@@ -118,7 +118,7 @@ import Testing
         for number in 0..<25 {
             served.clock.advance(seconds: 1)
             let now = served.clock.now
-            try await served.credentials.syncIssues.write { db in
+            try await served.credentials.writer.write { db in
                 try CredentialStore.keepKnown("10.0.0.\(number)", to: "anna", at: now, db)
             }
         }

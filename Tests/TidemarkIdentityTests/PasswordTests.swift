@@ -78,7 +78,7 @@ import Testing
     @Test func `a password that is changed while somebody signs in with it does not let them in`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
-        let checked = try await served.credentials.syncIssues.read { db in try PasswordHash(of: "anna", db) }
+        let checked = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
         try await served.credentials.setPassword("battery staple", of: "anna")
         let token = try await served.credentials.makeSession(
             account: "anna", container: served.container, environment: .development, kind: .device, hash: try #require(checked))
@@ -100,7 +100,7 @@ import Testing
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         try await served.credentials.setPassword("correct horse", of: "ben")
-        let hashes = try await served.credentials.syncIssues.read { db in
+        let hashes = try await served.credentials.writer.read { db in
             [try PasswordHash(of: "anna", db)!, try PasswordHash(of: "ben", db)!]
         }
         #expect(hashes[0].salt != hashes[1].salt && hashes[0].digest != hashes[1].digest)
@@ -113,7 +113,7 @@ import Testing
     @Test func `a cost that nobody can afford is not paid`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
-        try await served.credentials.syncIssues.write { db in try db.execute(sql: "UPDATE passwords SET log_n = 40") }
+        try await served.credentials.writer.write { db in try db.execute(sql: "UPDATE passwords SET log_n = 40") }
         let error = await refusal { _ = try await served.credentials.checkPassword("correct horse", of: "anna") }
         #expect(error == CredentialError(.storage, ""))
     }
@@ -134,18 +134,18 @@ import Testing
         let stronger = try CredentialStore(
             at: served.scratch["cloud"], now: { [clock = served.clock] in clock.now }, passwordLogN: 6)
         func cost() async throws -> Int64? {
-            try await served.credentials.syncIssues.read { db in try PasswordHash(of: "anna", db)?.cost.logN }
+            try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db)?.cost.logN }
         }
         #expect(try await !stronger.checkPassword("wrong horse", of: "anna"))
         #expect(try await cost() == 4)
-        let before = try await served.credentials.syncIssues.read { db in try PasswordHash(of: "anna", db) }
+        let before = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
         // Two at once: neither is refused because the other has replaced the hash.
         async let first = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
         async let second = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
         #expect(try await first != nil)
         #expect(try await second != nil)
         #expect(try await cost() == 6)
-        let after = try await served.credentials.syncIssues.read { db in try PasswordHash(of: "anna", db) }
+        let after = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
         #expect(before?.salt != after?.salt)
         #expect(try served.failure(session.text) == nil)
         #expect(try await served.credentials.checkPassword("correct horse", of: "anna"))

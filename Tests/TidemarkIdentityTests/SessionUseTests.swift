@@ -72,7 +72,7 @@ import Testing
         let before = try #require(try served.credentials.picture.session(id)).kept
         #expect(try served.failure(other.text) == nil)
         // Behind the book's back: what it knows it still knows, unless it is told to read anew.
-        try await served.credentials.syncIssues.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
+        try await served.credentials.writer.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
         served.clock.advance(seconds: 150 * 24 * 60 * 60)
         let renewed = try await served.credentials.renewed(try served.credentials.session(first.text).get())
         #expect(try served.failure(other.text) == nil)
@@ -88,7 +88,7 @@ import Testing
     @Test func `a file without uses is understood, and takes them`() async throws {
         let served = try await Served()
         let token = try await begin(served)
-        try await served.credentials.syncIssues.write { db in
+        try await served.credentials.writer.write { db in
             for name in ["device", "used", "address"] { try db.execute(sql: "ALTER TABLE sessions DROP COLUMN \(name)") }
         }
         let later = try served.opening()

@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkHTTP
 import TidemarkIdentity
+import TidemarkSQLite
 import TidemarkServer
 import TidemarkStore
 import TidemarkTesting

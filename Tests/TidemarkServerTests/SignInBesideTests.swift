@@ -5,6 +5,7 @@ import Testing
 import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

@@ -7,6 +7,7 @@ import Testing
 import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: libcurl sends what changes something once, trusts and speaks what it is told to, and gives up what stands still, wherever it

@@ -5,6 +5,7 @@ import Testing
 import TidemarkModel
 import TidemarkTransfer
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: a store that damage or somebody else has shaped is told by what is wrong with it; it makes nothing trap, hang, or be written
@@ -282,7 +283,7 @@ import TidemarkTransfer
     @Test func `a database that cannot have a log is refused`() throws {
         // One in memory can't, like one on a file system without shared memory.
         try DatabaseQueue().inDatabase { db in
-            _ = #expect(throws: StoreError(.cannotCreate, "")) { try StoreFormat.useLog(db, path: "store") }
+            _ = #expect(throws: StoreError(.cannotCreate, "")) { try DatabaseFormat.useLog(db, path: "store") }
         }
     }
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: a location gives the same place to all who ask, and never one that others can write to. Method: real folders below a data

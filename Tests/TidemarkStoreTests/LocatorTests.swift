@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: an extension finds the right container in a tree, and what is broken or hostile there does no harm. Method: real trees; their

@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: whoever waits for a store's lock gets it, also while another thread takes it again and again. Method: two threads of one process,

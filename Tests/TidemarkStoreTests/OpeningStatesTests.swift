@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: a store opens for reading, writing and verifying in every state in which SQLite can leave its database, log and index; what was

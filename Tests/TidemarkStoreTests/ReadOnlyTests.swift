@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: a reader sees all that is committed, whatever lies beside the database, and changes nothing. Method: stores that other

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkModel
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole transactions,

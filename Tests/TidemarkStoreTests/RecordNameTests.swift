@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: writes are moved from the log into the database while nobody waits, so that no write has to do it. Method: the files' sizes and the

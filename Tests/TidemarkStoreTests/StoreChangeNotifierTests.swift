@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: whoever listens is told of each commit of others, never of their own, whatever becomes of the folder. Method: real

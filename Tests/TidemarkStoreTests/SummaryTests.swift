@@ -5,6 +5,7 @@ import Testing
 import TidemarkModel
 import TidemarkTransfer
 
+@testable import TidemarkSQLite
 @testable import TidemarkStore
 
 /// Goal: what is told of a container is what is in it. Method: imports, and a second process that has the store open.

@@ -6,6 +6,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

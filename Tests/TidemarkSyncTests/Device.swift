@@ -5,6 +5,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 import TidemarkTesting

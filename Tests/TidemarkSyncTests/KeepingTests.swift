@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 @testable import TidemarkSync

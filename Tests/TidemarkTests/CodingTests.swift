@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a property that a field can't be, and a record that is no set of fields, are refused by name; nothing is read as what it is not.

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: edits that come while a context is saving or refreshing are neither lost nor in conflict with oneself.

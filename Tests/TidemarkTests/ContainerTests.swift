@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what is saved comes back as it was, through every way of reading, and what must not be saved is refused.

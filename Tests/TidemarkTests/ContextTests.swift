@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: edits made without knowing of each other end as the merge policies say, in the store, in the result and in the log.

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: history tells who changed what when, since any token, and takes it back.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: whoever has a container open learns that it has moved or was replaced, and reads nothing of what it was.

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what one is told that one may do with a record is what the rules say of the share that covers it, as the store knows it at one

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// A save either stores its records or throws: no scope and no share makes it do nothing. That a container has no public store is checked by

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what several processes do to one store ends as the rules say, whoever comes first.

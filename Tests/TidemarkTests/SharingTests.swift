@@ -4,6 +4,7 @@ import Testing
 import Tidemark
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

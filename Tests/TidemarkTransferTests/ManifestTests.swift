@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What one may do with each of a container's records, one after the other: those of the private store, then those of the shared one; in each

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Tells what one may do with records, and why: with one, with those of a query, with all of a container.

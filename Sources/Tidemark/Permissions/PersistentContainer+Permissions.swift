@@ -1,3 +1,4 @@
+import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {

@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// What one may do with the records of a zone.

@@ -3,6 +3,7 @@ import Foundation
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 struct AdminKey: AsyncParsableCommand {

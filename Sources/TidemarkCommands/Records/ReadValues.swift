@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Values that an import has read into a container of its own, on their way into a store that imports do not write to.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tidemark
+import TidemarkSQLite
 import TidemarkStore
 
 /// The shares that a container takes part in, as the last synchronisation has told them; one's own first.

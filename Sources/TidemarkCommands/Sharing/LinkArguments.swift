@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// The arguments of a command that follows a link: the link, and the container.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Tidemark
 import TidemarkHTTP
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkHTTP
+import TidemarkSQLite
 import TidemarkStore
 
 /// A link into a share as people send it: its token, and the cloud and the container that it leads to.

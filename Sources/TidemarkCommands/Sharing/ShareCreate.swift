@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tidemark
+import TidemarkSQLite
 import TidemarkStore
 
 struct ShareCreate: AsyncParsableCommand {

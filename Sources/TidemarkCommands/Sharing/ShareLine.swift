@@ -1,4 +1,5 @@
 import Tidemark
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

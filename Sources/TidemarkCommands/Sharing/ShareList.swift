@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tidemark
+import TidemarkSQLite
 import TidemarkStore
 
 struct ShareList: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import Synchronization
+import TidemarkSQLite
 import TidemarkStore
 
 /// How far the copying of a container is; told from several threads.

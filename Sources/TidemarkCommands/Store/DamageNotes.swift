@@ -1,3 +1,4 @@
+import TidemarkSQLite
 import TidemarkStore
 
 /// Names damaged records on standard error.

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 /// In debug builds, ends the process as `kill -9` does when a move has come to the step that `TIDEMARK_KILL_AT` names: tests stop

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkSQLite
 import TidemarkStore
 
 struct StoreMove: AsyncParsableCommand {

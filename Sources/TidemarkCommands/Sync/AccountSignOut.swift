@@ -3,6 +3,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

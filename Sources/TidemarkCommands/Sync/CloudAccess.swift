@@ -5,6 +5,7 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

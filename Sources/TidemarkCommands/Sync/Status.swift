@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 struct Status: AsyncParsableCommand {

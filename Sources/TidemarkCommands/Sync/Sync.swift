@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

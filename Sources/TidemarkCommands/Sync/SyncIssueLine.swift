@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Why the cloud does not have a record as it is here, as the tool prints it.

@@ -1,4 +1,5 @@
 import Synchronization
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 

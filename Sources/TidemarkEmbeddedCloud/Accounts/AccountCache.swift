@@ -2,7 +2,7 @@ import GRDB
 import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
-import TidemarkStore
+import TidemarkSQLite
 
 /// Accounts as they were last asked for, and always as the file has them: every request asks for the one that makes it.
 final class AccountCache: Sendable {

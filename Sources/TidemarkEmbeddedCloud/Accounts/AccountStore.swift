@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// The accounts of an embedded cloud.
 actor AccountStore {

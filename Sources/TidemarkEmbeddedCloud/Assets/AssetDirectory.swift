@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
-import TidemarkStore
+import TidemarkSQLite
 
 /// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
 ///

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Goes through the containers of a cloud and takes away what nobody needs.
 ///

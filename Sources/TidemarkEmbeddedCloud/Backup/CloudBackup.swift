@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Copies a cloud's directory while others use it.
 ///

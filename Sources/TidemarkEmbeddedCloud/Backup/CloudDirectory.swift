@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// The files of a cloud in a directory.
 struct CloudDirectory: Sendable {

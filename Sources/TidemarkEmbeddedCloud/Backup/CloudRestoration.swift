@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Puts a backup of a cloud in its place.
 ///

@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Examines a cloud's directory: SQLite's own integrity, each record, share and zone against its digest, references from records to assets, and
 /// each asset's content. Others may use the cloud meanwhile.

@@ -4,7 +4,7 @@ import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// What a container has in one environment, in a SQLite file; several processes may have it open.
 ///

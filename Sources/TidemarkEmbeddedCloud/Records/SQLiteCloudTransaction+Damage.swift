@@ -4,7 +4,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Digests of rows: each is written with its row, and compared when the row is read. A value that has another type than its column can't be
 /// read as what it was, and its row is damaged, too.

@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 import Synchronization
 import TidemarkCloud
-import TidemarkStore
+import TidemarkSQLite
 
 /// A content on its way in: a file of its own, hashed as it comes.
 ///

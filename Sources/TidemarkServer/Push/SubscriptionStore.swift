@@ -3,7 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
-import TidemarkStore
+import TidemarkSQLite
 
 /// Who has subscribed to what, and where they can be told: `subscriptions.sqlite` beside the cloud.
 ///

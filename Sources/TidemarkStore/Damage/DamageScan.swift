@@ -1,6 +1,7 @@
 import CTideCore
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Finds the rows of a store that are not what their digests say.
 enum DamageScan {

@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 
 /// A record of a store whose values, name or digest are not what was written.
 public struct DamagedRecord: Hashable, Sendable, Codable {

@@ -1,6 +1,7 @@
 import CTideCore
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Looks for damaged records.

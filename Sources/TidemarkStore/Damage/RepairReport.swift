@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 
 /// What a repair has done with the damaged records of a container.
 public struct RepairReport: Sendable, Hashable, Codable {

@@ -2,6 +2,7 @@ import CTideCore
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Compares rows of a type with their digests.
 struct RowDigest: Equatable, Sendable {
@@ -59,15 +60,6 @@ struct RowDigest: Equatable, Sendable {
             var text = text
             return text.withUTF8 { tide_value_digest_bytes(seed, $0.baseAddress, $0.count) }
         }
-    }
-}
-
-extension Statement {
-    /// Calls `body` with the first row, while the statement stands at it; returns `nil` where there is none.
-    package func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
-        let rows = try Row.fetchCursor(self, arguments: arguments)
-        // The cursor resets the statement when it goes.
-        return try withExtendedLifetime(rows) { try rows.next().map(body) }
     }
 }
 

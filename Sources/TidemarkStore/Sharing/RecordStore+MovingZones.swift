@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// What came of ``moveGraph(of:to:author:)``.

@@ -2,6 +2,7 @@ import CTideCore
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Where records of a type are: read page by page, the rest of each record left where it is.
 ///

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// What one may do to the records of a shared store, by what is known of their shares; for one transaction.
 final class SharedPermissions {

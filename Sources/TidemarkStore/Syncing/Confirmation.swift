@@ -1,5 +1,6 @@
 import CTideCore
 import GRDB
+import TidemarkSQLite
 
 /// Notes in the rows of records what the cloud has of them by now, many at once.
 struct Confirmation {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Writes down, within a transaction, what has come from the cloud and could not be taken in.
 struct DeferredRows {

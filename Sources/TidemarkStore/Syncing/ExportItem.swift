@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 
 /// A change of one record that is to be sent to the cloud.
 package struct ExportItem: Hashable, Sendable {

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// What is to be sent to the cloud: `tide_outbox`, filled from history.
 ///

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// A record's row with what is known of it in the cloud.
 struct PendingRow {

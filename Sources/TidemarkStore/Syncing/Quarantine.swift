@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Records that were set aside when their account went, or another one came: a whole container of its own, in the container's folder
 /// `quarantine`.

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// The changes that made a record what it is, from a version of it backwards.
 struct RecordChain {

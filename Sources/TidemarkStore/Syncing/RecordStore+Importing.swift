@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Takes in changes from the cloud, and notes how far it has got, in one transaction.

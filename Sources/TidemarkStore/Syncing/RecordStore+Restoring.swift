@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RecordStore {
     /// Brings back what was set aside: edits that no cloud had, merged with what is there by now, and what a cloud had refused.

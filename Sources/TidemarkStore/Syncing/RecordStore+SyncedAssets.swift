@@ -1,6 +1,7 @@
 import CTideCore
 import Foundation
 import GRDB
+import TidemarkSQLite
 
 /// An asset of a store by the digest that clouds know it by.
 package struct SyncedAsset: Hashable, Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 /// A change of one record that comes from the cloud, in the store's terms.
 package enum RemoteChange: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 extension RemoteChangeApplier {
     /// Takes a change back that the cloud has refused for good: the record is what it is there, and what was saved is kept.

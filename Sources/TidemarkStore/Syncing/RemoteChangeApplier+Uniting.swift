@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// In a private store a name is in one zone at the most. What comes under it in another one is the same record: it was moved, here or
 /// elsewhere, or edited by somebody who had not heard of that. Both become one.

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// Takes in a page of changes within a transaction.
 struct RemoteChangeApplier {

@@ -1,4 +1,5 @@
 import TidemarkModel
+import TidemarkSQLite
 
 /// When the fields of a row were edited: what its `_edited` tells.
 ///

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// The rows that have come since everything began to be fetched anew; what the cloud is known to have had and is not among them is gone
 /// there. Nothing is noted while nothing is fetched anew.

@@ -1,5 +1,6 @@
 import GRDB
 import TidemarkModel
+import TidemarkSQLite
 
 /// The rows that are to be sent to the cloud, found by what the outbox has and by the history that it is yet to take in: so nothing is
 /// read of the rows that are not.

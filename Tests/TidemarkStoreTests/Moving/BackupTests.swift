@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a backup is a container of one moment, and what is restored from it is whole, or nothing has changed. Method: backups

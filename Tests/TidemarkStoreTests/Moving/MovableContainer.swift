@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import TestSupport
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

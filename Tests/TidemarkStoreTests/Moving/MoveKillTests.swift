@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: whenever a move is killed, exactly one whole container is there, and the move can go on or be undone. Method: SIGKILL of

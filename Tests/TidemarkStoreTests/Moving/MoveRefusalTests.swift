@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a move that can't be done is refused before anything happens, with the reason; and one that fails leaves all as it was.

@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a move takes everything along, once, and leaves one container. Method: real containers; the whole state before and after.

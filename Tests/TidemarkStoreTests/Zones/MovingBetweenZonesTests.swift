@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a record that moves into another zone is the same record everywhere, whoever edits it meanwhile and whatever comes first. Method:

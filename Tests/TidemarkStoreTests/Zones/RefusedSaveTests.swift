@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what a cloud refuses for good is taken back and kept, so that the store has what the cloud has and nothing that somebody wrote is

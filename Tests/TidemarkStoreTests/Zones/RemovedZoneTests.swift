@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a zone that was removed is gone, whatever comes late for it, and nothing that comes after it is taken for it. Method: stores whose

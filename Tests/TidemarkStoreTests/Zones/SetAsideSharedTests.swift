@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what is set aside of a shared store comes back where it belongs, or is kept as refused, and nothing of it is lost. Method: stores with

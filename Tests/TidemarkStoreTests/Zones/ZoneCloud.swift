@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The zones of a cloud, in memory: what a store's exchange with one needs, and nothing else.

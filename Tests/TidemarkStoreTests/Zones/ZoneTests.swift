@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 @testable import TidemarkTransfer

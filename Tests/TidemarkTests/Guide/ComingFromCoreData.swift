@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `ComingFromCoreData.md`.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

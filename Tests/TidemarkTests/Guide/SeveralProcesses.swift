@@ -1,6 +1,7 @@
 import Foundation
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `SeveralProcesses.md`.

@@ -2,6 +2,7 @@ import Foundation
 import Observation
 import Tidemark
 import TidemarkModel
+import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `TwoStores.md`.

@@ -1,12 +1,12 @@
 import Foundation
 
 /// Small files that are there whole or not at all, also after a power cut.
-enum DurableFile {
+package enum DurableFile {
     /// Writes a value as JSON.
     ///
     /// - Parameter replaces: Whether what stands there may go.
     /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`, or `cannotMove` when something is there that may not go.
-    static func write(_ value: some Encodable, to url: URL, replaces: Bool = true) throws(StoreError) {
+    package static func write(_ value: some Encodable, to url: URL, replaces: Bool = true) throws(StoreError) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         let data: Data
@@ -22,7 +22,7 @@ enum DurableFile {
     ///
     /// - Returns: `false` when another process has just made the file.
     /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`.
-    static func create(_ value: some Encodable, at url: URL) throws(StoreError) -> Bool {
+    package static func create(_ value: some Encodable, at url: URL) throws(StoreError) -> Bool {
         do throws(StoreError) {
             try write(value, to: url, replaces: false)
             return true
@@ -33,7 +33,7 @@ enum DurableFile {
     }
 
     /// Writes bytes as they are.
-    static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
+    package static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
         // Its lock says that this process lives: what a process has left that was killed can be told from it, and goes.
         let (temporary, descriptor) = try folder.makeTemporaryFile(for: url.lastPathComponent, mode: 0o600)
@@ -55,14 +55,14 @@ enum DurableFile {
     }
 
     /// Gives a file the name of another, in its place.
-    static func rename(_ name: String, to other: String, in url: URL) throws(StoreError) {
+    package static func rename(_ name: String, to other: String, in url: URL) throws(StoreError) {
         let folder = try Folder(at: url, followsLink: true)
         try folder.rename(name, to: other)
         try folder.synchronize()
     }
 
     /// Removes a file; that it is gone already is no error.
-    static func remove(_ name: String, in url: URL) throws(StoreError) {
+    package static func remove(_ name: String, in url: URL) throws(StoreError) {
         let folder = try Folder(at: url, followsLink: true)
         try folder.remove(name)
         try folder.synchronize()
@@ -71,7 +71,7 @@ enum DurableFile {
     /// Reads and decodes a file; `nil` when there is none.
     ///
     /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no JSON of that form.
-    static func read<Value: Decodable>(_ type: Value.Type, from url: URL) throws(StoreError) -> Value? {
+    package static func read<Value: Decodable>(_ type: Value.Type, from url: URL) throws(StoreError) -> Value? {
         guard let data = try data(of: url) else { return nil }
         do {
             return try JSONDecoder().decode(type, from: data)
@@ -88,7 +88,7 @@ enum DurableFile {
     /// - Parameters:
     ///   - limit: Bytes that the file has at the most.
     ///   - followsLink: Whether a symbolic link may stand for it.
-    static func data(
+    package static func data(
         of url: URL, limit: Int = sizeLimit, followsLink: Bool = false
     ) throws(StoreError) -> Data? {
         let opened = open(url.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (followsLink ? 0 : O_NOFOLLOW))

@@ -17,7 +17,9 @@
         private var folders: [any DispatchSourceFileSystemObject] = []
         private var files: [String: any DispatchSourceFileSystemObject] = [:]
 
-        init(container: URL, own: StoreChangeNotifier?, heard: @escaping @Sendable () -> Void) throws(StoreError) {
+        init(
+            container: URL, marker: String?, own: StoreChangeNotifier?, heard: @escaping @Sendable () -> Void
+        ) throws(StoreError) {
             self.container = container
             self.own = own
             self.heard = heard
@@ -50,7 +52,7 @@
         private func establish() {
             dropSources()
             guard !isClosed.load(ordering: .acquiring) else { return }
-            let notifiers = container.appendingPathComponent(ContainerDirectory.notifierFolderName)
+            let notifiers = container.appendingPathComponent(StoreChangeNotifier.folderName)
             for folder in [container, notifiers] {
                 guard let source = source(folder.path, [.write, .delete, .rename, .revoke]) else { continue }
                 source.setEventHandler { [weak self, unowned source] in
@@ -67,7 +69,7 @@
         }
 
         private func listFiles(isNews: Bool) {
-            let notifiers = container.appendingPathComponent(ContainerDirectory.notifierFolderName)
+            let notifiers = container.appendingPathComponent(StoreChangeNotifier.folderName)
             let names = Set((try? FileManager.default.contentsOfDirectory(atPath: notifiers.path)) ?? [])
             for name in files.keys where !names.contains(name) { files.removeValue(forKey: name)?.cancel() }
             var isHeard = false

@@ -18,6 +18,8 @@
 
         private let descriptor: Int32
         private let container: URL
+        /// The file whose replacement tells that another container is at the place.
+        private let marker: String?
         private let own: StoreChangeNotifier?
         private let heard: @Sendable () -> Void
         private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 8)
@@ -26,7 +28,7 @@
         private var notifiers: Int32 = -1
         private var parent: Int32 = -1
         /// What is awaited in the folder that `parent` watches.
-        private var awaited = ContainerDirectory.notifierFolderName
+        private var awaited = StoreChangeNotifier.folderName
 
         private static let folderEvents = UInt32(
             IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF)
@@ -35,7 +37,9 @@
         /// That a watch, or what it watches, is no longer what it was.
         private static let endEvents = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)
 
-        init(container: URL, own: StoreChangeNotifier?, heard: @escaping @Sendable () -> Void) throws(StoreError) {
+        init(
+            container: URL, marker: String?, own: StoreChangeNotifier?, heard: @escaping @Sendable () -> Void
+        ) throws(StoreError) {
             descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
             guard descriptor >= 0 else {
                 let reason = String(cString: strerror(errno))
@@ -46,6 +50,7 @@
                 )
             }
             self.container = container
+            self.marker = marker
             self.own = own
             self.heard = heard
             source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
@@ -125,12 +130,12 @@
             } else if event.wd == parent {
                 if event.mask & Self.endEvents != 0 {
                     news.hasMoved = true
-                } else if name == ContainerContents.description {
+                } else if name == marker {
                     // The container moves away, or another comes to its place.
                     news.isHeard = true
                 } else if name == awaited {
                     let isNew = event.mask & UInt32(IN_CREATE | IN_MOVED_TO) != 0
-                    if isNew, notifiers < 0, awaited == ContainerDirectory.notifierFolderName {
+                    if isNew, notifiers < 0, awaited == StoreChangeNotifier.folderName {
                         news.hasAppeared = true
                     } else {
                         news.hasMoved = true
@@ -169,7 +174,7 @@
         }
 
         private var notifierFolder: URL {
-            container.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true)
+            container.appendingPathComponent(StoreChangeNotifier.folderName, isDirectory: true)
         }
 
         // MARK: Watches
@@ -182,7 +187,7 @@
             for _ in 0..<100 {
                 let missing = try watchNearest()
                 guard let missing else {
-                    awaited = ContainerDirectory.notifierFolderName
+                    awaited = StoreChangeNotifier.folderName
                     notifiers = try watch(notifierFolder.path, Self.notifierEvents | UInt32(IN_DONT_FOLLOW)) ?? -1
                     return
                 }

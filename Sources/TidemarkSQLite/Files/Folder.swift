@@ -16,7 +16,7 @@ package struct Folder: ~Copyable {
     }
 
     package let path: String
-    let descriptor: Int32
+    package let descriptor: Int32
 
     /// - Parameter followsLink: Whether a symbolic link may stand for the directory itself.
     /// - Throws: ``StoreError`` `notFound` or `io`.
@@ -129,7 +129,7 @@ package struct Folder: ~Copyable {
     private static func isFile(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFREG }
 
     /// The error of a system call that has just failed.
-    static func failure(_ what: String, _ path: String) -> StoreError {
+    package static func failure(_ what: String, _ path: String) -> StoreError {
         let code: StoreError.Code =
             switch errno {
             case ENOENT: .notFound

@@ -6,7 +6,7 @@ import GRDB
 ///
 /// `@unchecked Sendable`: the core writes the length after each commit on that connection, and it is read under the turn of writes, as is
 /// what else changes here: that of a shared database, or the actor that has a store's connection.
-final class WALCheckpointer: @unchecked Sendable {
+package final class WALCheckpointer: @unchecked Sendable {
     private let frames: UnsafeMutablePointer<Int32>
     /// Pages from which on it is moved.
     private let threshold: Int
@@ -17,7 +17,7 @@ final class WALCheckpointer: @unchecked Sendable {
     private var moved = 0
 
     /// - Parameter pageSize: Bytes of a page. 64 MiB of them are long.
-    init(pageSize: Int) {
+    package init(pageSize: Int) {
         frames = .allocate(capacity: 1)
         frames.initialize(to: 0)
         threshold = (64 << 20) / pageSize
@@ -28,11 +28,11 @@ final class WALCheckpointer: @unchecked Sendable {
     deinit { frames.deallocate() }
 
     /// Has the core note the length after each commit of a connection, which this must outlive.
-    func watch(_ db: Database) throws { tide_connection_watch_log(try db.handle, frames) }
+    package func watch(_ db: Database) throws { tide_connection_watch_log(try db.handle, frames) }
 
     /// Moves the log into the database when it has grown long. Where that fails, or readers keep it from being emptied, it has to grow by
     /// a quarter before that is tried again. Under the lock of writes.
-    func checkpointIfLong(_ database: any DatabaseWriter) {
+    package func checkpointIfLong(_ database: any DatabaseWriter) {
         let length = Int(frames.pointee)
         if length < moved { moved = 0 }
         guard length >= threshold else {
@@ -64,7 +64,7 @@ final class WALCheckpointer: @unchecked Sendable {
     }
 
     /// Moves the log into the database. Under the lock of writes.
-    static func checkpoint(_ database: any DatabaseWriter, truncate: Bool) throws {
+    package static func checkpoint(_ database: any DatabaseWriter, truncate: Bool) throws {
         try database.writeWithoutTransaction { db in
             var remaining: Int32 = 0
             // Emptying the log waits for readers; it is not worth waiting for.

@@ -52,17 +52,10 @@ public final class StoreChangeNotifier: Sendable {
     let folder: URL
     private let state = Mutex(State())
 
-    /// Opens a notifier in a container, making the folder for it if need be, and removes the files of processes that have died.
-    ///
-    /// - Throws: ``StoreError`` `notFound` when the container is not there, `diskFull`, `busy` or `io`.
-    public convenience init(container: ContainerDirectory, role: Role) throws(StoreError) {
-        try self.init(in: container.url, role: role)
-    }
-
     /// Opens a notifier of what lies in a folder, container or not.
     package init(in place: URL, role: Role) throws(StoreError) {
         self.role = role
-        folder = place.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true).absoluteURL
+        folder = place.appendingPathComponent(StoreChangeNotifier.folderName, isDirectory: true).absoluteURL
         try state.withLock { state throws(StoreError) in try open(&state) }
         do {
             let opened = try Folder(at: folder)
@@ -199,10 +192,13 @@ package struct NotifierReading: Hashable, Sendable {
 }
 
 extension StoreChangeNotifier {
+    /// The folder with the notifiers of the processes that write.
+    package static let folderName = "notifier"
+
     /// What all notifiers of a container told last, in the order of their names; none where there is no folder yet.
-    package static func readings(in container: ContainerDirectory) throws(StoreError) -> [NotifierReading] {
+    package static func readings(in place: URL) throws(StoreError) -> [NotifierReading] {
         do {
-            let folder = try Folder(at: container.notifier)
+            let folder = try Folder(at: place.appendingPathComponent(folderName, isDirectory: true))
             var readings: [NotifierReading] = []
             for entry in try folder.entries() where entry.kind == .file {
                 guard let name = NotifierFileName(entry.name), let file = try? folder.openFile(entry.name) else { continue }
@@ -219,11 +215,4 @@ extension StoreChangeNotifier {
     }
 
     package func isOwn(_ reading: NotifierReading) -> Bool { isOwn(reading.name) }
-}
-
-extension ContainerDirectory {
-    /// The folder with the notifiers of the processes that write.
-    var notifier: URL { url.appendingPathComponent(Self.notifierFolderName, isDirectory: true) }
-
-    static let notifierFolderName = "notifier"
 }

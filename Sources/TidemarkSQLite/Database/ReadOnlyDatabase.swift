@@ -4,38 +4,21 @@ import GRDB
 import TidemarkModel
 
 /// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.
-enum ReadOnlyDatabase {
-    /// Opens connections that read a store side by side.
-    static func open(_ container: ContainerDirectory, _ scope: StoreScope) throws -> DatabasePool {
-        try DatabasePool(path: name(of: container.store(scope).path), configuration: configuration(container))
-    }
-
-    /// Opens one connection that reads a store.
-    ///
-    /// - Parameter allowsUnsafeTransactions: Whether transactions may be left open.
-    static func openQueue(
-        _ container: ContainerDirectory, _ scope: StoreScope, allowsUnsafeTransactions: Bool
-    ) throws -> DatabaseQueue {
-        var configuration = try configuration(container)
-        configuration.allowsUnsafeTransactions = allowsUnsafeTransactions
-        return try DatabaseQueue(path: name(of: container.store(scope).path), configuration: configuration)
-    }
-
+package enum ReadOnlyDatabase {
     /// Opens one connection that reads a database of any kind.
     static func openQueue(_ path: String) throws -> DatabaseQueue {
-        try DatabaseQueue(path: name(of: path), configuration: configuration(nil))
+        try DatabaseQueue(path: name(of: path), configuration: configuration())
     }
 
-    /// - Parameter container: The container whose place is checked as connections open; `nil` for a database that is in none.
-    private static func configuration(_ container: ContainerDirectory?) throws -> Configuration {
+    /// - Parameter checkPlace: Is called as connections open: a late connection must not be to another file at the same path.
+    package static func configuration(checkPlace: @escaping @Sendable () throws -> Void = {}) throws -> Configuration {
         try checked { tide_reader_vfs_register(&$0) }
         var configuration = Configuration()
         configuration.readonly = true
         configuration.label = "tidemark.reader"
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
-            // A connection that comes late must not be to what has come to the container's place.
-            try container?.checkPlace()
+            try checkPlace()
             let handle = try db.handle
             try checked { tide_reader_prepare(handle, &$0) }
         }
@@ -43,7 +26,7 @@ enum ReadOnlyDatabase {
     }
 
     /// The name under which SQLite opens a file so.
-    static func name(of path: String) -> String {
+    package static func name(of path: String) -> String {
         let absolute = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
         let plain = Set("/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         let encoded = absolute.utf8.map { byte in
@@ -54,7 +37,7 @@ enum ReadOnlyDatabase {
     }
 
     /// Whether an error means no more than that a read has to be begun again.
-    static func isVoid(_ error: any Error) -> Bool {
+    package static func isVoid(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError:
             let results: [ResultCode] = [.SQLITE_BUSY_SNAPSHOT, .SQLITE_READONLY_RECOVERY, .SQLITE_READONLY_CANTINIT]
@@ -67,7 +50,7 @@ enum ReadOnlyDatabase {
     /// Runs a read, and runs it again as long as it is void.
     ///
     /// - Parameter mayRepeat: Whether nothing of it has got out yet.
-    static func reading<Result>(
+    package static func reading<Result>(
         _ database: (any DatabaseReader)?, mayRepeat: () -> Bool = { true }, _ body: () throws -> Result
     ) throws -> Result {
         // What a snapshot has pinned does not come back.
@@ -85,7 +68,7 @@ enum ReadOnlyDatabase {
     }
 
     /// Makes sure that what a transaction has read still stands.
-    static func check(_ db: Database) throws {
+    package static func check(_ db: Database) throws {
         guard tide_reader_is_undisturbed(try db.handle) else { throw DatabaseError(resultCode: .SQLITE_BUSY_SNAPSHOT) }
     }
 }

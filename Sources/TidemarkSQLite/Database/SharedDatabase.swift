@@ -38,12 +38,12 @@ package final class SharedDatabase: @unchecked Sendable {
             try checked { tide_connection_prepare(handle, &$0) }
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA cache_size = -\(cacheSize)")
-                try StoreFormat.useLog(db, path: url.path)
+                try DatabaseFormat.useLog(db, path: url.path)
             }
         }
         writer = try lock.withLock(timeout: Self.lockTimeout) {
             do {
-                try StoreFormat.checkBeforeWriting(url.path, applicationID: applicationID) { found in
+                try DatabaseFormat.checkBeforeWriting(url.path, applicationID: applicationID) { found in
                     try Self.checkFormat(found, isAtMost: version, path: url.path)
                 }
             } catch let error as StoreError where error.code == .notAStore {

@@ -2,7 +2,7 @@ import CTideCore
 import Foundation
 
 /// Finds out that a write-ahead log has lost commits, while the index beside it still knows of them; see `tide_log.h`.
-struct LogExamination {
+package struct LogExamination {
     private let path: String
     private let state: tide_log_state
 
@@ -10,7 +10,7 @@ struct LogExamination {
     ///
     /// - Returns: `nil` when nothing is lost, or nothing is known of it.
     /// - Complexity: Reads the log once.
-    init?(of path: String) {
+    package init?(of path: String) {
         var state = tide_log_state()
         // What can't be read SQLite finds out for itself, and says so.
         guard (try? checked { tide_log_examine(path, &state, &$0) }) != nil, tide_log_has_loss(&state) else { return nil }
@@ -18,7 +18,7 @@ struct LogExamination {
     }
 
     /// What is wrong, and what helps.
-    var message: String {
+    package var message: String {
         """
         \(path)-wal is damaged after page \(state.whole) of \(state.committed) that were committed: what was saved last is lost. Restore a \
         backup, or synchronise the container once more
@@ -31,7 +31,7 @@ struct LogExamination {
     /// Under the lock of writes.
     ///
     /// - Throws: ``StoreError`` `corrupt`, once for each damaged log; `diskFull` or `io` when it can't be copied.
-    static func checkBeforeWriting(_ path: String) throws(StoreError) {
+    package static func checkBeforeWriting(_ path: String) throws(StoreError) {
         guard let lost = LogExamination(of: path), !lost.state.is_in_use else { return }
         let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
         guard access(copy.path, F_OK) != 0 else { return }
@@ -45,7 +45,7 @@ struct LogExamination {
     /// was told yet. Where the damaged log was kept beside the database, the loss is known.
     ///
     /// - Throws: ``StoreError`` `corrupt`.
-    static func checkBeforeCopying(_ path: String) throws(StoreError) {
+    package static func checkBeforeCopying(_ path: String) throws(StoreError) {
         guard let lost = LogExamination(of: path) else { return }
         let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
         guard access(copy.path, F_OK) != 0 else { return }
@@ -56,14 +56,14 @@ struct LogExamination {
     }
 
     /// The copies of damaged logs in a folder.
-    static func copies(in url: URL) throws(StoreError) -> [String] {
+    package static func copies(in url: URL) throws(StoreError) -> [String] {
         try Folder(at: url, followsLink: true).entries().filter { $0.kind == .file && $0.name.hasPrefix(prefix) }.map(\.name)
     }
 
     private static let prefix = "damaged-log-of-"
 
     /// Tells by its name whether a file is a copy of a damaged log.
-    static func isCopy(_ name: String) -> Bool { name.hasPrefix(prefix) }
+    package static func isCopy(_ name: String) -> Bool { name.hasPrefix(prefix) }
 
     private var copyName: String {
         "\(Self.prefix)\(URL(fileURLWithPath: path).lastPathComponent)-\(String(state.salt, radix: 16))"

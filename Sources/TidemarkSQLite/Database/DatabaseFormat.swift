@@ -1,0 +1,66 @@
+import Foundation
+import GRDB
+
+/// Checks and settings of a database file that do not depend on its tables.
+package enum DatabaseFormat {
+    /// Sets the journal to WAL, on which the locks rely.
+    package static func useLog(_ db: Database, path: String) throws {
+        let answer = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") ?? ""
+        guard answer.lowercased() == "wal" else {
+            throw StoreError(
+                .cannotCreate,
+                "\(path) is on a file system that SQLite's write-ahead log cannot work on. Put the container on a local disk")
+        }
+    }
+
+    /// Makes sure, without changing a byte, that a file may be opened for writing: that it is no other program's database, and of no
+    /// format that this version does not write. A file that is not there, or has nothing in it, passes.
+    ///
+    /// Opened for writing, SQLite moves and removes the log of a database before anybody could look at its format.
+    package static func checkBeforeWriting(
+        _ path: String, applicationID: Int32, checkFormat: (Int32) throws -> Void
+    ) throws {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_size > 0 else { return }
+        let found: (application: Int32, version: Int32)?
+        do {
+            found = try ReadOnlyDatabase.reading(nil) {
+                try ReadOnlyDatabase.openQueue(path).read { db in
+                    let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+                    let version = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+                    let isEmpty = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0
+                    return application == 0 && isEmpty ? nil : (application, version)
+                }
+            }
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
+            // Nobody can tell before the journal is rolled back, for which it has to be opened for writing.
+            return
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
+            throw StoreError(.notAStore, "\(path) is no SQLite database")
+        }
+        guard let found else { return }
+        guard found.application == applicationID else {
+            throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
+        }
+        try checkFormat(found.version)
+    }
+}
+
+extension Database {
+    /// SQLite's handle, for the core.
+    package var handle: OpaquePointer {
+        get throws {
+            guard let sqliteConnection else { throw StoreError(.core, "the database is closed") }
+            return sqliteConnection
+        }
+    }
+}
+
+extension Statement {
+    /// Calls `body` with the first row, while the statement stands at it; returns `nil` where there is none.
+    package func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
+        let rows = try Row.fetchCursor(self, arguments: arguments)
+        // The cursor resets the statement when it goes.
+        return try withExtendedLifetime(rows) { try rows.next().map(body) }
+    }
+}

@@ -1,0 +1,22 @@
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+extension ReadOnlyDatabase {
+    /// Opens connections that read a store side by side.
+    static func open(_ container: ContainerDirectory, _ scope: StoreScope) throws -> DatabasePool {
+        try DatabasePool(
+            path: name(of: container.store(scope).path), configuration: configuration { try container.checkPlace() })
+    }
+
+    /// Opens one connection that reads a store.
+    ///
+    /// - Parameter allowsUnsafeTransactions: Whether transactions may be left open.
+    static func openQueue(
+        _ container: ContainerDirectory, _ scope: StoreScope, allowsUnsafeTransactions: Bool
+    ) throws -> DatabaseQueue {
+        var configuration = try configuration { try container.checkPlace() }
+        configuration.allowsUnsafeTransactions = allowsUnsafeTransactions
+        return try DatabaseQueue(path: name(of: container.store(scope).path), configuration: configuration)
+    }
+}
