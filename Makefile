@@ -131,12 +131,20 @@ prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a 
 		swift test $(RELEASE) --skip-build --filter SimulationTests
 
 .PHONY: format
-format: ## Formats the Swift sources in place
-	swift format --in-place --recursive --configuration .swift-format Sources Tests Examples Package.swift
+format: ## Formats the Swift and C sources in place
+	swift format --in-place --recursive --parallel --configuration .swift-format Sources Tests Examples Package.swift
+	@.ci/install-missing checks
+	.ci/checks/c-format --fix
 
 .PHONY: lint
 lint: ## Checks the format of the Swift sources
-	swift format lint --strict --recursive --configuration .swift-format Sources Tests Examples Package.swift
+	.ci/checks/swift-format
+
+# Nothing is built: what a compiler must see is checked by 'make test', in which warnings are errors.
+.PHONY: check
+check: ## Runs the quick checks of .ci/checks; ONLY="words links" for some
+	@.ci/install-missing checks
+	@.ci/checks/run $(ONLY)
 
 .PHONY: bench-data
 bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data); LARGE=0 for no large one
