@@ -64,7 +64,7 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do.
 .PHONY: test
 test: deps ## Passes the tests
-	swift build --build-tests
+	swift build --build-tests --explicit-target-dependency-import-check error
 	swift test --skip-build --skip TidemarkServerTests
 	swift test --skip-build --filter TidemarkServerTests
 	$(MAKE) --no-print-directory test-core

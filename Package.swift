@@ -2,10 +2,17 @@
 
 import PackageDescription
 
-let strict: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-]
+/// With TIDEMARK_WARNINGS=error, which CI sets, warnings in our targets are errors, except of what a dependency has deprecated. It is no
+/// setting for everybody: whoever depends on this package, or has a newer compiler, is to be able to build it.
+let warnings: [SwiftSetting] =
+    Context.environment["TIDEMARK_WARNINGS"] == "error"
+    ? [.unsafeFlags(["-warnings-as-errors", "-Wwarning", "DeprecatedDeclaration"])] : []
+
+let strict: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+    ] + warnings
 
 /// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled.
 let served: TargetDependencyCondition? = .when(traits: ["Server"])
@@ -35,6 +42,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -104,6 +112,7 @@ let package = Package(
             name: "TidemarkEmbeddedCloud",
             dependencies: [
                 "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         // The messages of CloudKit Web Services, which a client and a server exchange.
@@ -135,6 +144,7 @@ let package = Package(
             dependencies: [
                 "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdTLS", package: "hummingbird", condition: served),
@@ -176,7 +186,8 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
@@ -248,7 +259,7 @@ let package = Package(
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -267,6 +278,7 @@ let package = Package(
                 "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
@@ -279,7 +291,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkSyncTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkSync", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting", "TidemarkTransfer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -294,27 +307,32 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkStore", "WALReset", "change-poster", "store-probe",
+                "TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore", "TidemarkTransfer", "WALReset", "change-poster",
+                "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP", "journal-probe", "sharing-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
+                "TidemarkStore",
+                "TidemarkSync", "TidemarkTransfer", "journal-probe", "sharing-probe", "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
+                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore",
+                "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkCommandsTests",
             dependencies: [
                 "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkStore", "TidemarkTransfer", "journal", "tidemark",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
     ],
