@@ -146,6 +146,14 @@ check: ## Runs the quick checks of .ci/checks; ONLY="words links" for some
 	@.ci/install-missing checks
 	@.ci/checks/run $(ONLY)
 
+.PHONY: api-diff
+api-diff: deps ## Prints what has changed in the public API since the last tag, TAG
+	.ci/api-diff $(TAG)
+
+.PHONY: coverage
+coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; a table, and the core's lines never run
+	.ci/coverage $(if $(FILTER),'$(FILTER)')
+
 .PHONY: bench-data
 bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data); LARGE=0 for no large one
 	python3 Benchmarks/run.py --only-data --data $(DATA) --records $(N) --pictures $(PICTURES) $(if $(LARGE),--large $(LARGE))
