@@ -11,7 +11,7 @@ PICTURES ?= 2000
 
 # Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
 # stays on: with another set of traits everything of ours would be compiled again.
-SERVED := server image install deb test test-interop prove-server prove-sharing prove-simulate bench-server
+SERVED := server image install deb test test-interop test-guides reference prove-server prove-sharing prove-simulate bench-server
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
@@ -83,6 +83,15 @@ test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a serve
 		touch .build/interop/venv/made; }
 	.build/interop/venv/bin/python Tests/Interop/run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server \
 		--folder .build/interop/run $(if $(ONLY),--only $(ONLY))
+
+.PHONY: test-guides
+test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)
+	@.ci/install-missing guides
+	Tests/Guides/run.py --tidemark $(or $(TOOL),$(CLI))
+
+.PHONY: reference
+reference: $(if $(TOOL),,server) ## Writes the command-line reference from the help of the commands; CHECK=1 compares; TOOL (release)
+	Documentation/generate-command-line.py --tidemark $(or $(TOOL),$(CLI)) $(if $(CHECK),--check)
 
 .PHONY: sbom
 sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt

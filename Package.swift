@@ -21,13 +21,14 @@ let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
 
 let package = Package(
     name: "tidemark",
-    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in the README.
+    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in Documentation/Guides/Install.md.
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
         .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
-        .library(name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel"]),
+        .library(
+            name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel"]),
         .library(name: "TidemarkSync", targets: ["TidemarkSync", "TidemarkCloud", "TidemarkModel", "TidemarkStore"]),
         .library(name: "TidemarkTesting", targets: ["TidemarkTesting"]),
         .library(name: "TidemarkHTTP", targets: ["TidemarkHTTP", "TidemarkCloud", "TidemarkModel"]),
@@ -107,11 +108,19 @@ let package = Package(
             name: "TidemarkCloud",
             dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
             swiftSettings: strict),
-        // One in a directory.
+        // The rules of a cloud, over protocols for what it stores.
+        .target(
+            name: "TidemarkCloudEngine",
+            dependencies: [
+                .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
+            ],
+            swiftSettings: strict),
+        // These in a directory: SQLite and files.
         .target(
             name: "TidemarkEmbeddedCloud",
             dependencies: [
-                "CTideCore", "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+                "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -126,7 +135,7 @@ let package = Package(
         .target(
             name: "TidemarkIdentity",
             dependencies: [
-                "COpenSSL", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "COpenSSL", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -142,7 +151,8 @@ let package = Package(
         .target(
             name: "TidemarkServer",
             dependencies: [
-                "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkStore",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
@@ -185,7 +195,8 @@ let package = Package(
         .target(
             name: "TidemarkCommands",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -212,7 +223,7 @@ let package = Package(
         .executableTarget(
             name: "journal",
             dependencies: [
-                "Tidemark", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "Tidemark", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/TravelJournal/Sources/journal",
@@ -222,7 +233,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/TestSupport",
@@ -244,7 +256,8 @@ let package = Package(
         .executableTarget(
             name: "sync-probe",
             dependencies: [
-                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync",
                 "TidemarkTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -259,7 +272,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -268,13 +282,15 @@ let package = Package(
         .testTarget(
             name: "TidemarkIdentityTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TidemarkModel",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkServerTests",
             dependencies: [
-                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
+                "TidemarkHTTP",
                 "TidemarkModel", "TidemarkServer", "TidemarkStore", "TidemarkSync", "TidemarkTesting", "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
@@ -291,15 +307,16 @@ let package = Package(
         .testTarget(
             name: "TidemarkSyncTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
-                "TidemarkTesting", "TidemarkTransfer",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync", "TidemarkTesting", "TidemarkTransfer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTesting",
+                "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync",
+                "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -315,9 +332,9 @@ let package = Package(
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkHTTP", "TidemarkModel",
-                "TidemarkStore",
-                "TidemarkSync", "TidemarkTransfer", "journal-probe", "sharing-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTransfer", "journal-probe", "sharing-probe",
+                "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -180,7 +180,8 @@ extension PersistentContainer {
     ///   - withOwn: Whether changes of this container object are told, too.
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         return ContainerChanges(
-            directory: directory, readers: readers, notifications: { [self] () throws(StoreError) in try notifications(withOwn: withOwn) },
+            directory: directory, readers: readers,
+            notifications: { [self] () throws(StoreError) in try notifications(withOwn: withOwn) },
             own: Dictionary(uniqueKeysWithValues: stores.all.map { ($0.scope, $0.writer) }),
             withOwn: withOwn,
             start: token)

@@ -58,7 +58,8 @@ public actor PersistentContainer: RecordReading {
     ///
     /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
     public init(
-        directory: ContainerDirectory, author: String = ProcessInfo.processInfo.processName, role: StoreChangeNotifier.Role = .app,
+        directory: ContainerDirectory, author: String = ProcessInfo.processInfo.processName,
+        role: StoreChangeNotifier.Role = .app,
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
         self.directory = directory

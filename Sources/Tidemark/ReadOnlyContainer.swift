@@ -58,7 +58,8 @@ public struct ReadOnlyContainer: RecordReading {
     public func changes(since token: ContainerToken? = nil) -> ContainerChanges {
         let directory = directory
         return ContainerChanges(
-            directory: directory, readers: readers, notifications: { () throws(StoreError) in try StoreChangeListener.notifications(at: directory) },
+            directory: directory, readers: readers,
+            notifications: { () throws(StoreError) in try StoreChangeListener.notifications(at: directory) },
             own: [:],
             withOwn: true,
             start: token)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkStore
 import TidemarkSync

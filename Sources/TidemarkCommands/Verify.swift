@@ -80,7 +80,8 @@ struct Verify: AsyncParsableCommand {
         var stores = [try RecordStore(container: container, notifier: StoreChangeNotifier(container: container, role: .tool))]
         if container.hasStore(.shared) {
             stores.append(
-                try RecordStore(container: container, scope: .shared, notifier: StoreChangeNotifier(container: container, role: .tool)))
+                try RecordStore(
+                    container: container, scope: .shared, notifier: StoreChangeNotifier(container: container, role: .tool)))
         }
         return stores
     }

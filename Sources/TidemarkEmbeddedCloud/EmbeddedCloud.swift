@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkStore
 
@@ -114,20 +115,20 @@ public final class EmbeddedCloud: Sendable {
     @discardableResult
     public func addAccount(
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = .max
-    ) async throws(CloudError) -> EmbeddedAccount {
+    ) async throws(CloudError) -> StoredAccount {
         try await accounts.add(email, phone: phone, name: name, quota: quota)
     }
 
-    public func account(_ email: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(email) }
+    public func account(_ email: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(email) }
 
     /// The account of that identifier.
-    public func account(id: String) async throws(CloudError) -> EmbeddedAccount? { try await accounts.find(id: id) }
+    public func account(id: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(id: id) }
 
     /// All accounts, by address. O(accounts).
-    public func allAccounts() async throws(CloudError) -> [EmbeddedAccount] { try await accounts.all() }
+    public func allAccounts() async throws(CloudError) -> [StoredAccount] { try await accounts.all() }
 
     /// Removes an account unless something was stored for it.
-    package func removeIfUnused(_ account: EmbeddedAccount) async throws(CloudError) {
+    package func removeIfUnused(_ account: StoredAccount) async throws(CloudError) {
         for (name, environment) in containers() {
             let user = Self.userRecordName(account.id, in: name)
             let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
@@ -153,7 +154,7 @@ public final class EmbeddedCloud: Sendable {
     }
 
     /// Changes an account's phone number, name, quota or status.
-    public func update(_ account: EmbeddedAccount) async throws(CloudError) { try await accounts.update(account) }
+    public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
 
     // Databases
 
@@ -251,29 +252,11 @@ public final class EmbeddedCloud: Sendable {
     }
 }
 
-/// An account of an embedded cloud.
-public struct EmbeddedAccount: Hashable, Sendable {
-    /// The quota of an account of a cloud that is served, unless another one is given.
-    public static let servedQuota: Int64 = 5_000_000_000
-
-    public let id: String
-    public let email: String
-    /// Digits behind a plus sign.
-    public var phone: String?
-    /// What others are shown with whom the person shares something.
-    public var name: PersonName?
-    /// Bytes that it may have in each container and environment.
-    public var quota: Int64
-    public var status: CloudAccount.Status
-    /// Whether others can find the person by an address or a number.
-    public var isDiscoverable = false
-}
-
 /// What an embedded cloud has of one container in one environment.
 final class CloudContainer: Sendable {
     let name: String
     let engine: CloudEngine
-    let assetStorage: AssetStorage
+    let assetStorage: AssetDirectory
     let notifier: ZoneChangeNotifier
     private let removals: RemovalTask
     private let removesByItself: Bool
@@ -288,7 +271,7 @@ final class CloudContainer: Sendable {
             try isInMemory ? SQLiteCloudStorage() : SQLiteCloudStorage(at: folder.appendingPathComponent("records.sqlite"))
         engine = CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
         let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        assetStorage = AssetStorage(
+        assetStorage = AssetDirectory(
             folder.appendingPathComponent("assets", isDirectory: true),
             backupLock: isInMemory ? nil : CloudDirectory(url: root).backupLock)
         notifier = try ZoneChangeNotifier(folder)

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 
 extension EmbeddedDatabase: SharingDatabase {

@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 
 /// One database of an embedded cloud, as one account sees it.
@@ -85,7 +86,8 @@ public struct EmbeddedDatabase: CloudDatabase {
     }
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        let (outcomes, isUnfinished) = try await container.engine.modify(request, container.assetStorage, caller(writing: request.zone))
+        let (outcomes, isUnfinished) = try await container.engine.modify(
+            request, container.assetStorage, caller(writing: request.zone))
         let isChanged = outcomes.contains { if case .failed = $0 { false } else { true } }
         if isChanged { container.notifier.post() }
         if isUnfinished { container.goOnRemoving() }

@@ -1,11 +1,12 @@
 import Foundation
 import Synchronization
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkStore
 
 /// Tells whoever listens, in this process and in others, that something was written to a container's databases.
-final class ZoneChangeNotifier: Sendable {
+final class ZoneChangeNotifier: ChangeSignal {
     private struct State {
         var notifications: Int64 = 0
         /// Posts of whoever, so far.

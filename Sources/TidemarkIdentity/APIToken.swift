@@ -3,7 +3,7 @@ import TidemarkModel
 
 /// That a program may ask for what is public in a container, and have people sign in.
 ///
-/// The token itself, 64 hexadecimal digits, is told once, when it is made; the credentials keeps its SHA-256.
+/// The token itself, 64 hexadecimal digits, is told once, when it is made; the credential store keeps its SHA-256.
 public struct APIToken: ContainerGrant, Hashable, Identifiable, Sendable {
     /// 16 hexadecimal digits. No secret.
     public let id: String

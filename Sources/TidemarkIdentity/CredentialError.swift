@@ -10,15 +10,15 @@ public struct CredentialError: Error, Sendable {
 
         /// A name, a password, a key or an address that was given can't be.
         public static let invalid = Code(rawValue: "invalid")
-        /// What was named is not in the credentials.
+        /// What was named is not in the credential store.
         public static let notFound = Code(rawValue: "notFound")
-        /// It is in the credentials already.
+        /// It is in the credential store already.
         public static let exists = Code(rawValue: "exists")
-        /// Too many passwords wait to be checked, or another process has held the credentials for too long: try again later.
+        /// Too many passwords wait to be checked, or another process has held the credential store for too long: try again later.
         public static let busy = Code(rawValue: "busy")
         /// Others may read the book's file, and it can't be kept from them.
         public static let untrusted = Code(rawValue: "untrusted")
-        /// The credentials can't be read or written.
+        /// The credential store can't be read or written.
         public static let storage = Code(rawValue: "storage")
     }
 

@@ -3,7 +3,7 @@ import Foundation
 extension CredentialStore {
     /// What others on the machine may do with a cloud's directory, and what keeps them from it, for people; `nil` when it is its owner's alone.
     ///
-    /// A directory that is made along with the credentials has the mode 0700. One that was there before keeps its own: whoever runs the cloud may
+    /// A directory that is made along with the credential store has the mode 0700. One that was there before keeps its own: whoever runs the cloud may
     /// have a reason for it, and is told.
     public static func exposure(of directory: URL) -> String? {
         var status = stat()

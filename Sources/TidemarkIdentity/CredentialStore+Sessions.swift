@@ -81,7 +81,8 @@ extension CredentialStore {
             return .failure(.malformed)
         }
         let signedBytes = Self.signedBytes(bytes[..<32])
-        guard let place = try secrets().firstIndex(where: { Digest.areEqual(bytes[32...], Digest.hmac(signedBytes, key: $0)) }) else {
+        guard let place = try secrets().firstIndex(where: { Digest.areEqual(bytes[32...], Digest.hmac(signedBytes, key: $0)) })
+        else {
             return .failure(.unknown)
         }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
@@ -121,7 +122,8 @@ extension CredentialStore {
         try await syncIssues.write { db in
             try CredentialTables.delete(
                 from: "sessions", is: Data(bytes),
-                orThrow: CredentialError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'"), db)
+                orThrow: CredentialError(.notFound, "there is no session '\(id.prefix(100))'; see 'tidemark admin session list'"),
+                db)
         }
     }
 

@@ -18,7 +18,7 @@ import TidemarkStore
 /// ```
 ///
 /// What a server asks with each request, ``hasContainer(_:)``, ``apiToken(_:)``, ``key(_:)`` and ``session(_:)``, takes some microseconds and
-/// does not wait. What changes the credentials writes to disk first.
+/// does not wait. What changes the credential store writes to disk first.
 public final class CredentialStore: Sendable {
     public let directory: URL
     let syncIssues: CredentialWriter
@@ -27,12 +27,12 @@ public final class CredentialStore: Sendable {
     let cost: PasswordHash.Cost
     let replays = Mutex<[String: ReplayMemory]>([:])
     let uses = Mutex(SessionUses())
-    /// The second in which the credentials was opened: what came before, or earlier in it, nobody remembers.
+    /// The second in which the credential store was opened: what came before, or earlier in it, nobody remembers.
     let started: Int64
     let now: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 
-    /// Opens the credentials of a cloud's directory, making both if they are not there.
+    /// Opens the credential store of a cloud's directory, making both if they are not there.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`, or `untrusted` when others may read the file and it is not one's own.
     ///
@@ -51,8 +51,9 @@ public final class CredentialStore: Sendable {
     }
 
     /// - Parameter logN: How much a password costs, for tests, which should not take long.
-    package convenience init(at directory: URL, now: @escaping @Sendable () -> Int64, passwordLogN logN: Int) throws(CredentialError)
-    {
+    package convenience init(
+        at directory: URL, now: @escaping @Sendable () -> Int64, passwordLogN logN: Int
+    ) throws(CredentialError) {
         try self.init(
             at: directory, now: now, random: EmbeddedCloud.systemRandom, cost: .init(logN: Int64(logN), r: 8, p: 1))
     }
@@ -66,7 +67,8 @@ public final class CredentialStore: Sendable {
             let file = directory.appendingPathComponent(CredentialTables.file)
             try Self.makePrivate(file)
             let database = try SharedDatabase(
-                at: file, applicationID: CredentialTables.applicationID, version: CredentialTables.version, tables: CredentialTables.sql,
+                at: file, applicationID: CredentialTables.applicationID, version: CredentialTables.version,
+                tables: CredentialTables.sql,
                 pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
             try Self.complete(database, random)
             syncIssues = CredentialWriter(database)
@@ -81,7 +83,7 @@ public final class CredentialStore: Sendable {
         started = now() / 1_000_000
     }
 
-    /// Whether a directory has a credentials.
+    /// Whether a directory has a credential store.
     public static func exists(at directory: URL) -> Bool {
         FileManager.default.fileExists(atPath: directory.appendingPathComponent(CredentialTables.file).path)
     }

@@ -6,7 +6,7 @@ import TidemarkModel
 enum CredentialTables {
     static let file = "access.sqlite"
     static let applicationID: Int32 = 0x5469_644b
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     // Names of secrets.
     static let secret = "secret"
@@ -67,7 +67,7 @@ enum CredentialTables {
         try db.execute(sql: added)
     }
 
-    /// Takes out a row, and tells whoever keeps a picture of the credentials.
+    /// Takes out a row, and tells whoever keeps a picture of the credential store.
     ///
     /// - Parameter missing: What is thrown when there is none.
     static func delete(
@@ -79,7 +79,7 @@ enum CredentialTables {
         try bump(db)
     }
 
-    /// Tells whoever keeps a picture of the credentials that it has changed. Sessions that begin, are used or renewed do not change it.
+    /// Tells whoever keeps a picture of the credential store that it has changed. Sessions that begin, are used or renewed do not change it.
     static func bump(_ db: Database) throws { try db.execute(sql: "UPDATE counters SET revision = revision + 1") }
 
     static func environment(_ row: Row, _ column: String) throws -> StoreEnvironment {

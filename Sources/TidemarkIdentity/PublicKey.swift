@@ -43,7 +43,9 @@ final class PublicKey: @unchecked Sendable {
 
     /// - Throws: ``CredentialError`` `invalid`.
     init(der given: [UInt8]) throws(CredentialError) {
-        guard let found = Self.read(given) else { throw CredentialError(.invalid, "the public key is damaged: it can't be decoded") }
+        guard let found = Self.read(given) else {
+            throw CredentialError(.invalid, "the public key is damaged: it can't be decoded")
+        }
         defer { EVP_PKEY_free(found) }
         guard let point = Self.point(of: found) else {
             throw CredentialError(

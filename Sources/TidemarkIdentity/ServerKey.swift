@@ -21,8 +21,9 @@ public struct ServerKey: ContainerGrant, Identifiable, Sendable {
     /// The identifier that a key gets in a container.
     ///
     /// - Throws: ``CredentialError`` `invalid` for what is no public key of P-256 in PEM.
-    public static func id(of publicKeyPEM: String, container: String, environment: StoreEnvironment) throws(CredentialError) -> String
-    {
+    public static func id(
+        of publicKeyPEM: String, container: String, environment: StoreEnvironment
+    ) throws(CredentialError) -> String {
         id(of: try PublicKey(pem: publicKeyPEM), container, environment)
     }
 

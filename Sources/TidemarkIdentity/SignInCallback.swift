@@ -14,7 +14,9 @@ public enum SignInCallback: Hashable, Sendable {
         let shown = address.prefix(200)
         guard (1...2048).contains(address.utf8.count), address.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
             let parts = URLComponents(string: address), let scheme = parts.scheme?.lowercased()
-        else { throw CredentialError(.invalid, "'\(shown)' is no address to go to, such as https://journal.example.org/signed-in") }
+        else {
+            throw CredentialError(.invalid, "'\(shown)' is no address to go to, such as https://journal.example.org/signed-in")
+        }
         let isWeb = scheme == "http" || scheme == "https"
         guard isWeb || scheme.contains(".") else {
             throw CredentialError(

@@ -16,9 +16,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// The newest format that this version reads and writes.
-    public static let format = 3
+    public static let format = 4
     /// The oldest format that this version reads.
-    public static let oldestFormat = 3
+    public static let oldestFormat = 4
 
     public let url: URL
     public let description: Description

@@ -168,7 +168,9 @@
             }
         }
 
-        private var notifierFolder: URL { container.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true) }
+        private var notifierFolder: URL {
+            container.appendingPathComponent(ContainerDirectory.notifierFolderName, isDirectory: true)
+        }
 
         // MARK: Watches
 

@@ -66,7 +66,8 @@ public final class StoreChangeNotifier: Sendable {
         try state.withLock { state throws(StoreError) in try open(&state) }
         do {
             let opened = try Folder(at: folder)
-            for entry in try opened.entries() where entry.kind == .file && NotifierFileName(entry.name) != nil && !isOwn(entry.name) {
+            for entry in try opened.entries()
+            where entry.kind == .file && NotifierFileName(entry.name) != nil && !isOwn(entry.name) {
                 try opened.removeIfUnlocked(entry.name)
             }
         } catch {

@@ -164,7 +164,8 @@ struct ChangePoster {
                 let sorted = times.values.sorted()
                 func show(_ part: Double) -> Int64 { sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))] / 1000 }
                 print(
-                    "from notification to call: p50 \(show(0.5)) µs, p99 \(show(0.99)) µs, longest \(show(1)) µs, \(sorted.count) notifications")
+                    "from notification to call: p50 \(show(0.5)) µs, p99 \(show(0.99)) µs, longest \(show(1)) µs, \(sorted.count) notifications"
+                )
                 exit(0)
             }
         }

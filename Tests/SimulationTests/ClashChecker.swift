@@ -1,3 +1,4 @@
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 

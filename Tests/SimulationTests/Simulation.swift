@@ -485,7 +485,8 @@ actor Simulation {
             device.owner = owner
         }
         let tags = try rows(device).reduce(into: [:]) { $0[$1.name] = $1.tag }
-        histories[owner ?? 0].look(device.number, token: try device.token(), tags: tags, deferUntilReply: try device.deferUntilReply())
+        histories[owner ?? 0].look(
+            device.number, token: try device.token(), tags: tags, deferUntilReply: try device.deferUntilReply())
     }
 
     private var seenQuarantines: Set<UUID> = []

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 

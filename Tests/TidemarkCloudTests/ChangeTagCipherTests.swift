@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: tags and tokens tell equal from different, and neither how many changes there were nor which came first. Method: numbers there and

@@ -5,6 +5,7 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: a backup of a cloud that is used is whole, and comes back whole or not at all. Method: backups while records and assets come and go,

@@ -5,6 +5,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: what is damaged in a cloud's database is told as that, and nobody gets it for what was written. Method: bits of rows are changed

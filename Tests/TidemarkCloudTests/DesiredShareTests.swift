@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 

@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
@@ -67,7 +68,7 @@ import TidemarkModel
 
     @Test func `people are found by name after accounts have come and gone`() async throws {
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { 1 })
-        func named(_ account: EmbeddedAccount) async throws -> String {
+        func named(_ account: StoredAccount) async throws -> String {
             try #require(try await cloud.database(.shared, of: container, account: account.id).account().userRecordName)
         }
         let (anna, ben) = (try await cloud.addAccount("anna@example.org"), try await cloud.addAccount("ben@example.org"))

@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: fields come back from the bytes that they are kept as, and bytes that are damaged are an error and nothing worse.

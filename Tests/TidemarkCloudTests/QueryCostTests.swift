@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: what a query costs depends on the records that the client may see, and is bounded. Method: instructions of SQLite's virtual machine,
@@ -52,11 +53,11 @@ import TidemarkModel
         func save(_ numbers: Range<Int>) async throws {
             try await engine.storage.write { rows throws(CloudError) in
                 let zone = try engine.access(to: Tenants.zone, caller, rows).zone.id
-                var records: [StoredRecord] = []
+                var records: [StoredCloudRecord] = []
                 for number in numbers {
                     let text = "n\(number)"
                     records.append(
-                        StoredRecord(
+                        StoredCloudRecord(
                             zone: zone, name: "b\(number)", type: "Note", fields: FieldCoding.encode(["text": .string(text)]),
                             parent: nil,
                             changed: Int64(1_000_000 + number), created: .init(time: 1, userRecordName: caller.user),

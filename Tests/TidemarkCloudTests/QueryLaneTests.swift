@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import TidemarkCloud
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: a client that asks for much waits for itself. Method: queries that end when the test says so, and a clock of the test's.

@@ -5,6 +5,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: an account stores no more than its quota, whatever it sends at once and wherever. Method: uploads side by side; numbers that are
@@ -144,7 +145,7 @@ import TidemarkModel
         #expect(more > used)
     }
 
-    private func with(_ account: EmbeddedAccount?, quota: Int64) throws -> EmbeddedAccount {
+    private func with(_ account: StoredAccount?, quota: Int64) throws -> StoredAccount {
         var account = try #require(account)
         account.quota = quota
         return account

@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: a request that removes much holds the database for no longer than others, and what it leaves goes, also after the process has ended.

@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: one account's development schema does not hinder others. Method: an account that saves types without end; another that chose a type

@@ -4,6 +4,7 @@ import Testing
 import TidemarkCloud
 import TidemarkModel
 
+@testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
 /// An embedded cloud with several accounts in one container, for tests of what one may cost the others.

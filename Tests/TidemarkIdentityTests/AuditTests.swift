@@ -50,7 +50,8 @@ import Testing
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let error = await refusal {
-            _ = try await served.credentials.signIn("correct horse", account: "anna", container: "iCloud.org.other", kind: .device)
+            _ = try await served.credentials.signIn(
+                "correct horse", account: "anna", container: "iCloud.org.other", kind: .device)
         }
         #expect(error == CredentialError(.notFound, ""))
         #expect(try await served.credentials.auditLog().map(\.event.outcome) == ["the container is not served"])
@@ -94,7 +95,8 @@ import Testing
 
     @Test func `a file that was made before gets the tables when it is opened`() async throws {
         let served = try await Served()
-        try await served.credentials.syncIssues.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses") }
+        try await served.credentials.syncIssues.write { db in try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses")
+        }
         let opened = try served.opening()
         try await opened.audit(AuditEvent(.signOut, actor: "anna"))
         #expect(try await opened.auditLog().count == 1)
@@ -116,7 +118,9 @@ import Testing
         for number in 0..<25 {
             served.clock.advance(seconds: 1)
             let now = served.clock.now
-            try await served.credentials.syncIssues.write { db in try CredentialStore.keepKnown("10.0.0.\(number)", to: "anna", at: now, db) }
+            try await served.credentials.syncIssues.write { db in
+                try CredentialStore.keepKnown("10.0.0.\(number)", to: "anna", at: now, db)
+            }
         }
         #expect(try await !served.credentials.isKnown("10.0.0.4", to: "anna"))
         #expect(try await served.credentials.isKnown("10.0.0.5", to: "anna"))
@@ -127,7 +131,9 @@ import Testing
         let token = served.credentials.deviceToken(of: "anna")
         #expect(served.credentials.device(token, of: "anna") != nil)
         #expect(served.credentials.device(token, of: "ben") == nil && served.credentials.device(token + "A", of: "anna") == nil)
-        #expect(served.credentials.device(token, of: "anna") != served.credentials.device(served.credentials.deviceToken(of: "anna"), of: "anna"))
+        #expect(
+            served.credentials.device(token, of: "anna")
+                != served.credentials.device(served.credentials.deviceToken(of: "anna"), of: "anna"))
         served.clock.advance(seconds: 401 * day)
         #expect(served.credentials.device(token, of: "anna") == nil)
     }
@@ -169,6 +175,7 @@ import Testing
         #expect(try served.credentials.isGood(.apiToken(api.token.id)) && !served.credentials.isGood(.key("x")))
         try await served.credentials.endSession(id: session.session.id)
         try await served.credentials.revokeAPIToken(id: api.token.id)
-        #expect(try !served.credentials.isGood(.session(session.session.id)) && !served.credentials.isGood(.apiToken(api.token.id)))
+        #expect(
+            try !served.credentials.isGood(.session(session.session.id)) && !served.credentials.isGood(.apiToken(api.token.id)))
     }
 }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import TidemarkIdentity
 
-/// Goal: the credentials is one credentials, however many have it open, and a secret of its owner's. Method: several openings of one directory, files as they
+/// Goal: the credential store is one, however many have it open, and a secret of its owner's. Method: several openings of one directory, files as they
 /// lie on disk, and files that are none of the book's.
 @Suite struct CredentialStoreTests {
     private func mode(_ url: URL) throws -> Int {
@@ -40,7 +40,7 @@ import TidemarkIdentity
         #expect(CredentialStore.exposure(of: served.scratch["none"]) == nil)
     }
 
-    @Test func `what is no credentials is refused, and left as it is`() async throws {
+    @Test func `what is no credential store is refused, and left as it is`() async throws {
         let scratch = try Scratch()
         try scratch.write("no database, and long enough to be looked at as one", to: "text/access.sqlite")
         try FileManager.default.createDirectory(at: scratch["folder/access.sqlite"], withIntermediateDirectories: true)

@@ -67,8 +67,11 @@ import Testing
         let token = try #require(
             try await served.credentials.signIn("correct horse", account: "anna", container: served.container, kind: .device))
         #expect(try served.credentials.session(token.text).get().account == "anna")
-        #expect(try await served.credentials.signIn("correct horse", account: nil, container: served.container, kind: .device) == nil)
-        #expect(try await served.credentials.signIn("wrong horse", account: "anna", container: served.container, kind: .device) == nil)
+        #expect(
+            try await served.credentials.signIn("correct horse", account: nil, container: served.container, kind: .device) == nil)
+        #expect(
+            try await served.credentials.signIn("wrong horse", account: "anna", container: served.container, kind: .device) == nil
+        )
         #expect(try await served.credentials.sessions().count == 1)
     }
 
@@ -129,7 +132,8 @@ import Testing
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let session = try await served.session("anna")
-        let stronger = try CredentialStore(at: served.scratch["cloud"], now: { [clock = served.clock] in clock.now }, passwordLogN: 6)
+        let stronger = try CredentialStore(
+            at: served.scratch["cloud"], now: { [clock = served.clock] in clock.now }, passwordLogN: 6)
         func cost() async throws -> Int64? {
             try await served.credentials.syncIssues.read { db in try PasswordHash(of: "anna", db)?.cost.logN }
         }
@@ -146,7 +150,7 @@ import Testing
         #expect(before?.salt != after?.salt)
         #expect(try served.failure(session.text) == nil)
         #expect(try await served.credentials.checkPassword("correct horse", of: "anna"))
-        // A credentials of a lower cost leaves it.
+        // A credential store of a lower cost leaves it.
         #expect(try await cost() == 6)
     }
 }

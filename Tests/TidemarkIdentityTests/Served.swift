@@ -14,10 +14,10 @@ final class HandClock: Sendable {
     func advance(microseconds: Int64) { time.withLock { $0 += microseconds } }
 }
 
-/// A credentials in a folder of its own, which serves one container.
+/// A credential store in a folder of its own, which serves one container.
 struct Served {
     let scratch: Scratch
-    /// At 1,800,000,000 seconds, once the credentials is open: since the second before.
+    /// At 1,800,000,000 seconds, once the credential store is open: since the second before.
     let clock = HandClock(1_799_999_999)
     let credentials: CredentialStore
     let container = "iCloud.org.example.journal"
@@ -30,7 +30,9 @@ struct Served {
     }
 
     /// Another opening of it, as another process has it.
-    func opening() throws -> CredentialStore { try CredentialStore(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4) }
+    func opening() throws -> CredentialStore {
+        try CredentialStore(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
+    }
 
     func session(_ account: String = "anna", _ kind: Session.Kind = .device) async throws -> SessionToken {
         try await credentials.makeSession(account: account, container: container, environment: .development, kind: kind)

@@ -131,7 +131,8 @@ import Testing
     @Test func `nobody signs in to a container that is not served`() async throws {
         let served = try await Served()
         let error = await refusal {
-            _ = try await served.credentials.makeSession(account: "anna", container: "other", environment: .development, kind: .device)
+            _ = try await served.credentials.makeSession(
+                account: "anna", container: "other", environment: .development, kind: .device)
         }
         #expect(error == CredentialError(.notFound, ""))
     }

@@ -252,7 +252,8 @@ import TidemarkTesting
         let known = try await served.cloud("anna@example.org")
         let store = SessionMemory()
         let packing = HTTPCloud(
-            served.address, container: FaultyCloudFixture.container, environment: .development, session: store, patience: Self.packing)
+            served.address, container: FaultyCloudFixture.container, environment: .development, session: store,
+            patience: Self.packing)
         let token = try await served.access.makeSession(
             account: try #require(try await served.tended.id("anna@example.org")), container: FaultyCloudFixture.container,
             environment: .development, kind: .device)

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkServer
 import TidemarkStore
 import TidemarkTesting

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkServer
 import TidemarkTesting

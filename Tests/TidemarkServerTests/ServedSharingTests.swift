@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
+import TidemarkIdentity
 
 /// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
 /// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.

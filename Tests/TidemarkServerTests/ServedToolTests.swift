@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 
 /// Goal: the tool does with a server what it does with a cloud in a directory, and keeps the session to its owner. Method: the tool as a
 /// process, and a server of the test's own.

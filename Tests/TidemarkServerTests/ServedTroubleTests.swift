@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkHTTP
+import TidemarkIdentity
 import TidemarkModel
 
 /// Goal: what goes wrong with a server is told at once, by its place, with what helps, and with the right exit code. Method: the tool as a

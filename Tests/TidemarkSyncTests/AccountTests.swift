@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore

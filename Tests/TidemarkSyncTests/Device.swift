@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import TestSupport
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
@@ -86,7 +87,7 @@ extension RecordStore {
 /// A cloud with one account.
 struct TestCloud {
     let cloud: EmbeddedCloud
-    let account: EmbeddedAccount
+    let account: StoredAccount
     static let container = "iCloud.org.example.journal"
 
     init(

@@ -22,7 +22,7 @@ import TidemarkModel
         #expect(names.name("A", "png") { _ in true } == "A-3.png")
     }
 
-    @Test func `a caption as long as a credentials becomes a name of moderate length`() {
+    @Test func `a caption as long as a book becomes a name of moderate length`() {
         let name = AssetNames.safe(String(repeating: "e\u{301}\u{202e}", count: 1 << 20))
         #expect(name.hasPrefix("é-é") && name.utf8.count <= 100)
         #expect(AssetNames.safe("a/../../etc/passwd") == "passwd" && AssetNames.safe("...").isEmpty)

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 extension CloudAccount.Status: CaseIterable, ExpressibleByArgument {
@@ -106,7 +107,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
             if let password { try CredentialStore.check(password: password) }
             let (cloud, credentials) = try place.openOrMake()
             let account = try await cloud.addAccount(
-                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? EmbeddedAccount.servedQuota)
+                email, phone: phone, name: name.map(PersonName.init(text:)), quota: quota?.bytes ?? StoredAccount.servedQuota)
             do {
                 if let password { try await credentials.setPassword(password, of: account.id) }
             } catch {

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkTransfer
 import TidemarkWire
@@ -79,13 +80,13 @@ private final class PersonArchive {
     private let folder: URL
     private let cloud: EmbeddedCloud
     private let credentials: CredentialStore
-    private let account: EmbeddedAccount
+    private let account: StoredAccount
     private var summary = AdminAccountExport.Summary()
     private var files: [String: FileHandle] = [:]
     /// Assets that were found damaged or missing.
     private var missing: Set<String> = []
 
-    init(_ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: EmbeddedAccount) {
+    init(_ folder: URL, _ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ account: StoredAccount) {
         (self.folder, self.cloud, self.credentials, self.account) = (folder, cloud, credentials, account)
     }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminAccountShow: AsyncParsableCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// A moment, or how long ago it was.

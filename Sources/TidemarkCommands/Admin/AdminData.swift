@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// The directory of the cloud that is administered.
@@ -10,7 +11,7 @@ struct AdminData: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
     var data: String
 
-    /// The cloud and its credentials, which have to be there.
+    /// The cloud and its credential store, which have to be there.
     func open() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {
@@ -71,7 +72,7 @@ struct AdminData: ParsableArguments {
 
 extension EmbeddedCloud {
     /// The account of an address.
-    func demandAccount(_ email: String) async throws -> EmbeddedAccount {
+    func demandAccount(_ email: String) async throws -> StoredAccount {
         guard let account = try await account(email) else {
             throw ending(
                 "the cloud \(directory.path) has no account \(email); see 'tidemark admin account list'", .noInput)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import TidemarkIdentity
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkStore
 

@@ -1,6 +1,7 @@
 import ArgumentParser
-import TidemarkIdentity
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 struct AdminSchema: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
@@ -94,10 +95,10 @@ struct AccountSignIn: AsyncParsableCommand {
     private struct SignInRollback {
         var container: (url: URL, store: RecordStore)?
         var cloud: (url: URL, cloud: EmbeddedCloud?)?
-        var account: (cloud: EmbeddedCloud, account: EmbeddedAccount)?
+        var account: (cloud: EmbeddedCloud, account: StoredAccount)?
         var settings: (store: RecordStore, before: AccountSettings)?
         /// The account as it was.
-        var changed: (cloud: EmbeddedCloud, before: EmbeddedAccount)?
+        var changed: (cloud: EmbeddedCloud, before: StoredAccount)?
         /// A session with a server, and where it is kept in whose place.
         var session: HTTPCloud?
         var kept: (file: SessionFile, before: CloudSession?, now: CloudSession)?
@@ -323,7 +324,7 @@ struct AccountSignIn: AsyncParsableCommand {
     }
 
     /// The cloud and the account in it, made where that is wanted.
-    private func open(_ url: URL, _ made: inout SignInRollback) async throws -> (EmbeddedCloud, EmbeddedAccount) {
+    private func open(_ url: URL, _ made: inout SignInRollback) async throws -> (EmbeddedCloud, StoredAccount) {
         let isNew = !EmbeddedCloud.exists(at: url)
         let embedded: EmbeddedCloud
         do {
@@ -349,8 +350,8 @@ struct AccountSignIn: AsyncParsableCommand {
 
     /// An account that is there, with the name and the number that are given.
     private func described(
-        _ account: EmbeddedAccount, _ embedded: EmbeddedCloud, _ made: inout SignInRollback
-    ) async throws -> EmbeddedAccount {
+        _ account: StoredAccount, _ embedded: EmbeddedCloud, _ made: inout SignInRollback
+    ) async throws -> StoredAccount {
         guard name != nil || phone != nil else { return account }
         var described = account
         if let name { described.name = PersonName(text: name) }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
@@ -69,7 +70,7 @@ struct CloudAccess {
         }
         try checkMayWrite(cloud)
         let embedded = try opened ?? EmbeddedCloud(at: URL(fileURLWithPath: cloud, isDirectory: true))
-        var account: EmbeddedAccount?
+        var account: StoredAccount?
         if let email = settings.email { account = try await embedded.account(email) }
         return try embedded.databases(
             of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)

@@ -227,7 +227,7 @@ struct Sync: AsyncParsableCommand {
         }
         for kept in news.new(keeping) {
             let line = DeferredLine(kept)
-            if json { try Output.json(["kept": line]) } else { try Output.line("not taken in: \(line.text)") }
+            if json { try Output.json(["deferred": line]) } else { try Output.line("not taken in: \(line.text)") }
         }
         for save in news.new(saves) {
             let line = try RefusedLine(save, known)
@@ -273,7 +273,8 @@ struct Sync: AsyncParsableCommand {
                 let field = known[$0.type, $0.field]
                 return .init(
                     type: $0.type, record: $0.record, field: $0.field, ancestor: ConflictValue($0.ancestor, of: field),
-                    local: ConflictValue($0.local, of: field), store: ConflictValue($0.store, of: field), winner: $0.winner.rawValue,
+                    local: ConflictValue($0.local, of: field), store: ConflictValue($0.store, of: field),
+                    winner: $0.winner.rawValue,
                     policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },

@@ -2,9 +2,9 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -86,7 +86,9 @@ extension ServedCloud {
 
     /// Takes in a content, whatever its length: raw, or as the one part of a form.
     func upload(_ call: Call) async throws -> Reply {
-        guard let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(SignedAssetToken.init),
+        guard
+            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(
+                SignedAssetToken.init),
             let account = pass.account
         else { throw CloudError(.permissionFailure, "the address is altered or has expired: ask assets/upload for another one") }
         guard let stream = call.stream else { throw CloudError(.invalidArguments, "there is no content") }
@@ -169,7 +171,9 @@ extension ServedCloud {
 
     /// Sends a content, or a part of it.
     func download(_ call: Call) async throws -> Reply {
-        guard let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(SignedAssetToken.init),
+        guard
+            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
+                SignedAssetToken.init),
             let asset = pass.asset
         else { throw CloudError(.unknownItem, "the address is altered or has expired: fetch the record again") }
         return try await send(asset, pass.zone, try database(pass), call)

@@ -1,5 +1,5 @@
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 

@@ -1,6 +1,7 @@
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 

@@ -1,9 +1,9 @@
 import Foundation
 import HTTPTypes
 import ServiceLifecycle
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -124,7 +124,8 @@ extension ServedCloud {
             token: token, account: owner.account, container: owner.container, environment: owner.environment)
         try await subscriptions.add(device)
         let pass = MailboxToken(device: device, credential: call.caller.credential.text)
-        let address = access.signedText(try JSONEncoder().encode(pass), for: Self.mailboxTokenPurpose, until: Self.now + Self.mailboxTokenAge)
+        let address = access.signedText(
+            try JSONEncoder().encode(pass), for: Self.mailboxTokenPurpose, until: Self.now + Self.mailboxTokenAge)
         return .object {
             $0.member("apnsEnvironment", environment)
             $0.member("apnsToken", token)

@@ -33,7 +33,7 @@ extension ServedCloud {
         if case .emailAddress(let address) = user.lookUp { json.member("emailAddress", address) }
     }
 
-    /// There is no address credentials here.
+    /// There is no address book here.
     func contacts(_ call: Call) async throws -> Reply { .object { $0.list("users") { _ in } } }
 
     func lookupUsers(_ call: Call) async throws -> Reply {

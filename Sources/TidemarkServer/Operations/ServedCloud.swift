@@ -1,7 +1,7 @@
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
@@ -75,7 +75,8 @@ struct ServedCloud: Sendable {
             let pass = SignedAssetToken(
                 container: call.container, environment: call.environment, scope: scope, zone: record.id.zone,
                 account: call.caller.account, asset: asset, credential: call.caller.credential)
-            return call.baseURL + "/assets/download/" + access.signedText(pass.data, for: SignedAssetToken.download, until: expires) + "/${f}"
+            return call.baseURL + "/assets/download/"
+                + access.signedText(pass.data, for: SignedAssetToken.download, until: expires) + "/${f}"
         }
         return dialect
     }

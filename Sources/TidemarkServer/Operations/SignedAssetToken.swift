@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// What an address, or a receipt, allows to be done with an asset. It is sealed: nobody but this cloud can have written it.

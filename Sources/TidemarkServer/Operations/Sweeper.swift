@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end.
 final class Sweeper: Sendable {

@@ -2,7 +2,7 @@ import Synchronization
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// What the credentials has, in memory, by what changes: a change costs as much as there are who want to hear of it.
+/// What the subscription store has, in memory, by what changes: a change costs as much as there are who want to hear of it.
 final class SubscriptionCache: Sendable {
     typealias Owner = SubscriptionStore.Owner
     typealias Device = SubscriptionStore.Device
@@ -150,7 +150,8 @@ final class SubscriptionCache: Sendable {
         return scopes.flatMap { scope in
             ([summary.zoneName, nil] as [String?]).map { zone in
                 Place(
-                    container: summary.container, environment: summary.environment, scope: scope, zoneOwner: zoneOwner, zone: zone)
+                    container: summary.container, environment: summary.environment, scope: scope, zoneOwner: zoneOwner, zone: zone
+                )
             }
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
@@ -36,7 +37,8 @@ struct SubscriptionMatcher: Sendable {
             let changes = await changes(for: interest, summary, &findings)
             guard !changes.isEmpty else { continue }
             let (owner, subscription) = (interest.owner, interest.subscription)
-            let devices = subscriptions.picture.devices(of: owner.account, container: owner.container, environment: owner.environment)
+            let devices = subscriptions.picture.devices(
+                of: owner.account, container: owner.container, environment: owner.environment)
             for change in changes {
                 if subscription.firesOnce {
                     // Whoever removes it fires it.
@@ -104,7 +106,8 @@ struct SubscriptionMatcher: Sendable {
 
     /// Records that a subscription's query finds.
     private func found(
-        _ interest: SubscriptionCache.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
+        _ interest: SubscriptionCache.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary,
+        _ findings: inout Findings
     ) async -> Set<String> {
         let owner = interest.owner
         guard let text = interest.subscription.query, let database = database(of: owner), findings.mayLook() else { return [] }
@@ -137,7 +140,8 @@ struct SubscriptionMatcher: Sendable {
     private static let namesAtOnce = 50
 
     private static func frame(
-        _ interest: SubscriptionCache.Interest, _ change: NotificationDispatcher.ChangeSummary.Change, _ summary: NotificationDispatcher.ChangeSummary
+        _ interest: SubscriptionCache.Interest, _ change: NotificationDispatcher.ChangeSummary.Change,
+        _ summary: NotificationDispatcher.ChangeSummary
     ) -> [UInt8] {
         let (subscriber, subscription) = (interest.owner, interest.subscription)
         var json = JSONWriter()

@@ -4,9 +4,9 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTPTypes
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 /// Answers requests: finds the operation, lets the caller in, reads the body, and writes what the operation says.

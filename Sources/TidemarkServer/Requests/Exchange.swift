@@ -2,8 +2,8 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
-import TidemarkIdentity
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// What is known of a request while it is answered.
 struct Exchange {

@@ -1,6 +1,6 @@
 import HTTPTypes
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 import TidemarkWire
 
 /// Why a request as a whole isn't done.
@@ -22,7 +22,7 @@ struct Refusal: Error {
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
     }
 
-    /// What the credentials of who may come in has thrown.
+    /// What the credential store of who may come in has thrown.
     init(_ error: CredentialError) {
         self = error.code == .busy ? .busy(error.message) : .internalError
     }

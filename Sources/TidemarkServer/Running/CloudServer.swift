@@ -7,8 +7,8 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import ServiceLifecycle
-import TidemarkIdentity
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 
 /// Serves an embedded cloud over HTTP.
 ///

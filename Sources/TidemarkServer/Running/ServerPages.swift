@@ -1,7 +1,7 @@
 import HTTPTypes
 import Synchronization
-import TidemarkIdentity
 import TidemarkCloud
+import TidemarkIdentity
 
 /// What is told of the server itself.
 struct ServerPages: Sendable {

@@ -1,8 +1,8 @@
 import Foundation
 import HTTPTypes
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 

@@ -83,7 +83,7 @@ struct ZoneRemoval {
                 """
             try db.execute(sql: sql, arguments: [type.id, zone])
         }
-        for table in ["outbox", "requests", "kept"] {
+        for table in ["outbox", "requests", "deferred"] {
             try db.execute(sql: "DELETE FROM tide_\(table) WHERE zone = ?", arguments: [zone])
         }
         let old = try SyncState(db, zone: zone)

@@ -38,7 +38,8 @@ struct Confirmation {
             try list.note(connection.writer(db, for: type))
             for (item, tag, isNoted) in list.outcomes {
                 if hasSyncIssues {
-                    try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE waits_for = ?").execute(arguments: [item.name])
+                    try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE waits_for = ?").execute(arguments: [item.name]
+                    )
                 }
                 if !isNoted {
                     try changed(item, tag)

@@ -261,7 +261,8 @@ extension RecordStore {
     private func empty(_ db: Database) throws {
         for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
         for table in [
-            "changes", "transactions", "conflicts", "outbox", "requests", "ledger", "kept", "seen", "sync", "imports", "assets",
+            "changes", "transactions", "conflicts", "outbox", "requests", "sync_issues", "deferred", "seen", "sync", "imports",
+            "assets",
             "shares", "refused",
         ] {
             try db.execute(sql: "DELETE FROM tide_\(table)")

@@ -58,7 +58,9 @@ extension RemoteChangeApplier {
     }
 
     /// Has what is here go on where the cloud has the record: what was edited here is merged with what it is there.
-    private mutating func moveToRemoteZone(_ mine: PendingRow, from other: Int64, to record: RemoteRecord, _ type: StoredType) throws {
+    private mutating func moveToRemoteZone(
+        _ mine: PendingRow, from other: Int64, to record: RemoteRecord, _ type: StoredType
+    ) throws {
         // It is there by right, whatever was to be deleted before.
         if let deletion = try deletion(of: mine.key) { try outbox.remove(.delete, type: deletion.typeID, row: deletion.row) }
         let moved = try transaction.move(mine.id, type: type, to: zone, edited: mine.edited)
@@ -67,8 +69,10 @@ extension RemoteChangeApplier {
         let left = Outbox(db, zone: other)
         try left.remove(.save, type: type.id, row: mine.id)
         if mine.tag != nil { try left.add(.delete, type: type.id, row: mine.id, change: moved.deletion) }
-        try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason <> '\(DeferredRows.deferralReason)'")
-            .execute(arguments: [other, record.name])
+        try db.cachedStatement(
+            sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason <> '\(DeferredRows.deferralReason)'"
+        )
+        .execute(arguments: [other, record.name])
         hasNewExports = true
         guard let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [moved.row]) else { return }
         // What came from the cloud, and whoever moved the record did not know of, is no conflict.
@@ -78,7 +82,9 @@ extension RemoteChangeApplier {
     }
 
     /// Has what was edited in a zone that the record has left go on where it is now. The cloud's copy there goes.
-    private mutating func mergeIntoHomeZone(_ record: RemoteRecord, into mine: PendingRow, in home: Int64, _ type: StoredType) throws {
+    private mutating func mergeIntoHomeZone(
+        _ record: RemoteRecord, into mine: PendingRow, in home: Int64, _ type: StoredType
+    ) throws {
         let deletion = try lastDeletion(of: mine.key, type)
         var ancestor: [FieldValue?]?
         if let deletion, let base = deletion.base {

@@ -307,7 +307,9 @@ struct RemoteChangeApplier {
 
     /// What was said of the row as it was is void.
     func forget(_ row: Int64, _ type: StoredType) throws {
-        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?").execute(arguments: [type.id, row])
+        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ?").execute(arguments: [
+            type.id, row,
+        ])
     }
 
     /// There is nothing left for a person to decide, and nothing left to be deleted.

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 @testable import TidemarkServer
@@ -166,7 +166,8 @@ import TidemarkModel
     ) throws -> Call {
         Call(
             operation: try #require(served.operations.first { $0.id == "tidemark.notifications" }), uuid: "u",
-            caller: Caller(account: account), address: "127.0.0.1", container: FaultyCloudFixture.container, environment: .development,
+            caller: Caller(account: account), address: "127.0.0.1", container: FaultyCloudFixture.container,
+            environment: .development,
             scope: scope, parameters: [:], query: cursor.map { ["cursor": $0] } ?? [:], body: [], stream: nil, headers: [:],
             isExtended: true, baseURL: "http://localhost")
     }

@@ -4,6 +4,7 @@ import NIOPosix
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
@@ -40,7 +41,8 @@ import TidemarkModel
 
     private func used(_ client: ProtocolClient) async throws -> Int64? {
         let id = try await client.subject.tended.id("anna@example.org")
-        return try await client.subject.tended.cloud.database(.private, of: FaultyCloudFixture.container, account: id).account().used
+        return try await client.subject.tended.cloud.database(.private, of: FaultyCloudFixture.container, account: id).account()
+            .used
     }
 
     /// Sends a text and says that nothing follows; what is answered until the server closes the connection.

@@ -24,7 +24,9 @@ import TidemarkCloud
         let metrics = ServerMetrics()
         var limits = NotificationMailbox.Limits()
         limits.framesOfBox = 2
-        let (mailbox, box) = (NotificationMailbox(limits: limits, metrics: metrics), NotificationMailbox.Box(account: "anna", token: "t"))
+        let (mailbox, box) = (
+            NotificationMailbox(limits: limits, metrics: metrics), NotificationMailbox.Box(account: "anna", token: "t")
+        )
         for byte: UInt8 in 1...2 { await mailbox.put([byte], for: box) }
         #expect(has(metrics, "tidemark_notifications_total 2") && has(metrics, "tidemark_notifications_dropped_total 0"))
         // The oldest goes for each; one that fits nowhere goes itself.

@@ -9,9 +9,9 @@ import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkWire
 
 @testable import TidemarkServer

@@ -3,9 +3,9 @@ import Logging
 import Synchronization
 import TestSupport
 import Testing
-import TidemarkIdentity
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkIdentity
 import TidemarkModel
 
 @testable import TidemarkServer

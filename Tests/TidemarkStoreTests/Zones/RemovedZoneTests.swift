@@ -40,7 +40,7 @@ import TidemarkStore
     private func contents(_ device: ZonedDevice) throws -> [String: [Row]] {
         try device.reader().database.read { db in
             var all: [String: [Row]] = [:]
-            for table in ["zones", "sync", "requests", "outbox", "kept", "shares", "seen", "transactions", "changes"] {
+            for table in ["zones", "sync", "requests", "outbox", "deferred", "shares", "seen", "transactions", "changes"] {
                 all[table] = try Row.fetchAll(db, sql: "SELECT * FROM tide_\(table)")
             }
             all["records"] = try Row.fetchAll(db, sql: "SELECT * FROM Destination")

@@ -2,7 +2,7 @@ import Foundation
 import Tidemark
 import TidemarkModel
 
-/// What the guides and the README show, in functions, so that it compiles and, where it can, runs.
+/// What the articles show, in functions, so that it compiles and, where it can, runs.
 enum Guide {}
 
 extension Guide {

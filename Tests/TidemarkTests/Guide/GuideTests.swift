@@ -15,6 +15,7 @@ import TidemarkStore
         .deletingLastPathComponent().deletingLastPathComponent()
     static let articles = repository.appendingPathComponent("Sources/Tidemark/Tidemark.docc")
     static let readMe = repository.appendingPathComponent("README.md")
+    static let guides = repository.appendingPathComponent("Documentation/Guides")
 
     /// Examples of doc comments that can't stand in a source as they are.
     static let exempt: Set<String> = [
@@ -29,6 +30,11 @@ import TidemarkStore
             .filter { $0.pathExtension == pathExtension }
     }
 
+    /// The blocks of the README and of the guides.
+    private static func pageExamples() throws -> [SwiftExample] {
+        try ([readMe] + files(in: guides, "md")).flatMap { try SwiftExample.all(in: $0) }
+    }
+
     private static func missing(_ examples: [SwiftExample]) throws -> [SwiftExample] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let sources = try files(in: folder, "swift").map { try SwiftExample.lines(of: $0) }
@@ -37,12 +43,12 @@ import TidemarkStore
 
     // What is written
 
-    @Test func `every block of Swift in the guides and the README stands in a source that is compiled`() throws {
+    @Test func `every block of Swift in the articles, the guides and the README is in a source that is compiled`() throws {
         let articles = try Self.files(in: Self.articles, "md").flatMap { try SwiftExample.all(in: $0) }
-        // A manifest is no source; it is looked at below.
-        let readMe = try SwiftExample.all(in: Self.readMe).filter { !$0.first.hasPrefix("// swift-tools-version") }
-        #expect(articles.count > 15 && readMe.count == 4)
-        let missing = try Self.missing(articles + readMe)
+        // Manifests are not compiled here; the test of the manifests checks them.
+        let pages = try Self.pageExamples().filter { !$0.first.hasPrefix("// swift-tools-version") }
+        #expect(articles.count > 15 && pages.count == 5)
+        let missing = try Self.missing(articles + pages)
         #expect(missing == [])
     }
 
@@ -54,9 +60,9 @@ import TidemarkStore
         #expect(missing == [])
     }
 
-    @Test func `the README's manifests name products that there are`() throws {
+    @Test func `the manifests in the guides name products that exist`() throws {
         let manifest = try SwiftExample.lines(of: Self.repository.appendingPathComponent("Package.swift"))
-        let shown = try SwiftExample.all(in: Self.readMe).filter { $0.first.hasPrefix("// swift-tools-version") }
+        let shown = try Self.pageExamples().filter { $0.first.hasPrefix("// swift-tools-version") }
         #expect(shown.count == 2)
         for line in shown.flatMap(\.paragraphs).joined() {
             for product in line.matches(of: /\.product\(name: "(\w+)", package: "tidemark"\)/) {

@@ -1,0 +1,73 @@
+import TidemarkCloud
+
+/// The rows of a storage that tell what is damaged.
+public protocol DamageTransaction {
+    /// Notes that a record is damaged: it has changed by that, and devices are told.
+    ///
+    /// - Parameter change: The number of the change.
+    func noteDamage(_ damage: StoredCloudRecord.Damage, at change: Int64) throws(CloudError)
+    /// All records that are damaged. O(records).
+    func damagedRecords() throws(CloudError) -> [StoredCloudRecord]
+    /// The same for those who see the record by a share of a hierarchy.
+    func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError)
+    /// The names of a zone's shares that are damaged.
+    func damagedShares(in zone: Int64) throws(CloudError) -> [String]
+}
+
+/// What is damaged in a cloud's database is nobody's: it is an error of that record alone. All devices are told of it, so that one which has the
+/// record whole sends it again.
+extension CloudEngine {
+    package static func damaged(_ name: String) -> CloudError {
+        CloudError(
+            .recordDamaged,
+            "what the cloud has of the record '\(name.prefix(255))' is damaged. A device that has it whole sends it again; where none has, "
+                + "restore the cloud from a backup, or delete the record")
+    }
+
+    package static func damagedShare(_ name: String) -> CloudError {
+        CloudError(
+            .recordDamaged,
+            "what the cloud has of the share '\(name.prefix(255))' is damaged; restore the cloud from a backup")
+    }
+
+    /// An error for each share of an owner's zone that is damaged.
+    package func damagedShares(in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> [CloudError] {
+        try await storage.read { rows throws(CloudError) in
+            guard let access = try existing(id, caller, rows), caller.scope == .private else { return [] }
+            return try rows.damagedShares(in: access.zone.id).map(Self.damagedShare)
+        }
+    }
+
+    func failure(_ stored: StoredCloudRecord, _ error: CloudError, in zone: CloudZoneID) -> RecordFailure {
+        RecordFailure(
+            id: CloudRecordID(stored.name, in: zone), changeTag: stored.damage.map { tag($0.change) } ?? tag(stored.changed),
+            error: error)
+    }
+
+    /// Has devices be told of damage that nobody knew of. What can't be written, because an index is damaged with the record, stays as it is.
+    ///
+    /// - Returns: Whether anything was written.
+    @discardableResult
+    package func noteDamage(of records: [StoredCloudRecord]) async -> Bool {
+        let fresh = records.filter { $0.damage?.isNoted == false }
+        var isAny = false
+        for record in fresh {
+            do throws(CloudError) {
+                try await storage.write { rows throws(CloudError) in
+                    guard var zone = try rows.zone(id: record.zone), let damage = record.damage else { return }
+                    let change = try nextChange(rows)
+                    try rows.noteDamage(damage, at: change)
+                    if zone.sharing == .hierarchies {
+                        try rows.noteDamage(ofCovered: record.name, in: zone.id, at: change)
+                    }
+                    zone.changed = change
+                    _ = try rows.save(zone)
+                }
+                isAny = true
+            } catch {
+                continue
+            }
+        }
+        return isAny
+    }
+}

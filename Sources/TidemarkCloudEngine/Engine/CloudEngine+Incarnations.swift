@@ -1,0 +1,122 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// One life of a database: from when it was made, or put back to an earlier state, until it is put back again.
+public struct CloudIncarnation: Hashable, Sendable {
+    /// 16 random bytes.
+    public let id: Data
+    /// Whether the database was never put back.
+    public let isFirst: Bool
+
+    package init(
+        id: Data, isFirst: Bool
+    ) {
+        self.id = id
+        self.isFirst = isFirst
+    }
+}
+
+/// The rows of a storage that tell its incarnations.
+public protocol IncarnationTransaction {
+    /// The incarnation of the database.
+    func incarnation() throws(CloudError) -> CloudIncarnation
+    /// Begins another incarnation.
+    ///
+    /// - Parameter change: The number of the last change from now on. It is beyond all numbers that the database can have given out.
+    func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError)
+    /// The nonce of the writer that gave out the number of a change; `nil` where that is not known.
+    func writerNonce(of change: Int64) throws(CloudError) -> Data?
+    /// Whether the number of a change was given out, if at all, after the state to which the database was put back.
+    func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool
+}
+
+/// What happens to a database that was put back to an earlier state: the changes since are lost, and their numbers are not to be given out again.
+extension CloudEngine {
+    /// So many numbers at the least, and twice as many at the most, are left out by a new incarnation: no database makes as many changes
+    /// between a copy and the return to it.
+    package static let leap: Int64 = 1 << 32
+
+    /// Begins another incarnation: all tokens expire, and devices compare what they have with what is left.
+    ///
+    /// - Parameter isStale: Whether there is still a reason; asked in the transaction.
+    func beginIncarnation(
+        if isStale: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Bool = { _ throws(CloudError) in true }
+    ) async throws(CloudError) {
+        let id = Data(random(16))
+        let more = random(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
+        try await storage.write { rows throws(CloudError) in
+            guard try isStale(rows) else { return }
+            let last = try rows.lastChange()
+            guard last < Int64.max - 4 * Self.leap else {
+                throw CloudError(.internalError, "the cloud's database has run out of numbers for its changes")
+            }
+            try rows.beginIncarnation(id, at: last + Self.leap + more)
+        }
+    }
+
+    /// Begins another incarnation if the database, as it is, has not given out a token that was made with its key: it was put back.
+    func noteLost(_ place: TokenPlace, in incarnation: CloudIncarnation) async throws(CloudError) {
+        try await beginIncarnation { rows throws(CloudError) in
+            guard try rows.incarnation() == incarnation else { return false }
+            return try isLost(place, rows)
+        }
+    }
+
+    /// Whether a token tells of a change that the database does not have: the number was not given out, or another writer gave it out.
+    func isLost(_ place: TokenPlace, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
+        let last = try rows.lastChange()
+        guard place.number <= last else { return true }
+        let known = try writer(of: place.number, rows)
+        return !place.writer.isEmpty && !known.isEmpty && place.writer != known
+    }
+
+    /// The digits in a token that tell which writer gave out a number; empty where that is not known.
+    ///
+    /// They differ for each number, so that they do not tell when the server was started.
+    func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
+        guard let nonce = try rows.writerNonce(of: number) else { return "" }
+        return String(changeTagCipher.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
+    }
+
+    /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
+    ///
+    /// A text that is no tag stands for some number, too. That it is one of these is as likely as to guess 29 bits.
+    func noteAhead(tagsOf request: ModifyRecordsRequest) async throws(CloudError) {
+        let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0) } }
+        guard !numbers.isEmpty else { return }
+        try await beginIncarnation { rows throws(CloudError) in
+            let last = try rows.lastChange()
+            return numbers.contains { Self.isAhead($0, of: last) }
+        }
+    }
+
+    static func isAhead(_ number: Int64, of last: Int64) -> Bool { number > last && number - last < 4 * leap }
+
+    /// Makes sure that a tag which is not the record's is one of the database as it is: who has one of a time that was lost is to fetch
+    /// everything before it sends anything.
+    ///
+    /// - Throws: `changeTokenExpired`.
+    func checkTime(of tag: String, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let number = changeTagCipher.number(tag) else { return }
+        let last = try rows.lastChange()
+        let isLost = try rows.isOfLostTime(number)
+        if isLost || Self.isAhead(number, of: last) { throw Self.putBack }
+    }
+
+    static let putBack = CloudError(
+        .changeTokenExpired,
+        "the cloud was put back to an earlier state, which lacks the change of this tag. Fetch everything from the beginning")
+
+    /// What a device knows the incarnation by.
+    func name(of incarnation: CloudIncarnation) -> String { changeTagCipher.digest("incarnation " + incarnation.id.hexadecimal) }
+}
+
+extension Data {
+    var hexadecimal: String {
+        map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+}

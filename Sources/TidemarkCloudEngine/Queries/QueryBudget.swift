@@ -1,0 +1,16 @@
+/// Bounds the work of one query.
+///
+/// A storage counts the steps of its engine, of SQLite the instructions of its virtual machine: the same query over the same records costs the
+/// same everywhere, whatever the machine or its load.
+public struct QueryBudget: Sendable {
+    /// The most steps of the storage's engine.
+    public var steps: Int64
+    /// The most time.
+    public var time: Duration
+    /// Sleeps for as long as it has worked, in short turns, so that other work goes first.
+    public var givesWay: Bool
+
+    public init(steps: Int64, time: Duration, givesWay: Bool = false) {
+        (self.steps, self.time, self.givesWay) = (steps, time, givesWay)
+    }
+}

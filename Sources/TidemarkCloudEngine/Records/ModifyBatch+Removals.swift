@@ -1,0 +1,136 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// Deletes records with what hangs on them; see ``StoredRemoval`` for what goes on after the request.
+extension ModifyBatch {
+    /// Deletes a record, its dependents and theirs. Its children lose their parent, so that nothing comes to hang below whatever will be made
+    /// with its name.
+    mutating func delete(
+        _ record: StoredCloudRecord, schema: CloudSchema, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        let dependents = try records.dependents(of: record.name, limit: max(0, removable), rows)
+        guard dependents.unfinished.isEmpty || !access.isLimited else {
+            // The rest would be removed in the owner's name, and could have the roots of other shares in it.
+            throw CloudError(
+                .limitExceeded,
+                "more than \(CloudEngine.removedAtOnce) records go with '\(record.name)' by their references: delete some of these first"
+            )
+        }
+        let gone = [record] + dependents.found
+        var roots: [StoredShare] = []
+        if hierarchies != nil {
+            for record in gone {
+                guard let share = try hierarchies!.rooted(record.name, rows) else { continue }
+                try access.demand(.delete, share: access.isLimited ? access.parts[0].share.id : nil, isRoot: true)
+                roots.append(share)
+            }
+        }
+        removable -= dependents.found.count
+        var areShared = false
+        for record in gone where !areShared { areShared = try hierarchies?.share(of: record.name, rows) != nil }
+        for record in gone { try clear(record, rows) }
+        for name in dependents.unfinished { leave(.dependents, of: name) }
+        try orphan(gone.map(\.name), atOnce: areShared, schema: schema, rows)
+        ended += roots
+    }
+
+    private mutating func clear(_ record: StoredCloudRecord, _ rows: any CloudTransaction) throws(CloudError) {
+        var record = record
+        change += 1
+        record.changed = change
+        record.modified = stamp
+        record.clear()
+        try count(record, rows)
+        replaced.insert(record.name)
+        try hierarchies?.remove(record, rows)
+        records.put(record)
+        changed.append(record)
+    }
+
+    private mutating func leave(_ kind: StoredRemoval.Kind, of name: String) {
+        left.append(StoredRemoval(zone: zone.id, kind: kind, target: name, change: change, user: access.caller.user))
+    }
+
+    /// Has children of deleted records lose their parent.
+    ///
+    /// - Parameter atOnce: Whether all of them do now: where they leave a share, who sees the share is to see them no longer.
+    private mutating func orphan(
+        _ names: [String], atOnce: Bool, schema: CloudSchema, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        for name in names {
+            let most = atOnce ? .max : max(0, removable)
+            let children = try records.children(of: [name], limit: atOnce ? .max : most + 1, rows)
+            for child in children.prefix(most) {
+                guard var orphan = try records.record(child.name, rows), orphan.damage == nil else { continue }
+                let before = orphan
+                orphan.parent = nil
+                orphan.modified = stamp
+                orphan.link(to: try FieldCoding.decode(orphan.fields), schema)
+                _ = try save(orphan, before, rows)
+            }
+            removable -= children.count
+            if children.count > most { leave(.children, of: name) }
+        }
+    }
+
+    // What was left
+
+    /// Does a step of what another request has left.
+    ///
+    /// - Returns: Whether nothing is left of it.
+    mutating func goOn(with removal: StoredRemoval, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
+        let (first, schema) = (change, try rows.schema())
+        var isDone = true
+        switch removal.kind {
+        case .dependents:
+            let names = try rows.dependents(
+                of: [removal.target], in: zone.id, before: removal.change, limit: removable + 1)
+            isDone = names.count <= removable
+            for name in names {
+                guard removable > 0 else {
+                    isDone = false
+                    break
+                }
+                guard let record = try records.record(name, rows), !record.isDeleted else { continue }
+                removable -= 1
+                try delete(record, schema: schema, rows)
+            }
+        case .children: try orphan([removal.target], atOnce: false, schema: schema, rows)
+        case .zone: break
+        }
+        // The rest of this one goes on where it is.
+        if let place = left.firstIndex(where: { $0.kind == removal.kind && $0.target == removal.target }) {
+            left.remove(at: place)
+            isDone = false
+        }
+        if change > first { try write(rows) }
+        // What is damaged stays: a step that can change nothing is the last one.
+        return isDone || change == first
+    }
+
+    /// A record that is there. One that goes with a record that was deleted before, and has not been reached yet, is deleted now.
+    mutating func present(
+        _ name: String, schema: CloudSchema, _ rows: any CloudTransaction
+    ) throws(CloudError) -> StoredCloudRecord? {
+        guard let record = try records.record(name, rows), !record.isDeleted || record.damage != nil else { return nil }
+        // What a damaged record depends on is not known; a step of the removal finds it.
+        guard record.damage == nil, pending.contains(where: { $0.kind == .dependents && $0.change > record.changed })
+        else { return record }
+        var gone = record
+        gone.link(to: try FieldCoding.decode(record.fields), schema)
+        let isGone = pending.contains {
+            $0.kind == .dependents && $0.change > record.changed && gone.dependsOn.contains($0.target)
+        }
+        guard isGone else { return record }
+        // Who sees a hierarchy alone is told that it is not there; it goes with the others.
+        if !access.isLimited { try delete(record, schema: schema, rows) }
+        return nil
+    }
+
+    /// That nothing hangs any more on a record that was deleted and is to be made again.
+    func checkReleased(_ name: String) throws(CloudError) {
+        guard (pending + left).contains(where: { $0.kind == .children && $0.target == name }) else { return }
+        throw CloudEngine.removing("record '\(name)'")
+    }
+}

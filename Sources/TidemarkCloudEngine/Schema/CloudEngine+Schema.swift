@@ -1,0 +1,137 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+extension CloudEngine {
+    /// Says which indexes a field has; `recordName` makes the type as such queryable. What is there is found anew.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a field that is not there or that can't have such an index.
+    package func setIndexes(_ indexes: Set<CloudSchema.Index>, of field: String, in typeName: String) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            var schema = try rows.schema()
+            guard var type = schema.types[typeName] else {
+                throw CloudError(.unknownItem, "there is no record type '\(typeName)'")
+            }
+            if field == "recordName" {
+                type.isQueryable = indexes.contains(.queryable)
+                schema.types[typeName] = type
+                return try rows.save(schema)
+            }
+            guard var known = type.fields[field], let fieldType = known.fieldType else {
+                throw CloudError(.invalidArguments, "'\(typeName)' has no field '\(field)'")
+            }
+            for index in indexes {
+                guard index.suits(fieldType) else {
+                    throw CloudError(.invalidArguments, "a \(fieldType) can't be \(index.rawValue)")
+                }
+            }
+            for index in CloudSchema.Index.allCases {
+                guard indexes.contains(index) else {
+                    known.indexes[index] = nil
+                    continue
+                }
+                if known.indexes[index] == nil {
+                    known.indexes[index] = schema.nextIndex
+                    schema.nextIndex += 1
+                }
+            }
+            type.fields[field] = known
+            schema.types[typeName] = type
+            try rows.save(schema)
+            try rows.reindex(typeName) { data throws(CloudError) in schema.indexed(try FieldCoding.decode(data), type: typeName) }
+        }
+    }
+
+    /// Makes this schema that of another environment, where it is fixed: what is there may not go.
+    package func deploy(_ schema: CloudSchema) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            var deployed = try rows.schema()
+            for (name, type) in schema.types {
+                var there = deployed.types[name] ?? CloudSchema.RecordType()
+                there.isQueryable = type.isQueryable
+                for (field, wanted) in type.fields {
+                    if let known = there.fields[field], known.type != wanted.type {
+                        throw CloudError(
+                            .invalidArguments,
+                            "'\(field)' of '\(name)' is \(known.type) in production and can't become \(wanted.type)")
+                    }
+                    var merged = there.fields[field] ?? CloudSchema.Field(type: wanted.type)
+                    merged.indexes = [:]
+                    for index in CloudSchema.Index.allCases where wanted.indexes[index] != nil {
+                        merged.indexes[index] = there.fields[field]?.indexes[index] ?? deployed.nextIndex
+                        if merged.indexes[index] == deployed.nextIndex { deployed.nextIndex += 1 }
+                    }
+                    there.fields[field] = merged
+                }
+                deployed.types[name] = there
+            }
+            try rows.save(deployed)
+            for name in schema.types.keys {
+                try rows.reindex(name) { data throws(CloudError) in deployed.indexed(try FieldCoding.decode(data), type: name) }
+            }
+        }
+    }
+
+    /// Lets a development schema grow no more, or again.
+    package func setFrozen(_ isFrozen: Bool) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            var schema = try rows.schema()
+            schema.isFrozen = isFrozen ? true : nil
+            try rows.save(schema)
+        }
+    }
+
+    /// Removes a type, or one of its fields, from a development schema. The next record that has it decides its type.
+    ///
+    /// - Parameter isForced: Whether to do so also where records have it. They keep their values and can be read; nothing finds them by the
+    ///   field any more.
+    /// - Returns: How many records have it.
+    /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
+    package func removeFromSchema(_ typeName: String, field: String?, isForced: Bool) async throws(CloudError) -> Int {
+        @Sendable func check(_ schema: CloudSchema) throws(CloudError) -> CloudSchema.RecordType {
+            guard let type = schema.types[typeName] else {
+                throw CloudError(.unknownItem, "there is no record type '\(typeName)'")
+            }
+            guard field.map({ type.fields[$0] != nil }) ?? true else {
+                throw CloudError(.unknownItem, "'\(typeName)' has no field '\(field ?? "")'")
+            }
+            return type
+        }
+        // Beside the writers: all records are looked at.
+        let count = try await storage.read { rows throws(CloudError) in
+            _ = try check(rows.schema())
+            return try rows.countRecords(of: typeName) { data throws(CloudError) in
+                guard let field else { return true }
+                return try FieldCoding.decode(data, only: [field])[field] != nil
+            }
+        }
+        let what = field.map { "the field '\($0)' of '\(typeName)'" } ?? "the type '\(typeName)'"
+        guard count == 0 || isForced else {
+            throw CloudError(
+                .invalidArguments,
+                "\(count) \(count == 1 ? "record has" : "records have") \(what): delete them first, or force it")
+        }
+        try await storage.write { rows throws(CloudError) in
+            var schema = try rows.schema()
+            var type = try check(schema)
+            let isIndexed: Bool
+            if let field {
+                isIndexed = type.fields.removeValue(forKey: field)?.indexes.isEmpty == false
+                schema.types[typeName] = type
+            } else {
+                isIndexed = type.fields.values.contains { !$0.indexes.isEmpty }
+                schema.types[typeName] = nil
+            }
+            try rows.save(schema)
+            guard isIndexed else { return }
+            try rows.reindex(typeName) { data throws(CloudError) in
+                schema.indexed(try FieldCoding.decode(data), type: typeName)
+            }
+        }
+        return count
+    }
+
+    package func schema() async throws(CloudError) -> CloudSchema {
+        try await storage.read { rows throws(CloudError) in try rows.schema() }
+    }
+}

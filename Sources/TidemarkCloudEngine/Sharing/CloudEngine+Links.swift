@@ -1,0 +1,194 @@
+import Foundation
+import TidemarkCloud
+import TidemarkModel
+
+/// What a link leads to, with its records.
+package struct LinkedRecords: Sendable {
+    package var metadata: ShareMetadata
+    /// The record of the share.
+    package var share: CloudRecord
+    /// The root's record, where it is asked for and the share is of a hierarchy.
+    package var root: CloudRecord?
+}
+
+/// Links into shares; see `SharingDatabase`.
+extension CloudEngine {
+    /// Links that a share has at the most.
+    private static let linksPerShare = 1_000
+    /// Random bytes of a link.
+    private static let tokenBytes = 24
+
+    package func makeLink(
+        to id: CloudRecordID, for participant: String?, _ caller: Caller
+    ) async throws(CloudError) -> ShareLink {
+        let token = Self.text(random(Self.tokenBytes))
+        return try await storage.write { rows throws(CloudError) in
+            let (access, stored) = try found(id, caller, rows)
+            let editing = try self.editing(stored, access, rows)
+            let limited = editing.participants.first { $0.id == participant && $0.acceptanceStatus != .removed }
+            try editing.demand(.invite, limited)
+            if participant != nil, limited == nil { throw ShareEditing.noParticipant }
+            guard try rows.linkCount(of: stored.id) < Self.linksPerShare else {
+                throw CloudError(.limitExceeded, "a share has \(Self.linksPerShare) links at the most. Revoke some")
+            }
+            let link = ShareLink(id: newID(), token: token, participant: participant)
+            try rows.add(StoredLink(digest: Self.digest(token), id: link.id, share: stored.id, participant: participant))
+            try note(.linkMade, of: stored, subject: link.id, value: participant, caller, rows)
+            return link
+        }
+    }
+
+    /// Makes the one link to a share that stays the same, if need be: for whoever wants to be told it again.
+    func makeShortGUID(
+        of stored: StoredShare, _ access: ShareAccess, _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        try editing(stored, access, rows).demand(.invite)
+        let digest = Self.digest(shortGUID(stored))
+        guard try rows.link(digest) == nil else { return }
+        let link = StoredLink(digest: digest, id: newID(), share: stored.id, participant: nil)
+        try rows.add(link)
+        try note(.linkMade, of: stored, subject: link.id, access.caller, rows)
+    }
+
+    /// What ``makeShortGUID(of:_:_:)`` has given out.
+    func knownShortGUID(_ share: StoredShare, _ rows: any CloudTransaction) throws(CloudError) -> String? {
+        let token = shortGUID(share)
+        return try rows.link(Self.digest(token)).map { _ in token }
+    }
+
+    private func shortGUID(_ share: StoredShare) -> String { changeTagCipher.digest("short GUID of the share \(share.id)") }
+
+    package func revokeLink(_ link: String, to id: CloudRecordID, _ caller: Caller) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            let (access, stored) = try found(id, caller, rows)
+            try editing(stored, access, rows).demand(.invite)
+            guard try rows.removeLink(link, to: stored.id) else { throw CloudError(.unknownItem, "there is no such link") }
+            try note(.linkRevoked, of: stored, subject: link, caller, rows)
+        }
+    }
+
+    package func resolveLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
+        try await storage.read { rows throws(CloudError) in try metadata(try opened(token, .accept, caller, rows), rows) }
+    }
+
+    /// What a link leads to, with its records; see `EmbeddedDatabase.resolveLinkedRecords(_:fetchesRoot:rootKeys:)`.
+    package func linkedRecords(
+        _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?, _ caller: Caller
+    ) async throws(CloudError) -> LinkedRecords {
+        try await storage.read { rows throws(CloudError) in
+            let editing = try opened(token, .accept, caller, rows)
+            var metadata = try metadata(editing, rows)
+            // The link that stays the same is no secret to a caller who came by it.
+            if token == shortGUID(editing.share) { metadata.share.shortGUID = token }
+            let names = [editing.share.name] + (fetchesRoot ? [editing.share.root].compactMap(\.self) : [])
+            let stored = try rows.records(names, in: editing.share.zone)
+            let zoneID = metadata.share.id.zone
+            func record(_ name: String, _ keys: Set<String>?) throws(CloudError) -> CloudRecord? {
+                guard let stored = stored[name], !stored.isDeleted else { return nil }
+                guard stored.damage == nil else { throw Self.damaged(name) }
+                let (fields, encrypted) = try FieldCoding.decodeMarked(stored.fields, only: keys)
+                var record = CloudRecord(
+                    CloudRecordID(name, in: zoneID), type: stored.type, fields: fields, changeTag: tag(stored.changed))
+                record.encryptedFields = encrypted
+                record.created = stored.created
+                record.modified = stored.modified
+                return record
+            }
+            guard var shareRecord = try record(editing.share.name, nil) else { throw Self.noLink }
+            shareRecord.share = metadata.share
+            var root: CloudRecord?
+            if fetchesRoot, let name = editing.share.root {
+                root = try record(name, rootKeys)
+                root?.shareName = editing.share.name
+                root?.shortGUID = metadata.share.shortGUID
+            }
+            return LinkedRecords(metadata: metadata, share: shareRecord, root: root)
+        }
+    }
+
+    package func acceptLink(_ token: String, _ caller: Caller) async throws(CloudError) -> ShareMetadata {
+        try await storage.write { rows throws(CloudError) in
+            var editing = try opened(token, .accept, caller, rows)
+            guard editing.actor != .owner else { throw CloudError(Self.decision(.accept, editing)) }
+            let before = editing.count
+            editing.accept()
+            guard editing.count <= max(before, limits.participantsPerShare) else {
+                throw CloudError(.limitExceeded, "a share has \(limits.participantsPerShare) participants at the most")
+            }
+            return try metadata(try written(editing, rows), rows)
+        }
+    }
+
+    package func declineLink(_ token: String, _ caller: Caller) async throws(CloudError) {
+        try await storage.write { rows throws(CloudError) in
+            var editing = try opened(token, .decline, caller, rows)
+            guard editing.actor != .owner else { throw CloudError(Self.decision(.decline, editing)) }
+            editing.leave()
+            _ = try written(editing, rows)
+        }
+    }
+
+    private func written(_ editing: ShareEditing, _ rows: any CloudTransaction) throws(CloudError) -> ShareEditing {
+        guard let zone = try rows.zone(id: editing.share.zone) else { throw Self.noLink }
+        let share = try write(editing, zone, rows)
+        return ShareEditing(
+            share, try rows.participants(of: share.id), scope: editing.scope, caller: editing.caller, actor: editing.actor,
+            limit: editing.limit, newID: newID)
+    }
+
+    // What a link opens
+
+    /// The share behind a link, as the caller is to it.
+    ///
+    /// A link that is none, one that is revoked and one that is not for the caller are answered alike, and take the same look-ups.
+    private func opened(
+        _ token: String, _ operation: SharePolicy.Operation, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> ShareEditing {
+        let link = try rows.link(Self.digest(token))
+        let share = try rows.share(link?.share ?? 0)
+        let participants = try rows.participants(of: share?.id ?? 0)
+        guard let link, let share, !share.isEnded else { throw Self.noLink }
+        let isOwner = participants.contains { $0.role == .owner && $0.user == caller.user }
+        var editing = ShareEditing(
+            share, participants, scope: isOwner ? .private : .shared, caller: caller, actor: .owner, limit: link.participant,
+            newID: newID)
+        if isOwner { return editing }
+        if link.participant != nil, editing.own == nil { throw Self.noLink }
+        editing = ShareEditing(
+            share, participants, scope: .shared, caller: caller, actor: editing.comer, limit: link.participant, newID: newID)
+        guard Self.decision(operation, editing).isAllowed else { throw Self.noLink }
+        return editing
+    }
+
+    private static func decision(_ operation: SharePolicy.Operation, _ editing: ShareEditing) -> ShareDecision {
+        SharePolicy.decide(
+            operation, on: .init(scope: editing.scope, isShared: true, publicPermission: editing.share.publicPermission),
+            by: editing.actor)
+    }
+
+    private static let noLink = CloudError(.unknownItem, "the link leads nowhere: it was revoked, or is not for this account")
+
+    private func metadata(_ editing: ShareEditing, _ rows: any CloudTransaction) throws(CloudError) -> ShareMetadata {
+        var share = try self.share(editing.share, editing.caller, rows)
+        let own = editing.own.map { editing.participants[$0] }
+        // One who came by an open link once and left is as everybody is who has it.
+        let participant = own.flatMap { $0.acceptanceStatus == .removed ? nil : ShareParticipant($0) }
+        share.currentUser = participant
+        if participant?.acceptanceStatus != .accepted {
+            share.participants = share.participants.filter { $0.role == .owner } + (participant.map { [$0] } ?? [])
+        }
+        guard let owner = share.owner else { throw Self.noLink }
+        return ShareMetadata(
+            share: share, root: editing.share.root, owner: owner.identity, participant: participant, scope: editing.scope)
+    }
+
+    // What gives access
+
+    /// As text for an address: base 64 of RFC 4648, section 5.
+    private static func text(_ bytes: [UInt8]) -> String {
+        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    /// What is kept of it.
+    private static func digest(_ token: String) -> Data { Data(AssetDigest.asset(of: Data(token.utf8)).digest.utf8) }
+}

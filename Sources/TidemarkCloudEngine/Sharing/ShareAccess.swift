@@ -1,0 +1,157 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// Who a caller is to a zone, what of it they see, and what they may do there.
+package struct ShareAccess {
+    /// As what somebody takes part in a share.
+    struct Part {
+        let share: StoredShare
+        let participant: StoredParticipant
+
+        var actor: SharePolicy.Actor {
+            .participant(participant.role, participant.permission, participant.acceptanceStatus)
+        }
+
+        /// Whether it shows what is shared.
+        var isSeen: Bool { !share.isEnded && SharePolicy.decide(.read, on: target(), by: actor).isAllowed }
+
+        func target(isRoot: Bool = false) -> SharePolicy.Target {
+            SharePolicy.Target(scope: .shared, isShared: true, publicPermission: share.publicPermission, isRoot: isRoot)
+        }
+    }
+
+    package let zone: StoredZone
+    let caller: CloudEngine.Caller
+    /// By what the caller sees somebody else's zone, in the order of the shares; none in their own or in the public database.
+    let parts: [Part]
+    /// The names of the shares of hierarchies, by the names of their roots.
+    let roots: [String: String]
+
+    init(_ zone: StoredZone, _ caller: CloudEngine.Caller, parts: [Part] = [], shares: [StoredShare] = []) {
+        self.zone = zone
+        self.caller = caller
+        self.parts = parts
+        var roots: [String: String] = [:]
+        for share in shares { if let root = share.root { roots[root] = share.name } }
+        self.roots = roots
+    }
+
+    /// Whether it is somebody else's, who shares it.
+    var isShared: Bool { caller.scope == .shared }
+
+    /// Whether hierarchies of it are seen, and nothing beside.
+    var isLimited: Bool { parts.first?.share.root != nil }
+
+    /// The shares to which the caller is limited; `nil` for who sees all.
+    var shares: [Int64]? { isLimited ? parts.map(\.share.id) : nil }
+
+    /// The part in which a record lies that is in this share; in a zone that is shared as a whole, all do.
+    func part(of share: Int64?) -> Part? {
+        isLimited ? parts.first { $0.share.id == share } : parts.first
+    }
+
+    func sees(_ share: Int64?) -> Bool { !isLimited || part(of: share) != nil }
+
+    /// Whether a record is the root by which the caller sees it: what it hangs below is not shared.
+    func isRoot(_ name: String) -> Bool { isLimited && parts.contains { $0.share.root == name } }
+
+    /// Whether the caller may do something to a record.
+    ///
+    /// - Parameters:
+    ///   - share: The one whose hierarchy it is in.
+    ///   - isOwn: Whether they have made it.
+    func decide(
+        _ operation: SharePolicy.Operation, share: Int64? = nil, isRoot: Bool = false, isOwn: Bool = false
+    ) -> ShareDecision {
+        switch caller.scope {
+        case .public: SharePolicy.decide(operation, on: .init(scope: .public, isOwn: isOwn), by: .stranger)
+        case .private:
+            SharePolicy.decide(
+                operation, on: .init(scope: .private, isShared: zone.sharing != .nothing, isRoot: isRoot), by: .owner)
+        case .shared:
+            if let part = part(of: share) {
+                SharePolicy.decide(operation, on: part.target(isRoot: isRoot), by: part.actor)
+            } else {
+                SharePolicy.decide(operation, on: .init(scope: .shared, isShared: true), by: .stranger)
+            }
+        }
+    }
+
+    /// - Throws: `permissionFailure` with the decision.
+    func demand(
+        _ operation: SharePolicy.Operation, share: Int64? = nil, isRoot: Bool = false, isOwn: Bool = false
+    ) throws(CloudError) {
+        let decision = decide(operation, share: share, isRoot: isRoot, isOwn: isOwn)
+        guard decision.isAllowed else { throw CloudError(decision) }
+    }
+
+    /// Whether the caller may write something somewhere in the zone.
+    func demandWriting() throws(CloudError) {
+        guard isShared, let first = parts.first else { return try demand(.create) }
+        if !parts.contains(where: { decide(.create, share: $0.share.id).isAllowed }) {
+            try demand(.create, share: first.share.id)
+        }
+    }
+
+    // Feeds
+
+    /// The last change in what the caller sees.
+    var newest: Int64 { isLimited ? parts.map(\.share.touched).max() ?? 0 : zone.changed }
+
+    /// What tells the caller's tokens of the zone from others': when what they see becomes more or less as a whole, they expire.
+    var mark: String {
+        let own = "\(zone.id).\(zone.made)"
+        return parts.isEmpty ? own : own + "." + parts.map { "\($0.share.id)-\($0.participant.began)" }.joined(separator: "+")
+    }
+}
+
+extension CloudEngine {
+    /// Where the caller stands in a zone.
+    ///
+    /// - Throws: `zoneNotFound` where they see nothing of it; `userDeletedZone`.
+    func access(to id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> ShareAccess {
+        let place = try place(id, caller)
+        guard let zone = try rows.zone(place) else { throw Self.notFound(id) }
+        guard caller.scope != .shared else {
+            let parts = zone.state == .present && zone.sharing != .nothing ? try parts(in: zone, caller, rows) : []
+            guard !parts.isEmpty else { throw Self.notFound(id) }
+            return ShareAccess(zone, caller, parts: parts, shares: parts.map(\.share))
+        }
+        switch zone.state {
+        case .present:
+            return ShareAccess(zone, caller, shares: zone.sharing == .hierarchies ? try rows.shares(in: zone.id) : [])
+        case .deleted: throw Self.notFound(id)
+        case .purged: throw CloudError(.userDeletedZone, "Zone '\(id.zoneName)' was deleted by its owner, for good")
+        }
+    }
+
+    private func parts(
+        in zone: StoredZone, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> [ShareAccess.Part] {
+        var parts: [ShareAccess.Part] = []
+        for participant in try rows.participants(called: caller.user, in: zone.id) {
+            guard let share = try Self.undamagedShare(participant.share, rows) else { continue }
+            let part = ShareAccess.Part(share: share, participant: participant)
+            if part.isSeen { parts.append(part) }
+        }
+        return parts.sorted { $0.share.id < $1.share.id }
+    }
+
+    /// As ``access(to:_:_:)``; one's own default zone is made when it is first asked for.
+    func accessToWrite(_ id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> ShareAccess {
+        if id.isDefault, caller.scope != .shared {
+            let place = try place(id, caller)
+            if try rows.zone(place) == nil {
+                let change = try nextChange(rows)
+                return ShareAccess(try rows.save(StoredZone(place: place, made: change, changed: change)), caller)
+            }
+        }
+        return try access(to: id, caller, rows)
+    }
+
+    /// As ``access(to:_:_:)``; `nil` for a default zone in which nothing was saved yet.
+    package func existing(_ id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> ShareAccess? {
+        if id.isDefault, caller.scope != .shared, try rows.zone(try place(id, caller)) == nil { return nil }
+        return try access(to: id, caller, rows)
+    }
+}

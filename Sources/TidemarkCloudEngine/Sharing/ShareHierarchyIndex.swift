@@ -1,0 +1,114 @@
+import TidemarkCloud
+import TidemarkModel
+
+/// Which records of a zone are in which share, while a request changes them: in the share of a root are the root and what hangs below it.
+///
+/// Each share has its own feed of what came in, changed there and left, so that who sees only the share learns of that and of nothing else.
+struct ShareHierarchyIndex {
+    private let zone: Int64
+    /// The share of each record that was asked about, as the request has left it.
+    private var shares: [String: Int64?] = [:]
+    private var known: [Int64: StoredShare] = [:]
+    private struct Place: Hashable {
+        let share: Int64
+        let name: String
+    }
+    private var noted: [Place: CoveredRecord] = [:]
+
+    init(zone: Int64) { self.zone = zone }
+
+    /// Reads the shares of many records at once.
+    mutating func load(_ names: [String], _ rows: any CloudTransaction) throws(CloudError) {
+        let unknown = names.filter { shares[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        let found = try rows.shares(covering: unknown, in: zone)
+        for name in unknown { shares.updateValue(found[name], forKey: name) }
+    }
+
+    /// The share that a record is in.
+    mutating func share(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> Int64? {
+        try load([name], rows)
+        return shares[name] ?? nil
+    }
+
+    mutating func stored(_ share: Int64, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare {
+        if let found = known[share] { return found }
+        guard let found = try rows.share(share) else {
+            throw CloudError(.internalError, "a record is in a share that is not there")
+        }
+        known[share] = found
+        return found
+    }
+
+    /// The share whose root a record is.
+    mutating func rooted(_ name: String, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
+        guard let share = try share(of: name, rows) else { return nil }
+        let stored = try stored(share, rows)
+        return stored.root == name ? stored : nil
+    }
+
+    // Changes
+
+    /// Notes that a record was saved: it and all below it are in the share of what it hangs below.
+    ///
+    /// - Parameters:
+    ///   - before: What it was; `nil` of a new one, below which there is nothing.
+    ///   - change: The last change. Each record that comes in or leaves with this one gets the next number.
+    /// - Throws: `alreadyShared` where something would be in two shares.
+    mutating func place(
+        _ record: StoredCloudRecord, was before: StoredCloudRecord?, change: inout Int64, _ records: inout RecordCache,
+        _ rows: any CloudTransaction
+    ) throws(CloudError) {
+        let old = try share(of: record.name, rows)
+        var new: Int64?
+        if let parent = record.parent { new = try share(of: parent, rows) }
+        if let old, try stored(old, rows).root == record.name {
+            guard new == nil || new == old else { throw Self.alreadyShared }
+            new = old
+        }
+        guard old != new else {
+            if let new { note(record.name, record.type, in: new, record.changed, isGone: false) }
+            return
+        }
+        let below = before == nil ? [] : try records.descendants(of: record.name, rows)
+        try load(below.map(\.name), rows)
+        if new != nil, below.contains(where: { shares[$0.name] ?? nil != old }) { throw Self.alreadyShared }
+        move(record.name, record.type, from: old, to: new, record.changed)
+        for child in below where shares[child.name] ?? nil == old {
+            change += 1
+            move(child.name, child.type, from: old, to: new, change)
+        }
+    }
+
+    /// Notes that a record was deleted.
+    mutating func remove(_ record: StoredCloudRecord, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let share = try share(of: record.name, rows) else { return }
+        move(record.name, record.type, from: share, to: nil, record.changed)
+    }
+
+    private mutating func move(_ name: String, _ type: String, from old: Int64?, to new: Int64?, _ change: Int64) {
+        if let old { note(name, type, in: old, change, isGone: true) }
+        if let new { note(name, type, in: new, change, isGone: false) }
+        shares.updateValue(new, forKey: name)
+    }
+
+    private mutating func note(_ name: String, _ type: String, in share: Int64, _ change: Int64, isGone: Bool) {
+        noted[Place(share: share, name: name)] = CoveredRecord(
+            share: share, name: name, type: type, change: change, isGone: isGone)
+    }
+
+    /// Writes it all down.
+    mutating func save(_ rows: any CloudTransaction) throws(CloudError) {
+        guard !noted.isEmpty else { return }
+        try rows.save(noted.values.sorted { $0.change < $1.change }, in: zone)
+        var last: [Int64: Int64] = [:]
+        for record in noted.values { last[record.share] = max(last[record.share] ?? 0, record.change) }
+        for (share, change) in last.sorted(by: { $0.key < $1.key }) {
+            var stored = try stored(share, rows)
+            stored.touched = max(stored.touched, change)
+            known[share] = try rows.save(stored)
+        }
+    }
+
+    static let alreadyShared = CloudError(SharePolicy.decide(.share, on: .init(scope: .private, isShared: true), by: .owner))
+}

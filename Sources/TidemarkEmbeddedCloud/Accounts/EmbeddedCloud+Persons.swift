@@ -1,0 +1,208 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// All that a cloud has of one person: to hand it out to them, and to remove it.
+extension EmbeddedCloud {
+    /// A part of what is stored for an account.
+    package enum StoredItem: Sendable {
+        case record(CloudRecord)
+        /// A share of the account, or one in which it takes part.
+        case share(CloudShare)
+        /// What can't be read because it is damaged: a record, or the shares of a zone, or a zone with its records.
+        case damaged(CloudError)
+    }
+
+    /// Where a part is stored.
+    package struct StoredPlace: Hashable, Sendable {
+        package let container: String
+        package let environment: StoreEnvironment
+        package let scope: DatabaseScope
+        package let zone: CloudZoneID
+    }
+
+    /// Counts what was removed.
+    package struct Removed: Hashable, Sendable, Encodable {
+        package var records = 0
+        package var zones = 0
+        /// Shares of others that the account took part in.
+        package var participations = 0
+
+        package init() {}
+    }
+
+    /// Visits all that is stored for an account: its private records and shares, its public records, and the shares of others in which it takes
+    /// part, whose records are not its own. The account need not be available. Damage is an item, and the rest is visited all the same.
+    ///
+    /// - Complexity: O(records of the account, and public records).
+    package func forEachItem(of account: StoredAccount, _ body: (StoredPlace, StoredItem) async throws -> Void) async throws {
+        for (name, environment) in containers() {
+            let engine = try container(name, environment).engine
+            for scope in [DatabaseScope.private, .public, .shared] {
+                let caller = caller(account, scope, in: name)
+                for zone in try await zones(engine, caller) {
+                    let place = StoredPlace(container: name, environment: environment, scope: scope, zone: zone)
+                    // What the body throws ends it, whatever it is.
+                    var after: Int64? = scope == .shared ? nil : -1
+                    while let from = after {
+                        let result = await Result.catching { () async throws(CloudError) in
+                            try await engine.page(of: zone, after: from, caller)
+                        }
+                        guard let page = try result.undamaged else {
+                            if case .failure(let error) = result { try await body(place, .damaged(error)) }
+                            break
+                        }
+                        for record in page.records { try await body(place, .record(record)) }
+                        for record in page.damaged {
+                            try await body(place, .damaged(CloudEngine.damaged(record.id.recordName)))
+                        }
+                        after = page.last
+                    }
+                    guard scope != .public else { continue }
+                    let shares = await Result.catching { () async throws(CloudError) in
+                        try await engine.shares(in: zone, caller)
+                    }
+                    for share in try shares.undamaged ?? [] { try await body(place, .share(share)) }
+                    if case .failure(let error) = shares { try await body(place, .damaged(error)) }
+                    let damaged = await Result.catching { () async throws(CloudError) in
+                        try await engine.damagedShares(in: zone, caller)
+                    }
+                    // Of a zone that is damaged itself that is told above.
+                    for error in try damaged.undamaged ?? [] { try await body(place, .damaged(error)) }
+                }
+            }
+        }
+    }
+
+    /// Reads a part of an asset that a record of the account names.
+    package func piece(
+        of asset: CloudAsset, at offset: Int64, count: Int, for account: StoredAccount, _ place: StoredPlace
+    ) async throws(CloudError) -> Data {
+        let container = try container(place.container, place.environment)
+        return try await container.engine.download(
+            asset, in: place.zone, from: offset, count: count, container.assetStorage,
+            caller(account, place.scope, in: place.container))
+    }
+
+    /// Removes an account and all that is stored for it: its zones with records, shares and assets, its public records, and its part in the
+    /// shares of others. What is left are names of deleted records and zones, which devices have to hear of, under a name that leads to nobody.
+    ///
+    /// When it fails midway, it goes on when it is called again.
+    package func removeWithData(_ account: StoredAccount) async throws(CloudError) -> Removed {
+        var removed = Removed()
+        for (name, environment) in containers() {
+            let container = try container(name, environment)
+            let (engine, assetStorage) = (container.engine, container.assetStorage)
+            let shared = caller(account, .shared, in: name)
+            for zone in try await zones(engine, shared) {
+                for share in try await engine.shares(in: zone, shared) {
+                    try await engine.deleteShare(share.id, shared)
+                    removed.participations += 1
+                }
+            }
+            for scope in [DatabaseScope.public, .private] {
+                let caller = caller(account, scope, in: name)
+                for zone in try await zones(engine, caller) {
+                    guard scope == .private, !zone.isDefault else {
+                        removed.records += try await removeRecords(in: zone, engine, assetStorage, caller)
+                        continue
+                    }
+                    var after: Int64? = -1
+                    while let from = after {
+                        let page = try await engine.page(of: zone, after: from, caller)
+                        removed.records += page.records.count + page.damaged.count
+                        after = page.last
+                    }
+                    _ = try await engine.modifyZones(saving: [], deleting: [zone], purging: true, assetStorage, caller)
+                    removed.zones += 1
+                }
+            }
+            // Large zones, and records with many dependents, go in steps.
+            while try await engine.removeNext(assetStorage) {}
+            container.notifier.post()
+        }
+        try await accountStore.remove(account)
+        return removed
+    }
+
+    /// Deletes the account's records of a zone that stays.
+    private func removeRecords(
+        in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: AssetDirectory, _ caller: CloudEngine.Caller
+    ) async throws(CloudError) -> Int {
+        var count = 0
+        var after: Int64? = -1
+        while let from = after {
+            let page = try await engine.page(of: zone, after: from, caller)
+            after = page.last
+            var rest = (page.records + page.damaged)[...]
+            while !rest.isEmpty {
+                let some = rest.prefix(max(1, min(100, engine.limits.operationsPerRequest)))
+                rest = rest.dropFirst(some.count)
+                let (outcomes, _) = try await engine.modify(
+                    ModifyRecordsRequest(
+                        zone: zone, operations: some.map { RecordOperation(.forceDelete, $0) }, isAtomic: false), assetStorage,
+                    caller)
+                for case .failed(let error) in outcomes { throw error }
+                count += some.count
+            }
+        }
+        return count
+    }
+
+    private func caller(_ account: StoredAccount, _ scope: DatabaseScope, in container: String) -> CloudEngine.Caller {
+        CloudEngine.Caller(
+            user: Self.userRecordName(account.id, in: container), scope: scope, quota: account.quota, account: account)
+    }
+
+    private func zones(_ engine: CloudEngine, _ caller: CloudEngine.Caller) async throws(CloudError) -> [CloudZoneID] {
+        caller.scope == .public ? [CloudZoneID("_defaultZone")] : try await engine.zones(caller)
+    }
+}
+
+extension CloudEngine {
+    /// Reads some records of a zone in the order of their changes: of the public database those that the caller has made.
+    ///
+    /// - Returns: The records, those that are damaged without what they hold, and after which change to go on; `nil` at the end.
+    func page(
+        of id: CloudZoneID, after change: Int64, _ caller: Caller
+    ) async throws(CloudError) -> (records: [CloudRecord], damaged: [CloudRecord], last: Int64?) {
+        try await storage.read { rows throws(CloudError) in
+            guard let access = try existing(id, caller, rows) else { return ([], [], nil) }
+            let zone = self.id(of: access.zone, caller)
+            let page = try rows.records(in: access.zone.id, after: change, limit: 500)
+            var (records, damaged): ([CloudRecord], [CloudRecord]) = ([], [])
+            for stored in page where !stored.isDeleted || stored.damage != nil {
+                guard stored.type != CloudShare.recordType else { continue }
+                guard caller.scope != .public || stored.created.userRecordName == caller.user else { continue }
+                if stored.damage == nil {
+                    records.append(try record(stored, in: zone, keys: nil, access, rows))
+                } else {
+                    damaged.append(CloudRecord(CloudRecordID(stored.name, in: zone), type: stored.type))
+                }
+            }
+            return (records, damaged, page.last?.changed)
+        }
+    }
+}
+
+extension Result where Failure == CloudError {
+    fileprivate static func catching(_ body: () async throws(CloudError) -> Success) async -> Self {
+        do throws(CloudError) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The value; `nil` where what was asked for is damaged.
+    fileprivate var undamaged: Success? {
+        get throws(CloudError) {
+            switch self {
+            case .success(let value): return value
+            case .failure(let error) where error.code == .recordDamaged: return nil
+            case .failure(let error): throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkStore
+
+/// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
+///
+/// A content is in its place when all of it is there, checked and durable. Pieces of uploads lie in a folder beside, and uploads go on there.
+///
+/// Its work runs on a thread of its own: hashing, waiting for another process and making durable take their time.
+actor AssetDirectory: AssetStorage {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.assets")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private nonisolated let root: URL
+    /// Held while a backup is made: no content goes meanwhile.
+    private nonisolated let backupLock: URL?
+
+    init(_ folder: URL, backupLock: URL? = nil) {
+        root = folder
+        self.backupLock = backupLock
+    }
+
+    /// - Throws: `CloudError` `invalidArguments` for what is no digest.
+    private nonisolated func place(
+        _ asset: CloudAsset, owner: String, by user: String?
+    ) throws(CloudError) -> (whole: URL, part: URL) {
+        try asset.check()
+        let folder = folder(of: owner)
+        let whole = folder.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)")
+        return (whole, folder.appendingPathComponent("uploads/\(asset.digest)\(user.map { "-\($0)" } ?? "")"))
+    }
+
+    private nonisolated func folder(of owner: String) -> URL {
+        // A user record name; the public database's owner has none.
+        root.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
+    }
+
+    /// How many bytes there are of an asset that is on its way up.
+    ///
+    /// - Parameter user: Who sends it, where that is not the owner: nobody goes on with what somebody else has begun, since whoever has sent
+    ///   an asset may read it.
+    func received(_ asset: CloudAsset, owner: String, by user: String?) throws(CloudError) -> Int64 {
+        var status = stat()
+        let part = try place(asset, owner: owner, by: user).part
+        guard lstat(part.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
+        guard asset.size > 0, status.st_size >= asset.size else { return Int64(status.st_size) }
+        // Whoever sent the last piece ended before it was in its place, or is about to put it there.
+        let descriptor = open(part.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return 0 }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
+        var now = stat()
+        if lstat(part.path, &now) == 0, now.st_ino == status.st_ino { unlink(part.path) }
+        return 0
+    }
+
+    /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.
+    func unfinished(beside asset: CloudAsset?, owner: String, by user: String?) throws(CloudError) -> Int64 {
+        var own: String?
+        if let asset { own = try place(asset, owner: owner, by: user).part.lastPathComponent }
+        let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
+        let oldest = Date(timeIntervalSinceNow: -Self.partAge)
+        var sum: Int64 = 0
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: uploads.path)) ?? [] where name != own {
+            let other = uploads.appendingPathComponent(name).path
+            guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
+                let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
+            else { continue }
+            if modified < oldest { unlink(other) } else { sum += size }
+        }
+        return sum
+    }
+
+    /// When the last piece of an asset came that is on its way up, in microseconds since 1970 UTC; `nil` where there is none.
+    func lastPiece(of digest: String, owner: String, by user: String?) -> Int64? {
+        guard let part = try? place(CloudAsset(digest: digest, size: 0), owner: owner, by: user).part,
+            let attributes = try? FileManager.default.attributesOfItem(atPath: part.path),
+            let modified = attributes[.modificationDate] as? Date
+        else { return nil }
+        return Int64((modified.timeIntervalSince1970 * 1e6).rounded())
+    }
+
+    /// Seconds for which what was begun is kept.
+    private static let partAge: TimeInterval = 7 * 86_400
+
+    /// Adds a piece. The last one makes the asset whole.
+    ///
+    /// - Returns: What there is now, and whether that is all, durable.
+    func add(
+        _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
+    ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
+        let (whole, part) = try place(asset, owner: owner, by: user)
+        do {
+            try Folder.make(part.deletingLastPathComponent(), mode: 0o700)
+            let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard descriptor >= 0 else { throw failure("open", part) }
+            let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            // Two that send the same asset add to it one after the other.
+            guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
+            let there = Int64(try file.seekToEnd())
+            guard offset == there else {
+                throw CloudError(.invalidArguments, "the piece begins at \(offset), and the cloud has \(there) bytes")
+            }
+            guard there + Int64(piece.count) <= asset.size else {
+                throw CloudError(.invalidArguments, "the asset has \(asset.size) bytes, and the piece goes beyond them")
+            }
+            let arrival = try arrival(of: part, descriptor, there)
+            try file.write(contentsOf: piece)
+            arrival?.add(piece)
+            let received = there + Int64(piece.count)
+            guard received == asset.size else { return (received, false) }
+            arrivals[part.path] = nil
+            guard try arrival?.finish() ?? Self.digest(of: file) == asset else {
+                unlink(part.path)
+                throw CloudError(.assetNotAvailable, "what was uploaded is not the content of the digest \(asset.digest)")
+            }
+            guard fsync(descriptor) == 0 else { throw failure("make durable", part) }
+            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
+            guard rename(part.path, whole.path) == 0 else { throw failure("put in its place", part) }
+            try synchronize(whole.deletingLastPathComponent())
+            return (received, true)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Puts a content in its place that has come whole, as a file of the same file system. The caller has hashed it.
+    ///
+    /// One of the same digest that is there already is the same.
+    func adopt(_ file: URL, as asset: CloudAsset, owner: String) throws(CloudError) {
+        let whole = try place(asset, owner: owner, by: nil).whole
+        do {
+            let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+            guard descriptor >= 0 else { throw failure("open", file) }
+            defer { close(descriptor) }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == asset.size else {
+                throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
+            }
+            guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
+            try Folder.make(whole.deletingLastPathComponent(), mode: 0o700)
+            guard rename(file.path, whole.path) == 0 else { throw failure("put in its place", file) }
+            try synchronize(whole.deletingLastPathComponent())
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    // What has come is hashed as it comes, where one process takes in all of it.
+
+    /// A content on its way, hashed as far as it has come.
+    private final class Arrival {
+        let file: UInt64
+        private(set) var count: Int64 = 0
+        private var digest: AssetDigest? = AssetDigest()
+
+        init(_ file: UInt64) { self.file = file }
+
+        func add(_ piece: Data) {
+            digest?.update(piece)
+            count += Int64(piece.count)
+        }
+
+        func finish() -> CloudAsset? { digest.take()?.finish() }
+    }
+
+    private var arrivals: [String: Arrival] = [:]
+    private static let arrivalsMost = 1_000
+
+    /// What is known of a file that has so many bytes; `nil` when another process has written some of them.
+    private func arrival(of part: URL, _ descriptor: Int32, _ there: Int64) throws -> Arrival? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("look at", part) }
+        let file = UInt64(status.st_ino)
+        if there == 0 {
+            if arrivals.count >= Self.arrivalsMost { arrivals = [:] }
+            arrivals[part.path] = Arrival(file)
+        }
+        guard let known = arrivals[part.path], known.file == file, known.count == there else {
+            arrivals[part.path] = nil
+            return nil
+        }
+        return known
+    }
+
+    private static func digest(of file: FileHandle) throws -> CloudAsset {
+        try file.seek(toOffset: 0)
+        var digest = AssetDigest()
+        while let data = try file.read(upToCount: 1 << 20), !data.isEmpty { digest.update(data) }
+        return digest.finish()
+    }
+
+    /// A piece of an asset that is there whole.
+    func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) throws(CloudError) -> Data {
+        let whole = try place(asset, owner: owner, by: nil).whole
+        let descriptor = open(whole.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there") }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.seek(toOffset: UInt64(max(0, offset)))
+            return try file.read(upToCount: count) ?? Data()
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Whether a file is there.
+    nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return false }
+        return access(whole.path, F_OK) == 0
+    }
+
+    nonisolated func remove(_ asset: CloudAsset, owner: String) {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return }
+        guard let backupLock else {
+            unlink(whole.path)
+            return
+        }
+        do {
+            let lock = try StoreLock(at: backupLock)
+            try lock.acquire(shared: true, timeout: .zero)
+            unlink(whole.path)
+            lock.release()
+        } catch {
+            // A backup may be about to copy it. It is taken away with the leftovers.
+        }
+    }
+
+    // What nobody needs
+
+    /// Seconds for which a content stays that no record names, since it came or was asked for: as long as a receipt holds, and an hour.
+    private static let unnamedAge: TimeInterval = 25 * 3_600
+    /// After so long, whoever is told that one is there is told so for another day.
+    private static let freshAge: TimeInterval = 3_600
+
+    /// When a content came or was asked for; `nil` where it is not there.
+    private nonisolated func time(of asset: CloudAsset, owner: String) -> Date? {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole,
+            let attributes = try? FileManager.default.attributesOfItem(atPath: whole.path)
+        else { return nil }
+        return attributes[.modificationDate] as? Date
+    }
+
+    /// Whether a content may go that no record names. One that is not there may.
+    nonisolated func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool {
+        (time(of: asset, owner: owner).map(now.timeIntervalSince) ?? .infinity) > Self.unnamedAge
+    }
+
+    /// Those that may go if no record names them.
+    func old(_ assets: [CloudAsset], owner: String, at now: Date) -> [CloudAsset] {
+        assets.filter { isOld($0, owner: owner, at: now) }
+    }
+
+    /// Whether a file may go that the database does not know. What was there before the database may be what is left of another one.
+    nonisolated func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
+        guard let time = time(of: asset, owner: owner) else { return false }
+        return time > began && now.timeIntervalSince(time) > Self.unnamedAge
+    }
+
+    /// Those that may go if the database does not know them.
+    func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) -> [CloudAsset] {
+        assets.filter { isStray($0, owner: owner, at: now, since: began) }
+    }
+
+    /// Those that are to be touched when somebody asks for them.
+    func aging(_ assets: [CloudAsset], owner: String) -> [CloudAsset] {
+        assets.filter { (time(of: $0, owner: owner).map { -$0.timeIntervalSinceNow } ?? .infinity) > Self.freshAge }
+    }
+
+    /// Has a content stay as one does that has just come.
+    nonisolated func touch(_ asset: CloudAsset, owner: String) {
+        guard let whole = try? place(asset, owner: owner, by: nil).whole else { return }
+        try? FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: whole.path)
+    }
+
+    /// Whose assets there are.
+    func owners() -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
+        return names.filter { $0 == "public" || $0.hasPrefix("_") }.sorted().map { $0 == "public" ? "" : $0 }
+    }
+
+    /// Digests of an owner's contents that begin with a byte.
+    func digests(of owner: String, beginningWith byte: UInt8) -> Set<String> {
+        let digits = String(byte, radix: 16)
+        let place = folder(of: owner).appendingPathComponent(digits.count == 1 ? "0" + digits : digits)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []
+        return Set(names.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
+    }
+
+    private func synchronize(_ url: URL) throws {
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", url) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
+    }
+
+    private func failure(_ what: String, _ url: URL) -> CloudError {
+        CloudError(
+            errno == ENOSPC || errno == EDQUOT ? .quotaExceeded : .internalError,
+            "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
+    }
+}

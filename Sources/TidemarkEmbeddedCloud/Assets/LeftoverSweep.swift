@@ -1,0 +1,93 @@
+import Foundation
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// Goes through the containers of a cloud and takes away what nobody needs.
+///
+/// It opens them, which waits for the disk and for other processes, on a thread of its own.
+actor LeftoverSweep {
+    private nonisolated let executor = StoreExecutor(label: "tidemark.sweep")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let cloud: EmbeddedCloud
+
+    init(_ cloud: EmbeddedCloud) { self.cloud = cloud }
+
+    /// Where something goes wrong, it goes on with the next.
+    ///
+    /// - Parameter names: The containers; `nil` for all that there are.
+    func run(over names: Set<String>?, at now: Date) async -> EmbeddedCloud.Sweep {
+        var sweep = EmbeddedCloud.Sweep()
+        for (name, environment) in cloud.containers() where names?.contains(name) ?? Self.isContainer(name) {
+            do throws(CloudError) {
+                let container = try cloud.container(name, environment)
+                container.goOnRemoving()
+                try await container.engine.forgetUploads(of: nil, container.assetStorage)
+                for owner in await container.assetStorage.owners() {
+                    guard !Task.isCancelled else { return sweep }
+                    do throws(CloudError) {
+                        let count = try await container.engine.sweep(owner, container.assetStorage, at: now)
+                        sweep.removed += count
+                    } catch {
+                        sweep.note(error, name, environment)
+                    }
+                }
+            } catch {
+                sweep.note(error, name, environment)
+            }
+        }
+        return sweep
+    }
+
+    /// Whether a folder can be a container's: others may lie beside them.
+    private static func isContainer(_ name: String) -> Bool {
+        do throws(CloudError) {
+            try EmbeddedCloud.check(container: name)
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+extension EmbeddedCloud {
+    /// What came of looking for what nobody needs.
+    package struct Sweep: Sendable {
+        /// How many contents went.
+        package fileprivate(set) var removed = 0
+        /// What went wrong first, with the container's name.
+        package fileprivate(set) var failure: CloudError?
+
+        package init(removed: Int = 0, failure: CloudError? = nil) { (self.removed, self.failure) = (removed, failure) }
+
+        fileprivate mutating func note(_ error: CloudError, _ container: String, _ environment: StoreEnvironment) {
+            guard failure == nil else { return }
+            failure = CloudError(
+                error.code, "container \(container) (\(environment.rawValue)): \(error.reason)", retryAfter: error.retryAfter)
+        }
+    }
+
+    /// Takes away contents of assets that were sent and that no record names, a day and an hour after they came or were last asked for,
+    /// and what was begun and left for a week. A server does it each hour. O(assets).
+    ///
+    /// What can't be done in one container keeps it from none of the others.
+    ///
+    /// - Returns: How many contents went.
+    /// - Throws: `CloudError` `internalError`, for the first container in which something went wrong.
+    @discardableResult
+    public func removeLeftovers() async throws(CloudError) -> Int {
+        let sweep = await sweepLeftovers()
+        if let failure = sweep.failure { throw failure }
+        return sweep.removed
+    }
+
+    /// As ``removeLeftovers()``, in some containers.
+    ///
+    /// - Parameters:
+    ///   - names: Those that are looked at, and opened; `nil` for all that there are.
+    ///   - now: By which the ages of files are told.
+    package func sweepLeftovers(of names: Set<String>? = nil, at now: Date = Date()) async -> Sweep {
+        await LeftoverSweep(self).run(over: names, at: now)
+    }
+}

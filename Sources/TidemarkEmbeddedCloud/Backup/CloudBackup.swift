@@ -1,0 +1,238 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// Copies a cloud's directory while others use it.
+///
+/// Each database is copied as it is at one moment, and after it the assets that it names; meanwhile nobody removes the content of an asset. The
+/// copy comes to its place whole, verified and durable, or not at all. It can be put back by ``CloudRestoration``.
+///
+/// ```swift
+/// let summary = try CloudBackup(of: directory, to: URL(fileURLWithPath: "/backups/Monday")).run()
+/// ```
+public struct CloudBackup: Sendable {
+    private let directory: CloudDirectory
+    private let target: URL
+
+    /// - Parameter target: The copy's place, where nothing may be.
+    public init(of directory: URL, to target: URL) {
+        self.directory = CloudDirectory(url: directory)
+        self.target = target
+    }
+
+    /// What a backup has; `backup.json` in it.
+    public struct Manifest: Hashable, Codable, Sendable {
+        public struct File: Hashable, Codable, Sendable {
+            public let path: String
+            public let bytes: Int64
+            public let sha256: String
+        }
+
+        public static let name = "backup.json"
+        public static let format = 1
+
+        public var format = Self.format
+        /// Microseconds since 1970 UTC; when it was begun.
+        public let made: Int64
+        /// The databases.
+        public var files: [File] = []
+        public var containers = 0
+        public var records = 0
+        public var assets = 0
+        /// Of databases and assets.
+        public var bytes: Int64 = 0
+        /// What was wrong already when it was made.
+        public var problems: [CloudVerification.Problem] = []
+    }
+
+    /// How far it is.
+    public struct Progress: Sendable {
+        public enum Phase: String, Sendable { case copying, verifying }
+        public let phase: Phase
+        public let place: String
+        public let assets: Int
+    }
+
+    /// - Returns: What the backup has. What was damaged or missing in the cloud is among its problems, and does not keep the rest from being
+    ///   copied.
+    /// - Throws: ``StoreError`` `cannotMove` where something is already, `notFound` where there is no cloud, `busy` while another backup is
+    ///   made, `diskFull`, `io`. Then nothing is left of the copy.
+    public func run(progress: (Progress) throws -> Void = { _ in }) throws -> Manifest {
+        guard EmbeddedCloud.exists(at: directory.url) else {
+            throw StoreError(.notFound, "there is no cloud at \(directory.url.path)")
+        }
+        let (source, place) = (directory.url.resolvingSymlinksInPath().path, target.resolvingSymlinksInPath().path)
+        guard place != source, !place.hasPrefix(source + "/") else {
+            throw StoreError(.cannotMove, "\(target.path) lies in the cloud's directory; name a place outside of it")
+        }
+        guard access(target.path, F_OK) != 0 else {
+            throw StoreError(.cannotMove, "\(target.path) is there already; name a place where nothing is")
+        }
+        let hold = try AssetHold(directory)
+        let pending = try PendingDirectory(for: target)
+        let manifest = try pending.fill { folder in try copyAll(to: folder, progress) }
+        try pending.settle()
+        withExtendedLifetime(hold) {}
+        return manifest
+    }
+
+    /// Keeps the contents of assets where they are.
+    private final class AssetHold {
+        private let lock: StoreLock
+
+        init(_ directory: CloudDirectory) throws {
+            let lock = try StoreLock(at: directory.backupLock)
+            try Self.acquire(lock, directory)
+            self.lock = consume lock
+        }
+
+        private static func acquire(_ lock: borrowing StoreLock, _ directory: CloudDirectory) throws {
+            do {
+                try lock.acquire(shared: false, timeout: .seconds(10))
+            } catch {
+                guard error.code == .busy else { throw error }
+                throw StoreError(
+                    .busy, "another backup of \(directory.url.path) is being made; try again when it is done")
+            }
+        }
+    }
+
+    /// Copies all that there is into a folder, and verifies it.
+    private func copyAll(to folder: URL, _ progress: (Progress) throws -> Void) throws -> Manifest {
+        var manifest = Manifest(made: Int64((Date().timeIntervalSince1970 * 1e6).rounded()))
+        for container in directory.containers() {
+            try progress(.init(phase: .copying, place: container.name, assets: manifest.assets))
+            let file = try copy(container, to: folder)
+            manifest.files.append(file)
+            for (owner, asset) in try Self.assets(of: folder.appendingPathComponent(container.database)) {
+                let source = directory.url.appendingPathComponent(container.path, isDirectory: true)
+                let place = folder.appendingPathComponent(container.path, isDirectory: true)
+                try Self.copyAsset(asset, owner: owner, from: source, to: place)
+                manifest.assets += 1
+                try progress(.init(phase: .copying, place: container.name, assets: manifest.assets))
+            }
+        }
+        // An account that came meanwhile has nothing yet; one that is lacking would have its records belong to nobody.
+        for name in CloudDirectory.databases {
+            guard FileManager.default.fileExists(atPath: directory.url.appendingPathComponent(name).path) else { continue }
+            manifest.files.append(try Self.copyDatabase(name, from: directory.url, to: folder))
+        }
+        let report = try CloudVerification(of: folder).run { state in
+            try progress(.init(phase: .verifying, place: state.place, assets: state.assets))
+        }
+        manifest.containers = report.containers
+        manifest.records = report.records
+        manifest.assets = report.assets
+        manifest.bytes = report.bytes + manifest.files.reduce(0) { $0 + $1.bytes }
+        manifest.problems = report.problems
+        try DatabaseFile.removeLogs(in: folder)
+        try Self.write(manifest, to: folder)
+        return manifest
+    }
+
+    private func copy(_ container: CloudDirectory.Container, to folder: URL) throws -> Manifest.File {
+        try Folder.make(folder.appendingPathComponent(container.path, isDirectory: true), mode: 0o700)
+        return try Self.copyDatabase(container.database, from: directory.url, to: folder)
+    }
+
+    /// The assets that a database has, with their owners; those that can't be are left out.
+    static func assets(of database: URL) throws -> [(String, CloudAsset)] {
+        do {
+            return try DatabaseFile.reading(database) { db in
+                try Row.fetchAll(db, sql: "SELECT owner, digest, size FROM assets").compactMap { row in
+                    guard let owner: String = row[0], let digest: String = row[1], let size: Int64 = row[2],
+                        CloudDirectory.isOwner(owner)
+                    else { return nil }
+                    let asset = CloudAsset(digest: digest, size: size)
+                    return (try? asset.check()) == nil ? nil : (owner, asset)
+                }
+            }
+        } catch let error as DatabaseError {
+            // What of the list can't be read, the verification tells.
+            guard error.resultCode == .SQLITE_CORRUPT else { throw error }
+            return []
+        }
+    }
+
+    /// Gives an asset's content a second name, or copies it to another file system. One that is missing, the verification tells.
+    static func copyAsset(_ asset: CloudAsset, owner: String, from source: URL, to target: URL) throws {
+        let path = CloudDirectory.asset(asset.digest, owner: owner)
+        let (old, new) = (source.appendingPathComponent(path), target.appendingPathComponent(path))
+        try Folder.make(new.deletingLastPathComponent(), mode: 0o700)
+        if link(old.path, new.path) == 0 { return }
+        switch errno {
+        case ENOENT, EEXIST: return
+        case EXDEV, EPERM, EMLINK, ENOTSUP, ENOSYS: break
+        default: throw CloudDirectory.failure("copy", old)
+        }
+        _ = try DatabaseFile.copy(old, to: new)
+    }
+
+    /// Copies a database as it is at one moment.
+    private static func copyDatabase(_ path: String, from source: URL, to folder: URL) throws -> Manifest.File {
+        let url = folder.appendingPathComponent(path)
+        let queue = try SharedDatabase.watcher(of: source.appendingPathComponent(path))
+        var configuration = Configuration()
+        configuration.label = "tidemark.backup"
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF") }
+        let target = try DatabaseQueue(path: url.path, configuration: configuration)
+        chmod(url.path, 0o600)
+        try queue.read { db in
+            // The first reading fixes the state.
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master")
+            try target.inDatabase { try db.backup(to: $0, pagesPerStep: 2_048) }
+        }
+        try target.close()
+        try queue.close()
+        try CloudDirectory.synchronize(url)
+        let content = try CloudDirectory.content(of: url)
+        return .init(path: path, bytes: content.size, sha256: content.digest)
+    }
+
+    private static func write(_ manifest: Manifest, to folder: URL) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let url = folder.appendingPathComponent(Manifest.name)
+        try encoder.encode(manifest).write(to: url)
+        try CloudDirectory.synchronize(url)
+    }
+}
+
+/// Database files that nobody else has open.
+enum DatabaseFile {
+    static func reading<Result>(_ url: URL, _ body: (Database) throws -> Result) throws -> Result {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.label = "tidemark.backup"
+        let queue = try DatabaseQueue(path: url.path, configuration: configuration)
+        let result = try queue.read(body)
+        try queue.close()
+        return result
+    }
+
+    /// Removes what SQLite has left beside databases that nobody has open, and that belongs to nothing.
+    static func removeLogs(in folder: URL) throws {
+        for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
+            guard name.hasSuffix(".sqlite-wal") || name.hasSuffix(".sqlite-shm") else { continue }
+            try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        }
+    }
+
+    /// Copies a file's content, durable but for its name.
+    ///
+    /// - Returns: What was copied.
+    static func copy(_ old: URL, to new: URL) throws -> CloudAsset {
+        let source = try Folder(at: old.deletingLastPathComponent()).openFile(old.lastPathComponent)
+        let target = try Folder(at: new.deletingLastPathComponent()).makeFile(new.lastPathComponent, mode: 0o600)
+        var digest = AssetDigest()
+        while let data = try source.read(upToCount: 1 << 20), !data.isEmpty {
+            digest.update(data)
+            try target.write(contentsOf: data)
+        }
+        guard fsync(target.fileDescriptor) == 0 else { throw CloudDirectory.failure("make durable", new) }
+        return digest.finish()
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// The files of a cloud in a directory.
+struct CloudDirectory: Sendable {
+    let url: URL
+
+    /// Databases beside the containers; a cloud that was never served has only the first.
+    static let databases = ["accounts.sqlite", "access.sqlite", "subscriptions.sqlite"]
+
+    /// What one container has in one environment.
+    struct Container: Hashable, Sendable {
+        let name: String
+        let environment: StoreEnvironment
+
+        var path: String { "containers/\(name)/\(environment.rawValue)" }
+        var database: String { "\(path)/records.sqlite" }
+    }
+
+    /// Held shared by each process that has the cloud open, and exclusively by one that replaces it.
+    var useLock: URL { url.appendingPathComponent("use-lock") }
+    /// Held exclusively while a backup is made: what its databases name must not go before it is copied. Held shared by one that removes
+    /// the content of an asset.
+    var backupLock: URL { url.appendingPathComponent("backup-lock") }
+
+    /// The containers that have a database.
+    func containers() -> [Container] {
+        let folder = url.appendingPathComponent("containers", isDirectory: true)
+        let names = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted()
+        var found: [Container] = []
+        for name in names where Self.isContainer(name) {
+            for environment in [StoreEnvironment.development, .production] {
+                let container = Container(name: name, environment: environment)
+                if FileManager.default.fileExists(atPath: url.appendingPathComponent(container.database).path) {
+                    found.append(container)
+                }
+            }
+        }
+        return found
+    }
+
+    static func isContainer(_ name: String) -> Bool {
+        do throws(CloudError) {
+            try EmbeddedCloud.check(container: name)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// The place of an asset's content, relative to the container's.
+    static func asset(_ digest: String, owner: String) -> String {
+        "assets/\(owner.isEmpty ? "public" : owner)/\(digest.prefix(2))/\(digest)"
+    }
+
+    /// Whether an owner's name is one that can be a folder's.
+    static func isOwner(_ owner: String) -> Bool {
+        owner.isEmpty
+            || owner.utf8.count <= 255 && owner.hasPrefix("_")
+                && owner.utf8.dropFirst().allSatisfy {
+                    (0x30...0x39).contains($0) || (0x61...0x7a).contains($0) || (0x41...0x5a).contains($0) || $0 == 0x5f
+                        || $0 == 0x2d
+                }
+    }
+
+    /// The digest of what a file holds.
+    ///
+    /// - Throws: ``StoreError`` `notFound`, `io`.
+    static func content(of url: URL, progress: (Int) throws -> Void = { _ in }) throws -> CloudAsset {
+        let file = try Folder(at: url.deletingLastPathComponent()).openFile(url.lastPathComponent)
+        var digest = AssetDigest()
+        while let data = try file.read(upToCount: 1 << 20), !data.isEmpty {
+            digest.update(data)
+            try progress(data.count)
+        }
+        return digest.finish()
+    }
+
+    static func failure(_ what: String, _ url: URL) -> StoreError {
+        let code: StoreError.Code = errno == ENOSPC || errno == EDQUOT ? .diskFull : errno == ENOENT ? .notFound : .io
+        return StoreError(code, "cannot \(what) \(url.path): \(String(cString: strerror(errno)))")
+    }
+
+    static func synchronize(_ url: URL) throws {
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { throw failure("open", url) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
+    }
+}
+
+/// A directory that is filled beside its place, hidden, and comes there whole or not at all.
+struct PendingDirectory: ~Copyable {
+    let url: URL
+    private let place: URL
+    private let lock: StoreLock
+
+    /// Makes it; what an attempt for the same place has left that was killed is removed.
+    ///
+    /// - Throws: ``StoreError`` `busy` while another process makes one for the same place.
+    init(for place: URL) throws {
+        let parent = place.deletingLastPathComponent()
+        try Folder.make(parent, mode: 0o700)
+        let url = parent.appendingPathComponent(".\(place.lastPathComponent).unfinished", isDirectory: true)
+        try Folder.make(url, mode: 0o700)
+        let lock = try StoreLock(at: url.appendingPathComponent(Self.lockFile))
+        guard try lock.acquireIfFree() else {
+            throw StoreError(.busy, "another process is making \(place.path); try again when it is done")
+        }
+        for name in try FileManager.default.contentsOfDirectory(atPath: url.path) where name != Self.lockFile {
+            try FileManager.default.removeItem(at: url.appendingPathComponent(name))
+        }
+        (self.url, self.place) = (url, place)
+        self.lock = consume lock
+    }
+
+    private static let lockFile = ".lock"
+
+    /// Runs `body`, and removes everything if it fails.
+    borrowing func fill<Result>(_ body: (URL) throws -> Result) throws -> Result {
+        do {
+            return try body(url)
+        } catch {
+            try? FileManager.default.removeItem(at: url)
+            throw error
+        }
+    }
+
+    /// Makes all folders durable and gives it its place, where nothing but an empty folder may be.
+    borrowing func settle() throws {
+        try FileManager.default.removeItem(at: url.appendingPathComponent(Self.lockFile))
+        for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
+            let item = url.appendingPathComponent(name)
+            var status = stat()
+            guard lstat(item.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
+            try CloudDirectory.synchronize(item)
+        }
+        try CloudDirectory.synchronize(url)
+        guard rename(url.path, place.path) == 0 else { throw CloudDirectory.failure("make", place) }
+        try CloudDirectory.synchronize(place.deletingLastPathComponent())
+    }
+}

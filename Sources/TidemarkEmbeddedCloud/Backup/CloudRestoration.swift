@@ -1,0 +1,209 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// Puts a backup of a cloud in its place.
+///
+/// Each database begins another incarnation: devices compare what they have with what the cloud has, and send what it has lost.
+///
+/// ```swift
+/// try CloudRestoration(of: URL(fileURLWithPath: "/backups/Monday"), to: directory).run()
+/// ```
+public struct CloudRestoration: Sendable {
+    private let source: URL
+    private let directory: CloudDirectory
+    private let replaces: Bool
+    private let acceptsDamage: Bool
+
+    /// - Parameters:
+    ///   - replaces: Whether a cloud may be there; it is kept beside.
+    ///   - acceptsDamage: Whether a backup of which something is missing or damaged is put back as far as it is whole.
+    public init(of backup: URL, to directory: URL, replaces: Bool = false, acceptsDamage: Bool = false) {
+        source = backup
+        self.directory = CloudDirectory(url: directory)
+        self.replaces = replaces
+        self.acceptsDamage = acceptsDamage
+    }
+
+    /// What was put back.
+    public struct Summary: Hashable, Codable, Sendable {
+        public let path: String
+        /// When the backup was made; microseconds since 1970 UTC.
+        public let made: Int64
+        public let containers: Int
+        public let records: Int
+        public let assets: Int
+        public let bytes: Int64
+        public let problems: [CloudVerification.Problem]
+        /// Where the cloud is that was there before.
+        public let replaced: String?
+    }
+
+    /// - Throws: ``StoreError`` `notFound` where there is no backup, `corrupt` when it is not what was written, `cannotMove` where a cloud is
+    ///   already and may not be replaced, `busy` while somebody uses that, `newerFormat`, `diskFull`, `io`. Then the place is as it was.
+    public func run(progress: (CloudBackup.Progress) throws -> Void = { _ in }) throws -> Summary {
+        let manifest = try manifest()
+        let old = try held()
+        let pending = try PendingDirectory(for: directory.url)
+        let report = try pending.fill { folder in
+            for file in manifest.files { try restore(file, to: folder) }
+            let made = CloudDirectory(url: folder)
+            var assets = 0
+            for container in made.containers() {
+                let from = source.appendingPathComponent(container.path, isDirectory: true)
+                let to = folder.appendingPathComponent(container.path, isDirectory: true)
+                for (owner, asset) in try CloudBackup.assets(of: folder.appendingPathComponent(container.database)) {
+                    try CloudBackup.copyAsset(asset, owner: owner, from: from, to: to)
+                    assets += 1
+                    try progress(.init(phase: .copying, place: container.name, assets: assets))
+                }
+                try Self.beginIncarnation(folder.appendingPathComponent(container.database))
+            }
+            let report = try CloudVerification(of: folder).run { state in
+                try progress(.init(phase: .verifying, place: state.place, assets: state.assets))
+            }
+            guard report.isOK || acceptsDamage else {
+                throw StoreError(
+                    .corrupt,
+                    "the backup \(source.path) is damaged: \(report.problems[0].message)"
+                        + (report.problems.count > 1 ? " (and \(report.problems.count - 1) more)" : "")
+                        + ". Take another backup, or restore what is whole of this one with --accept-damage")
+            }
+            // What examined them has left nothing that belongs to them.
+            try DatabaseFile.removeLogs(in: folder)
+            return report
+        }
+        var replaced: URL?
+        if old != nil {
+            let aside = try Self.aside(directory.url)
+            guard rename(directory.url.path, aside.path) == 0 else { throw CloudDirectory.failure("replace", directory.url) }
+            replaced = aside
+        }
+        do {
+            try pending.settle()
+        } catch {
+            if let replaced { rename(replaced.path, directory.url.path) }
+            throw error
+        }
+        // Until here nobody has opened what was there.
+        withExtendedLifetime(old) {}
+        return Summary(
+            path: directory.url.path, made: manifest.made, containers: report.containers, records: report.records,
+            assets: report.assets, bytes: report.bytes + manifest.files.reduce(0) { $0 + $1.bytes }, problems: report.problems,
+            replaced: replaced?.path)
+    }
+
+    /// Makes sure that nobody uses what is at the place; `nil` where nothing is.
+    private func held() throws -> HeldCloud? {
+        var status = stat()
+        guard lstat(directory.url.path, &status) == 0 else { return nil }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw StoreError(.cannotMove, "\(directory.url.path) is not a directory; name another place")
+        }
+        guard try !FileManager.default.contentsOfDirectory(atPath: directory.url.path).isEmpty else { return nil }
+        guard EmbeddedCloud.exists(at: directory.url) else {
+            throw StoreError(.cannotMove, "\(directory.url.path) holds other files than a cloud's; name another place")
+        }
+        guard replaces else {
+            throw StoreError(
+                .cannotMove, "there is a cloud at \(directory.url.path) already; name another place, or replace it with --replace"
+            )
+        }
+        return try HeldCloud(directory)
+    }
+
+    /// A cloud that nobody has open.
+    private final class HeldCloud {
+        private let lock: StoreLock
+
+        init(_ directory: CloudDirectory) throws {
+            let lock = try StoreLock(at: directory.useLock)
+            guard try lock.acquireIfFree() else {
+                throw StoreError(
+                    .busy, "\(directory.url.path) is in use; stop 'tidemark serve', and what else has it open, first")
+            }
+            self.lock = consume lock
+        }
+    }
+
+    private static func aside(_ url: URL) throws -> URL {
+        let time = Date.now.formatted(.iso8601.timeSeparator(.omitted).dateSeparator(.omitted))
+        for number in 0..<100 {
+            let suffix = number == 0 ? "" : "-\(number)"
+            let aside = url.deletingLastPathComponent()
+                .appendingPathComponent("\(url.lastPathComponent).replaced-\(time)\(suffix)", isDirectory: true)
+            if access(aside.path, F_OK) != 0 { return aside }
+        }
+        throw StoreError(.cannotMove, "there are too many replaced clouds beside \(url.path); move some elsewhere")
+    }
+
+    /// More than any list of databases has.
+    private static let manifestMost = 16 << 20
+
+    private func manifest() throws -> CloudBackup.Manifest {
+        let url = source.appendingPathComponent(CloudBackup.Manifest.name)
+        guard access(url.path, F_OK) == 0 else {
+            throw StoreError(.notFound, "there is no backup of a cloud at \(source.path): it has no \(CloudBackup.Manifest.name)")
+        }
+        let file = try Folder(at: source, followsLink: true).openFile(CloudBackup.Manifest.name)
+        let data = try file.read(upToCount: Self.manifestMost + 1) ?? Data()
+        guard data.count <= Self.manifestMost else { throw StoreError(.corrupt, "\(url.path) is longer than it can be") }
+        struct Format: Decodable { let format: Int }
+        let manifest: CloudBackup.Manifest
+        do {
+            let format = try JSONDecoder().decode(Format.self, from: data).format
+            guard format <= CloudBackup.Manifest.format else {
+                throw StoreError(.newerFormat, "\(url.path) has format \(format); update Tidemark to restore it")
+            }
+            manifest = try JSONDecoder().decode(CloudBackup.Manifest.self, from: data)
+        } catch let error as DecodingError {
+            throw StoreError(.corrupt, "\(url.path) has a wrong form: \(error)")
+        }
+        for file in manifest.files where !Self.isDatabase(file.path) {
+            throw StoreError(.corrupt, "\(url.path) names '\(file.path.prefix(200))', which is no database of a cloud")
+        }
+        guard manifest.files.contains(where: { $0.path == CloudDirectory.databases[0] }) else {
+            throw StoreError(.corrupt, "\(url.path) lacks \(CloudDirectory.databases[0])")
+        }
+        return manifest
+    }
+
+    private static func isDatabase(_ path: String) -> Bool {
+        if CloudDirectory.databases.contains(path) { return true }
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        return parts.count == 4 && parts[0] == "containers" && CloudDirectory.isContainer(parts[1])
+            && StoreEnvironment(rawValue: parts[2]) != nil && parts[3] == "records.sqlite"
+    }
+
+    private func restore(_ file: CloudBackup.Manifest.File, to folder: URL) throws {
+        let (old, new) = (source.appendingPathComponent(file.path), folder.appendingPathComponent(file.path))
+        try Folder.make(new.deletingLastPathComponent(), mode: 0o700)
+        let content = try DatabaseFile.copy(old, to: new)
+        guard content == CloudAsset(digest: file.sha256, size: file.bytes) || acceptsDamage else {
+            throw StoreError(
+                .corrupt,
+                "\(old.path) is not what was backed up. Take another backup, or restore what is whole of this one with --accept-damage"
+            )
+        }
+    }
+
+    /// Begins another incarnation in a database that nobody has open.
+    private static func beginIncarnation(_ url: URL) throws {
+        let queue = try DatabaseQueue(path: url.path)
+        try queue.write { db in
+            try SQLiteCloudStorage.check(db, path: url.path)
+            let rows = SQLiteCloudTransaction(
+                db: db, schemas: SchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
+            let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
+            try rows.beginIncarnation(
+                Data(EmbeddedCloud.systemRandom(16)), at: try rows.lastChange() + CloudEngine.leap + more)
+        }
+        // Nothing of it is in the log when that goes.
+        try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try queue.close()
+        try CloudDirectory.synchronize(url)
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// Examines a cloud's directory: SQLite's own integrity, each record, share and zone against its digest, references from records to assets, and
+/// each asset's content. Others may use the cloud meanwhile.
+///
+/// ```swift
+/// let report = try CloudVerification(of: directory).run()
+/// for problem in report.problems { print(problem.message) }
+/// ```
+public struct CloudVerification: Sendable {
+    private let directory: CloudDirectory
+
+    public init(of directory: URL) { self.directory = CloudDirectory(url: directory) }
+
+    /// Something that is not as it was written.
+    public struct Problem: Hashable, Codable, Sendable {
+        public enum Kind: String, Codable, Sendable {
+            /// SQLite finds a database damaged, or it can't be read.
+            case database
+            case zone, share, participant, record
+            /// A record names an asset that its owner does not have.
+            case reference
+            /// The content of an asset is missing, or another.
+            case asset
+        }
+
+        public let kind: Kind
+        /// The container and the environment, or the database.
+        public let place: String
+        public let message: String
+    }
+
+    /// What was found.
+    public struct Report: Hashable, Codable, Sendable {
+        public var containers = 0
+        public var records = 0
+        public var assets = 0
+        public var bytes: Int64 = 0
+        public var problems: [Problem] = []
+        public var isOK: Bool { problems.isEmpty }
+
+        public init() {}
+    }
+
+    /// How far it is.
+    public struct Progress: Sendable {
+        public let place: String
+        public let records: Int
+        public let assets: Int
+    }
+
+    /// - Throws: ``StoreError`` `notFound` where there is no cloud. What is wrong with a cloud is no error.
+    /// - Complexity: Reads everything once.
+    public func run(progress: (Progress) throws -> Void = { _ in }) throws -> Report {
+        guard EmbeddedCloud.exists(at: directory.url) else {
+            throw StoreError(.notFound, "there is no cloud at \(directory.url.path)")
+        }
+        var report = Report()
+        for name in CloudDirectory.databases {
+            let url = directory.url.appendingPathComponent(name)
+            guard FileManager.default.fileExists(atPath: url.path) else { continue }
+            try examining(name, &report) { report in
+                try SharedDatabase.watcher(of: url).read { db in try Self.integrity(db, name, &report) }
+            }
+        }
+        for container in directory.containers() {
+            report.containers += 1
+            let place = "\(container.name) (\(container.environment.rawValue))"
+            try examining(place, &report) { report in try examine(container, place, &report, progress) }
+        }
+        return report
+    }
+
+    /// What can't be read is a problem of that database alone.
+    private func examining(_ place: String, _ report: inout Report, _ body: (inout Report) throws -> Void) throws {
+        do {
+            try body(&report)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            report.problems.append(
+                .init(kind: .database, place: place, message: "\(place): the database can't be read: \(error)"))
+        }
+    }
+
+    private static func integrity(_ db: Database, _ place: String, _ report: inout Report) throws {
+        for finding in try String.fetchAll(db, sql: "PRAGMA integrity_check(20)") where finding != "ok" {
+            report.problems.append(.init(kind: .database, place: place, message: "\(place): SQLite finds: \(finding)"))
+        }
+    }
+
+    private func examine(
+        _ container: CloudDirectory.Container, _ place: String, _ report: inout Report, _ progress: (Progress) throws -> Void
+    ) throws {
+        let queue = try SharedDatabase.watcher(of: directory.url.appendingPathComponent(container.database))
+        let assetsBefore = report.assets
+        let assets = try queue.read { db in
+            try SQLiteCloudStorage.check(db, path: container.database)
+            try Self.integrity(db, place, &report)
+            return try examineRows(db, place, &report) { count in
+                try progress(.init(place: place, records: count, assets: assetsBefore))
+            }
+        }
+        let folder = directory.url.appendingPathComponent(container.path, isDirectory: true)
+        for (owner, asset) in assets {
+            report.assets += 1
+            try progress(.init(place: place, records: report.records, assets: report.assets))
+            guard CloudDirectory.isOwner(owner), (try? asset.check()) != nil else {
+                let name = asset.digest.prefix(100)
+                report.problems.append(
+                    .init(
+                        kind: .asset, place: place, message: "\(place): the table of assets has an entry '\(name)' that is none"))
+                continue
+            }
+            let finding: String
+            do {
+                let content = try CloudDirectory.content(
+                    of: folder.appendingPathComponent(CloudDirectory.asset(asset.digest, owner: owner)))
+                report.bytes += content.size
+                if content == asset { continue }
+                finding = "is damaged"
+            } catch {
+                finding = (error as? StoreError)?.code == .notFound ? "is missing" : "can't be read: \(error)"
+            }
+            // It may have been removed since the database was read.
+            guard try queue.read({ db in try Self.has(asset, owner, db) }) else { continue }
+            let path = CloudDirectory.asset(asset.digest, owner: owner)
+            report.problems.append(
+                .init(kind: .asset, place: place, message: "\(place): the content of \(container.path)/\(path) \(finding)"))
+        }
+    }
+
+    private static func has(_ asset: CloudAsset, _ owner: String, _ db: Database) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM assets WHERE owner = ? AND digest = ?)"
+        return try Bool.fetchOne(db, sql: sql, arguments: [owner, asset.digest]) ?? false
+    }
+
+    /// - Returns: The assets that the database has, with their owners.
+    private func examineRows(
+        _ db: Database, _ place: String, _ report: inout Report, _ progress: (Int) throws -> Void
+    ) throws -> [(String, CloudAsset)] {
+        var examination = RowExamination(place: place)
+        try examination.readShares(db)
+        let list = try examination.readAssets(db)
+        let select = try db.makeStatement(sql: "SELECT * FROM records NOT INDEXED")
+        let rows = try Row.fetchCursor(select)
+        while let row = try rows.next() {
+            examination.examine(StoredCloudRecord(row, of: select))
+            report.records += 1
+            if report.records % 1_000 == 0 { try progress(report.records) }
+        }
+        report.problems += examination.problems
+        return list
+    }
+}
+
+/// What is found in the rows of one database.
+private struct RowExamination {
+    let place: String
+    private(set) var problems: [CloudVerification.Problem] = []
+    private var zones: [Int64: StoredZone] = [:]
+    /// Digests of assets, by their owners.
+    private var assets: [String: Set<String>] = [:]
+
+    init(place: String) { self.place = place }
+
+    private mutating func note(_ kind: CloudVerification.Problem.Kind, _ message: String) {
+        problems.append(.init(kind: kind, place: place, message: "\(place): \(message)"))
+    }
+
+    mutating func readShares(_ db: Database) throws {
+        let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY id")
+        let rows = try Row.fetchCursor(select)
+        while let row = try rows.next() {
+            let zone = StoredZone(row)
+            zones[zone.id] = zone
+            guard (try? StoredZone(checked: row, of: select)) == nil else { continue }
+            note(.zone, "the zone '\(zone.place.name.prefix(255))' is not what was written")
+        }
+        for row in try Row.fetchAll(db, sql: "SELECT * FROM shares ORDER BY id") {
+            guard (try? StoredShare(checked: row)) == nil else { continue }
+            let id: Int64? = row["id"]
+            note(.share, "the share \(id ?? 0) is not what was written")
+        }
+        for row in try Row.fetchAll(db, sql: "SELECT * FROM participants ORDER BY ordinal") {
+            guard (try? StoredParticipant(checked: row)) == nil else { continue }
+            let ordinal: Int64? = row["ordinal"]
+            note(.participant, "the participant \(ordinal ?? 0) of a share is not what was written")
+        }
+    }
+
+    mutating func readAssets(_ db: Database) throws -> [(String, CloudAsset)] {
+        var list: [(String, CloudAsset)] = []
+        for row in try Row.fetchAll(db, sql: "SELECT owner, digest, size FROM assets ORDER BY owner, digest") {
+            let (owner, digest, size): (String?, String?, Int64?) = (row[0], row[1], row[2])
+            assets[owner ?? "", default: []].insert(digest ?? "")
+            list.append((owner ?? "", CloudAsset(digest: digest ?? "", size: size ?? -1)))
+        }
+        return list
+    }
+
+    mutating func examine(_ record: StoredCloudRecord) {
+        let zone = zones[record.zone]
+        let zoneName = zone?.place.name ?? String(record.zone)
+        let name = "'\(record.name.prefix(255))' of the zone '\(zoneName)'"
+        guard record.damage == nil else { return note(.record, "the record \(name) is not what was written") }
+        guard let zone else { return note(.record, "the record \(name) is in no zone") }
+        guard !record.isDeleted else { return }
+        guard let fields = try? FieldCoding.decode(record.fields) else {
+            return note(.record, "the fields of the record \(name) can't be read")
+        }
+        let there = assets[zone.place.owner] ?? []
+        for value in fields.values where value.type.scalar == .asset {
+            for case .asset(let asset) in value.scalars where !there.contains(asset.digest) {
+                note(.reference, "the record \(name) names the asset \(asset.digest), which the cloud does not have")
+            }
+        }
+    }
+}
+
+extension EmbeddedCloud {
+    /// Tells all devices of the records that are damaged, so that one which has a record whole sends it again. O(records).
+    ///
+    /// - Returns: How many records devices were not told of before.
+    public func reportDamage() async throws(CloudError) -> Int {
+        var count = 0
+        for container in CloudDirectory(url: directory).containers() {
+            let opened = try self.container(container.name, container.environment)
+            let damaged = try await opened.engine.storage.read { rows throws(CloudError) in try rows.damagedRecords() }
+            let fresh = damaged.filter { $0.damage?.isNoted == false }
+            guard await opened.engine.noteDamage(of: fresh) else { continue }
+            count += fresh.count
+            opened.notifier.post()
+        }
+        return count
+    }
+}

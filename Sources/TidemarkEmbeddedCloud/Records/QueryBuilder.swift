@@ -1,0 +1,171 @@
+import Foundation
+import GRDB
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+
+/// Makes SQL of a query.
+struct QueryBuilder {
+    /// Whether there are many records of the type.
+    let isFrequent: Bool
+    /// Whether it keeps to some shares: a parameter by name, since it may come twice.
+    private var isLimited = false
+    private static let shares = "(SELECT value FROM json_each(:shares))"
+    var arguments = StatementArguments()
+
+    init(isFrequent: Bool) { self.isFrequent = isFrequent }
+
+    private mutating func bind(_ value: DatabaseValue) -> String {
+        arguments += [value]
+        return "?"
+    }
+
+    mutating func sql(_ query: IndexQuery, zone: Int64, limit: Int) -> String {
+        // In the order in which their arguments stand in the text.
+        if let shares = query.shares {
+            isLimited = true
+            arguments += ["shares": "[\(shares.map(String.init).joined(separator: ", "))]"]
+        }
+        let keys = query.order.map { expression($0) }
+        let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
+        // What is found in the order of the names needs no sorting.
+        // So are the records that conditions leave out few of.
+        let isWide = query.order.isEmpty && query.conditions.allSatisfy { if case .not = $0 { true } else { false } }
+        let index = isFrequent && isWide ? " INDEXED BY records_by_name" : ""
+        // Without statistics, SQLite would rather walk along all names of the zone. The plus keeps it from that.
+        let zoneColumn = query.conditions.contains(where: Self.isNarrow) ? "+r.zone" : "r.zone"
+        var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(zoneColumn) = \(bind(zone.databaseValue))"
+        inner += " AND r.type = \(bind(query.type.databaseValue)) AND r.is_deleted = 0"
+        if isLimited {
+            inner += " AND r.name IN (SELECT c.name FROM covered c WHERE c.share IN \(Self.shares) AND c.is_gone = 0)"
+        }
+        for condition in query.conditions { inner += " AND \(sql(condition, in: zone))" }
+        var outer = "SELECT * FROM (\(inner))"
+        if let after = query.after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
+        let order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" } + ["name ASC"]
+        return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
+    }
+
+    private mutating func expression(_ order: IndexQuery.Order) -> String {
+        let value =
+            column(order.key) ?? "(SELECT min(f.value) FROM found f WHERE f.record = r.id AND f.idx = \(index(order.key)))"
+        guard let from = order.from else { return value }
+        return "cloud_distance(\(value), \(bind(from.latitude.databaseValue)), \(bind(from.longitude.databaseValue)))"
+    }
+
+    private func column(_ key: IndexQuery.Key) -> String? {
+        switch key {
+        case .index: nil
+        case .recordName: "r.name"
+        case .created: "r.created"
+        case .createdBy: "r.created_by"
+        case .modified: "r.modified"
+        case .modifiedBy: "r.modified_by"
+        case .parent:
+            // What a root hangs below is nothing that is shared.
+            isLimited ? "iif(r.name IN (SELECT s.root FROM shares s WHERE s.id IN \(Self.shares)), NULL, r.parent)" : "r.parent"
+        }
+    }
+
+    private func index(_ key: IndexQuery.Key) -> Int64 {
+        if case .index(let number) = key { return number }
+        return 0
+    }
+
+    /// Tells whether the index of values finds the few records that meet a condition.
+    private static func isNarrow(_ condition: IndexQuery.Condition) -> Bool {
+        switch condition {
+        case .compare(.index, let comparison, _): comparison == .equal
+        case .isOneOf(.index, _), .beginsWith(.index, _): true
+        case .all(let conditions): conditions.contains(where: isNarrow)
+        default: false
+        }
+    }
+
+    /// - Parameter zone: `nil` within a negation. What lacks a value is not found by walking along the values that there are: each record's own
+    ///   values are looked at then, and the walk ends when there are enough records.
+    private mutating func sql(_ condition: IndexQuery.Condition, in zone: Int64?) -> String {
+        switch condition {
+        case .not(let inner): return "NOT \(sql(inner, in: nil))"
+        case .all(let conditions):
+            return "(\((conditions.map { sql($0, in: zone) } + ["1"]).joined(separator: " AND ")))"
+        case .compare(let key, let comparison, let value):
+            return any(key, zone) { builder, column in
+                "\(column) \(comparison.rawValue) \(builder.bind(value.databaseValue))"
+            }
+        case .isOneOf(let key, let values):
+            return any(key, zone) { builder, column in
+                "\(column) IN (\(values.map { builder.bind($0.databaseValue) }.joined(separator: ", ")))"
+            }
+        case .beginsWith(let key, let text):
+            return any(key, zone) { builder, column in
+                let lower = builder.bind(text.databaseValue)
+                // All bytes come behind all texts.
+                let upper = Self.end(of: text).map { builder.bind($0.databaseValue) } ?? "x''"
+                return "\(column) >= \(lower) AND \(column) < \(upper)"
+            }
+        case .near(let key, let latitude, let longitude, let metres):
+            return any(key, zone) { builder, column in
+                "cloud_distance(\(column), \(builder.bind(latitude.databaseValue)), \(builder.bind(longitude.databaseValue))) <= "
+                    + builder.bind(metres.databaseValue)
+            }
+        }
+    }
+
+    /// The first text, by the order of bytes, behind all texts that begin with `text`; `nil` where there is none.
+    ///
+    /// In UTF-8, bytes come in the order of the code points.
+    static func end(of text: String) -> String? {
+        var scalars = Array(text.unicodeScalars)
+        while let last = scalars.popLast() {
+            // Surrogates are no characters.
+            let next = last.value == 0xd7ff ? 0xe000 : last.value + 1
+            guard let scalar = Unicode.Scalar(next) else { continue }
+            scalars.append(scalar)
+            var end = String.UnicodeScalarView()
+            end.append(contentsOf: scalars)
+            return String(end)
+        }
+        return nil
+    }
+
+    /// That one of a record's values under a key is so.
+    private mutating func any(
+        _ key: IndexQuery.Key, _ zone: Int64?, _ test: (inout QueryBuilder, String) -> String
+    ) -> String {
+        if let column = column(key) {
+            // Only what a record hangs below may be nothing.
+            return key == .parent ? "coalesce(\(test(&self, column)), 0)" : "(\(test(&self, column)))"
+        }
+        guard let zone else {
+            return "EXISTS (SELECT 1 FROM found f WHERE f.record = r.id AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+        }
+        return
+            "r.id IN (SELECT f.record FROM found f WHERE f.zone = \(zone) AND f.idx = \(index(key)) AND \(test(&self, "f.value")))"
+    }
+
+    /// That a row comes behind one with these keys.
+    private mutating func behind(_ values: [IndexValue?], _ name: String, _ order: [IndexQuery.Order]) -> String {
+        var alternatives: [String] = []
+        for length in 0...order.count {
+            var terms: [String] = []
+            for place in 0..<min(length, order.count) {
+                terms.append("k\(place) IS \(bind(values[place]?.databaseValue ?? .null))")
+            }
+            if length == order.count {
+                terms.append("name > \(bind(name.databaseValue))")
+            } else {
+                // NULL comes first when it goes up, and last when it goes down.
+                switch (values[length], order[length].isAscending) {
+                case (nil, true): terms.append("k\(length) IS NOT NULL")
+                case (nil, false): terms.append("0")
+                case (let value?, true): terms.append("k\(length) > \(bind(value.databaseValue))")
+                case (let value?, false):
+                    terms.append("(k\(length) < \(bind(value.databaseValue)) OR k\(length) IS NULL)")
+                }
+            }
+            alternatives.append("(\(terms.joined(separator: " AND ")))")
+        }
+        return "(\(alternatives.joined(separator: " OR ")))"
+    }
+}

@@ -1,0 +1,230 @@
+import Foundation
+import GRDB
+import Synchronization
+import TidemarkCloud
+import TidemarkCloudEngine
+import TidemarkModel
+import TidemarkStore
+
+/// What a container has in one environment, in a SQLite file; several processes may have it open.
+///
+/// As in a store, all writes and checkpoints go under one lock that the processes share.
+public final class SQLiteCloudStorage: CloudStorage {
+    public let key: [UInt8]
+    public let began: Int64
+    private let writer: Writer
+    private let readers: any DatabaseReader
+    /// For what is read in the thread that calls; none of one in memory.
+    private let glances: DatabaseQueue?
+    private let schemas = SchemaCache()
+    /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
+    private let nonce: Data
+
+    /// Opens a file, making it if there is none.
+    ///
+    /// - Throws: `CloudError` `internalError`.
+    public init(at url: URL) throws(CloudError) {
+        do {
+            let database = try SharedDatabase(
+                at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
+                pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
+            (key, began) = try Self.made(database)
+            nonce = Data(EmbeddedCloud.systemRandom(8))
+            writer = Writer(database, schemas, nonce)
+            readers = database.reader
+            glances = try SharedDatabase.watcher(of: url)
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// What a database is given when it is first opened: its key, and the time.
+    private static func made(_ database: SharedDatabase) throws -> (key: [UInt8], began: Int64) {
+        func document(_ name: String, _ db: Database) throws -> Data? {
+            try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = ?", arguments: [name])
+        }
+        func stored(_ db: Database) throws -> (key: [UInt8], began: Int64)? {
+            guard let key = try document("key", db), let began = try document("began", db) else { return nil }
+            // Behind a time that can't be read nothing has come.
+            return (Array(key), Int64(String(decoding: began, as: UTF8.self)) ?? .max)
+        }
+        if let made = try database.reader.read(stored) { return made }
+        return try database.write { db in
+            // Another process may just have done so; one from before has a key and no time.
+            let sql = "INSERT OR IGNORE INTO documents (name, content) VALUES (?, ?)"
+            try db.execute(sql: sql, arguments: ["key", Data(EmbeddedCloud.systemRandom(16))])
+            try SQLiteCloudTransaction.makeIncarnation(db, id: Data(EmbeddedCloud.systemRandom(16)))
+            try db.execute(sql: sql, arguments: ["began", Data("\(systemTime())".utf8)])
+            guard let made = try stored(db) else { throw CloudError(.internalError, "the cloud's database forgets its key") }
+            return made
+        }
+    }
+
+    /// Microseconds since 1970 UTC, by the clock that files' times come from.
+    private static func systemTime() -> Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
+
+    /// Keeps everything in memory: for simulations. All have one key, so that one that is run again tells the same.
+    public init() throws(CloudError) {
+        do {
+            let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
+            try database.write { db in try SQLiteCloudTransaction.makeIncarnation(db, id: Data(count: 16)) }
+            key = Array(0..<16)
+            began = Self.systemTime()
+            nonce = Data(count: 8)
+            writer = Writer(database, schemas, nonce)
+            readers = database.reader
+            glances = nil
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func read<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            return try await readers.read { [schemas, nonce] db in
+                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
+            }
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func write<Answer: Sendable>(
+        _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
+    ) async throws(CloudError) -> Answer {
+        do {
+            writer.expect()
+            let (answer, mayRest) = try await writer.write(body)
+            // What waits for nothing comes after the answer.
+            if mayRest { Task { [writer] in await writer.rest() } }
+            return answer
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    public func readInline<Answer>(
+        _ body: (any CloudTransaction) throws(CloudError) -> Answer
+    ) throws(CloudError) -> Answer? {
+        do {
+            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce)) }
+        } catch {
+            throw CloudError(storage: error)
+        }
+    }
+
+    /// Writes one after the other, on a thread of its own.
+    private actor Writer {
+        private nonisolated let executor = StoreExecutor(label: "tidemark.cloud")
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+        private let database: SharedDatabase
+        /// Writes that have been asked for and not been begun.
+        private let waiting = Atomic(0)
+
+        private let schemas: SchemaCache
+        private let nonce: Data
+
+        init(_ database: SharedDatabase, _ schemas: SchemaCache, _ nonce: Data) {
+            (self.database, self.schemas, self.nonce) = (database, schemas, nonce)
+        }
+
+        /// A write is about to be asked for.
+        nonisolated func expect() { waiting.add(1, ordering: .relaxed) }
+
+        /// - Returns: With the answer, whether to ``rest()`` when nobody waits.
+        func write<Answer>(
+            _ body: (any CloudTransaction) throws(CloudError) -> Answer
+        ) throws -> (answer: Answer, mayRest: Bool) {
+            waiting.subtract(1, ordering: .relaxed)
+            let answer = try database.write { db in
+                try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce))
+            }
+            return (answer, database.isWorthResting)
+        }
+
+        /// Does what no write has to wait for, unless one waits: then it is asked for again after that.
+        func rest() {
+            guard waiting.load(ordering: .relaxed) == 0 else { return }
+            database.rest()
+        }
+    }
+
+    /// "TidC".
+    private static let applicationID: Int32 = 0x5469_6443
+    private static let version: Int32 = 4
+    /// Makes sure that a database is one of these, of this version.
+    ///
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.
+    static func check(_ db: Database, path: String) throws {
+        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+            throw StoreError(.notAStore, "\(path) is no database of a cloud's records")
+        }
+        let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard found == version else {
+            throw StoreError(
+                found > version ? .newerFormat : .olderFormat,
+                "\(path) has format \(found), and this version reads format \(version). Use the Tidemark that made it")
+        }
+    }
+
+    /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.
+    private static let pageSize = 4096
+    /// Kibibytes: the index of the names of some 500,000 records.
+    private static let cacheSize = 32_000
+
+    @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
+
+    private static let tables =
+        recordTables + SQLiteCloudTransaction.incarnationTables + SQLiteCloudTransaction.sharingTables
+        + SQLiteCloudTransaction.quotaTables + SQLiteCloudTransaction.removalTables
+
+    private static let recordTables = """
+        CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE zones (
+            id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
+            made INTEGER NOT NULL, changed INTEGER NOT NULL, sharing INTEGER NOT NULL, digest BLOB NOT NULL,
+            UNIQUE (scope, owner, name)
+        ) STRICT;
+        CREATE INDEX zones_by_change ON zones (scope, owner, changed);
+        CREATE TABLE records (
+            id INTEGER PRIMARY KEY, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, fields BLOB NOT NULL, parent TEXT,
+            changed INTEGER NOT NULL, created INTEGER NOT NULL, created_by TEXT NOT NULL, modified INTEGER NOT NULL,
+            modified_by TEXT NOT NULL, is_deleted INTEGER NOT NULL, digest BLOB NOT NULL, damaged INTEGER
+        ) STRICT;
+        CREATE UNIQUE INDEX records_by_name ON records (zone, name);
+        CREATE UNIQUE INDEX records_by_change ON records (zone, changed);
+        CREATE INDEX records_by_type ON records (zone, type) WHERE is_deleted = 0;
+        CREATE INDEX records_by_parent ON records (zone, parent) WHERE parent IS NOT NULL;
+        CREATE TABLE dependencies (zone INTEGER NOT NULL, target TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (zone, target, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX dependencies_by_record ON dependencies (record);
+        CREATE TABLE found (zone INTEGER NOT NULL, idx INTEGER NOT NULL, value ANY NOT NULL, record INTEGER NOT NULL,
+            ordinal INTEGER NOT NULL, PRIMARY KEY (zone, idx, value, record, ordinal)) STRICT, WITHOUT ROWID;
+        CREATE INDEX found_by_record ON found (record, idx);
+        CREATE TABLE assets (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, payer TEXT NOT NULL,
+            PRIMARY KEY (owner, digest)) STRICT, WITHOUT ROWID;
+        CREATE TABLE named (zone INTEGER NOT NULL, digest TEXT NOT NULL, record INTEGER NOT NULL,
+            PRIMARY KEY (zone, digest, record)) STRICT, WITHOUT ROWID;
+        CREATE INDEX named_by_record ON named (record);
+        CREATE TABLE answers (user TEXT NOT NULL, token TEXT NOT NULL, time INTEGER NOT NULL, answer BLOB NOT NULL,
+            PRIMARY KEY (user, token)) STRICT, WITHOUT ROWID;
+        CREATE INDEX answers_by_time ON answers (time);
+        CREATE TABLE documents (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
+
+        """
+}
+
+extension CloudError {
+    /// What a storage has thrown: what the rules say as it is, anything else as a fault of the cloud's.
+    init(storage error: any Error) {
+        switch error {
+        case let error as CloudError: self = error
+        case let error as StoreError where error.code == .busy:
+            self.init(.zoneBusy, "the cloud is busy", retryAfter: .seconds(1))
+        case let error as StoreError: self.init(.internalError, error.message)
+        default: self.init(.internalError, "the cloud's database has failed: \(error)")
+        }
+    }
+}
