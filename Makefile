@@ -64,7 +64,7 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 # What goes over connections runs by itself: beside the simulations a client would wait for longer than servers do.
 .PHONY: test
 test: deps ## Passes the tests
-	swift build --build-tests
+	swift build --build-tests --explicit-target-dependency-import-check error
 	swift test --skip-build --skip TidemarkServerTests
 	swift test --skip-build --filter TidemarkServerTests
 	$(MAKE) --no-print-directory test-core
@@ -140,12 +140,28 @@ prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a 
 		swift test $(RELEASE) --skip-build --filter SimulationTests
 
 .PHONY: format
-format: ## Formats the Swift sources in place
-	swift format --in-place --recursive --configuration .swift-format Sources Tests Examples Package.swift
+format: ## Formats the Swift and C sources in place
+	swift format --in-place --recursive --parallel --configuration .swift-format Sources Tests Examples Package.swift
+	@.ci/install-missing checks
+	.ci/checks/c-format --fix
 
 .PHONY: lint
 lint: ## Checks the format of the Swift sources
-	swift format lint --strict --recursive --configuration .swift-format Sources Tests Examples Package.swift
+	.ci/checks/swift-format
+
+# Nothing is built: what a compiler must see is checked by 'make test', in which warnings are errors.
+.PHONY: check
+check: ## Runs the quick checks of .ci/checks; ONLY="words links" for some
+	@.ci/install-missing checks
+	@.ci/checks/run $(ONLY)
+
+.PHONY: api-diff
+api-diff: deps ## Prints what has changed in the public API since the last tag, TAG
+	.ci/api-diff $(TAG)
+
+.PHONY: coverage
+coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; a table, and the core's lines never run
+	.ci/coverage $(if $(FILTER),'$(FILTER)')
 
 .PHONY: bench-data
 bench-data: deps ## Makes the benchmarks' data: N records (200000), PICTURES (2000), in DATA (bench-data); LARGE=0 for no large one

@@ -2,10 +2,17 @@
 
 import PackageDescription
 
-let strict: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-]
+/// With TIDEMARK_WARNINGS=error, which CI sets, warnings in our targets are errors, except of what a dependency has deprecated. It is no
+/// setting for everybody: whoever depends on this package, or has a newer compiler, is to be able to build it.
+let warnings: [SwiftSetting] =
+    Context.environment["TIDEMARK_WARNINGS"] == "error"
+    ? [.unsafeFlags(["-warnings-as-errors", "-Wwarning", "DeprecatedDeclaration"])] : []
+
+let strict: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+    ] + warnings
 
 /// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled.
 let served: TargetDependencyCondition? = .when(traits: ["Server"])
@@ -36,6 +43,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -118,6 +126,7 @@ let package = Package(
             dependencies: [
                 "CTideCore", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkModel", "TidemarkSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         // The messages of CloudKit Web Services, which a client and a server exchange.
@@ -150,6 +159,7 @@ let package = Package(
                 "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
                 "TidemarkSQLite",
                 "TidemarkWire", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Hummingbird", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdTLS", package: "hummingbird", condition: served),
@@ -193,7 +203,8 @@ let package = Package(
                 "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkStore",
                 "TidemarkSync",
-                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", .product(name: "Logging", package: "swift-log"),
+                "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
@@ -269,7 +280,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -291,6 +303,7 @@ let package = Package(
                 "TidemarkWire",
                 "sharing-probe", "tidemark", "tidemark-server",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
@@ -303,7 +316,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkSyncTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkSync", "TidemarkTesting",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TidemarkSync", "TidemarkTesting", "TidemarkTransfer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -320,22 +334,25 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "TidemarkSQLite", "TidemarkStore", "WALReset", "change-poster", "store-probe",
+                "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer", "WALReset",
+                "change-poster", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP", "journal-probe",
-                "sharing-probe", "tidemark",
+                "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
+                "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTransfer", "journal-probe", "sharing-probe",
+                "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideManifest", "TestSupport", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
+                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore",
+                "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -343,6 +360,7 @@ let package = Package(
             dependencies: [
                 "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer",
                 "journal", "tidemark",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
     ],

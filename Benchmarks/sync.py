@@ -196,7 +196,8 @@ def main():
         times, lost = measure_edits(bench, program, options.edits)
         report["edit, ms"] = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "lost": lost}
         goals.line("an edit on A visible on B, two processes, p50", [quantile(times, 0.5)], unit=" ms")
-        goals.line(f"the same, p99; {lost} lost", [quantile(times, 0.99)], "≤ 50 ms", lambda it: it <= 50, " ms")
+        goals.line("the same, p99", [quantile(times, 0.99)], "≤ 50 ms", lambda it: it <= 50, " ms")
+        goals.line(f"of {options.edits:,} edits lost", [lost], "0", lambda it: it == 0)
     if "wait" in wanted:
         template = bench.place / "template.tidemark"
         waits, times = measure_wait(bench, program, template if template.exists() else bench.make(manifest, "template"), options.smoke)

@@ -113,7 +113,8 @@ typedef struct {
 } batch;
 
 static void make_batch(batch *made, uint64_t seed) {
-    static const char *words[] = {"the", "harbour", "lay", "quiet", "under", "grey", "light", "and", "gulls", "w\xc3\xa4hrend", "north", "r\xc3\xado"};
+    static const char *words[] = {"the", "harbour", "lay", "quiet", "under", "grey", "light", "and", "gulls",
+                                  "w\xc3\xa4hrend", "north", "r\xc3\xado"};
     text *body = &made->body;
     made->names = allocate(NULL, options.batch * sizeof(size_t));
     bool tags = strcmp(options.answer, "tags") == 0;
@@ -122,7 +123,8 @@ static void make_batch(batch *made, uint64_t seed) {
         uint64_t drawn = mix(seed * 1000003 + index);
         append(body, "%s{\"operationType\":\"create\",\"record\":{\"recordName\":\"", index ? "," : "");
         made->names[index] = body->length;
-        append(body, "%36s\",\"recordType\":\"Destination\",\"fields\":{\"caption\":{\"value\":\"Place number %" PRIu64 "\",\"type\":\"STRING\"},", "",
+        append(body, "%36s\",\"recordType\":\"Destination\",\"fields\":{\"caption\":{\"value\":\"Place number %" PRIu64 "\",\"type\":\"STRING\"},",
+               "",
                drawn % 100000);
         append(body, "\"createdAt\":{\"value\":%" PRIu64 ",\"type\":\"TIMESTAMP\"},\"rating\":{\"value\":%d,\"type\":\"INT64\"},",
                1700000000000 + drawn % 30000000000, (int)(drawn >> 20 & 7) % 6);
@@ -544,7 +546,8 @@ static double run(bool (*ask)(connection *), void (*take)(connection *), double 
 }
 
 static void print_run(double seconds) {
-    printf("{\"mode\": \"%s\", \"connections\": %" PRIu64 ", \"seconds\": %.3f, \"requests\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"broken\": %" PRIu64
+    printf("{\"mode\": \"%s\", \"connections\": %" PRIu64 ", \"seconds\": %.3f, \"requests\": %" PRIu64
+           ", \"refused\": %" PRIu64 ", \"broken\": %" PRIu64
            ", \"unasked\": %" PRIu64 ", \"requests/s\": %.1f",
            options.mode, options.connections, seconds, counted.answers, counted.refused, counted.broken, counted.unasked,
            (double)counted.answers / seconds);
@@ -609,7 +612,8 @@ static void run_idle(void) {
             if (was_busy && !it->is_busy) busy--, usable += it->has_answered;
         }
     }
-    printf("{\"mode\": \"idle\", \"connections\": %" PRIu64 ", \"opening\": %.2f, \"closed\": %" PRIu64 ", \"usable\": %" PRIu64 ", \"refused\": %" PRIu64,
+    printf("{\"mode\": \"idle\", \"connections\": %" PRIu64 ", \"opening\": %.2f, \"closed\": %" PRIu64 ", \"usable\": %" PRIu64
+           ", \"refused\": %" PRIu64,
            options.connections, opened, closed, usable - counted.refused, counted.refused);
     print_latencies();
     puts("}");
@@ -673,7 +677,8 @@ static void run_slow(void) {
             connection *it = &connections[index];
             if (it->number % 3 == (uint64_t)kind && !it->is_connecting && moment - it->opened > oldest) oldest = moment - it->opened;
         }
-        printf(", \"%s\": {\"closed\": %" PRIu64 ", \"longest\": %.2f, \"oldest open\": %.2f}", kinds[kind], closed[kind].closed, closed[kind].longest, oldest);
+        printf(", \"%s\": {\"closed\": %" PRIu64 ", \"longest\": %.2f, \"oldest open\": %.2f}", kinds[kind],
+               closed[kind].closed, closed[kind].longest, oldest);
     }
     puts("}");
     free(head.bytes);
@@ -691,7 +696,8 @@ static uint64_t parse_number(const char *text, const char *option) {
 static void parse(int count, char **arguments) {
     static const struct option names[] = {
         {"host", 1, NULL, 'h'},    {"port", 1, NULL, 'p'},  {"base", 1, NULL, 'b'},    {"own", 1, NULL, 'o'},    {"token", 1, NULL, 't'},
-        {"zone", 1, NULL, 'z'},    {"answer", 1, NULL, 'a'}, {"beat", 1, NULL, 'e'}, {"connections", 1, NULL, 'c'}, {"batch", 1, NULL, 'n'}, {"records", 1, NULL, 'r'},
+        {"zone", 1, NULL, 'z'},    {"answer", 1, NULL, 'a'}, {"beat", 1, NULL, 'e'}, {"connections", 1, NULL, 'c'},
+        {"batch", 1, NULL, 'n'}, {"records", 1, NULL, 'r'},
         {"first", 1, NULL, 'f'},   {"seed", 1, NULL, 's'},  {"bytes", 1, NULL, 'B'},   {"size", 1, NULL, 'S'},   {"piece", 1, NULL, 'P'},
         {"seconds", 1, NULL, 'd'}, {"warm-up", 1, NULL, 'w'}, {"rate", 1, NULL, 'R'},  {NULL, 0, NULL, 0},
     };
@@ -723,8 +729,8 @@ static void parse(int count, char **arguments) {
         case 'R': options.rate = strtod(optarg, NULL); break;
         }
     }
-    bool wrong = optind != count || options.port == 0 || options.port > 65535 || options.base == NULL || options.token == NULL || options.connections == 0
-        || options.batch == 0 || options.size == 0 || options.piece == 0;
+    bool wrong = optind != count || options.port == 0 || options.port > 65535 || options.base == NULL || options.token == NULL
+        || options.connections == 0 || options.batch == 0 || options.size == 0 || options.piece == 0;
     if (wrong) fail("\n%s", usage);
 }
 

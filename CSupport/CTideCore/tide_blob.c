@@ -199,7 +199,10 @@ static tide_status blob_open(const char *assets, const char *id, int *descriptor
     if (folder >= 0) close(folder);
     if (root >= 0) close(root);
     if (*descriptor < 0) {
-        if (number == ENOENT) return tide_error_reject(error, TIDE_REJECT_ASSET_MISSING, "the asset %s is missing; to have it back, import its source again", id);
+        if (number == ENOENT) {
+            return tide_error_reject(
+                error, TIDE_REJECT_ASSET_MISSING, "the asset %s is missing; to have it back, import its source again", id);
+        }
         return tide_error_reject(
             error, TIDE_REJECT_ASSET_UNREADABLE, "the asset %s cannot be opened: %s", id, strerror(number));
     }

@@ -211,7 +211,9 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     if (status) return status;
     const char *text = tide_source_bytes(&manifest->source);
     if (!tide_utf8_is_valid(text, length)) {
-        return tide_error_reject(error, TIDE_REJECT_INVALID_UTF8, "line 1: the column names are not valid UTF-8; --encoding names another encoding (windows-1252, latin-1, …)");
+        return tide_error_reject(
+            error, TIDE_REJECT_INVALID_UTF8,
+            "line 1: the column names are not valid UTF-8; --encoding names another encoding (windows-1252, latin-1, …)");
     }
     if ((status = header_parse(manifest, text, length, cells, error))) return status;
     manifest->line += tide_count_lines(text, length);

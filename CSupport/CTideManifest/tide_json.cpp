@@ -653,7 +653,8 @@ tide_status tide_json_convert_location(tide_json *json, const char *text, size_t
         }
         if (found == member_count) {
             return tide_error_reject(
-                error, TIDE_REJECT_WRONG_TYPE, "a nested object can only be a location {\"latitude\": …, \"longitude\": …}; --nested flatten or --nested json "
+                error, TIDE_REJECT_WRONG_TYPE,
+                "a nested object can only be a location {\"latitude\": …, \"longitude\": …}; --nested flatten or --nested json "
                 "imports others");
         }
         if (present[found]) return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the location gives %s twice", members[found]);

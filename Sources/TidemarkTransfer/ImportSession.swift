@@ -312,7 +312,7 @@ extension ImportSession {
         guard !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else { return nil }
         do {
             return try StoreReader(container: container)
-        } catch let error as StoreError where error.code == .notFound {
+        } catch let error where error.code == .notFound {
             return nil
         }
     }

@@ -141,7 +141,7 @@ import TidemarkModel
 
     @Test func `a field changed on one side only takes that side, under every policy that merges by field`() throws {
         let policies: [MergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit]
-        try everyCase { ancestor, one, other in
+        everyCase { ancestor, one, other in
             for policy in policies {
                 let merge = RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other)
                 guard let values = try? merge.run(policy).values else { continue }
@@ -181,7 +181,7 @@ import TidemarkModel
     @Test func `values in the order of their fields are merged as values by name, under every policy`() throws {
         let fields = ["a", "b"]
         func inOrder(_ version: RecordVersion) -> [FieldValue?] { fields.map { version.values[$0] } }
-        try everyCase { ancestor, one, other in
+        everyCase { ancestor, one, other in
             for (policy, before) in Self.policies.flatMap({ [($0, ancestor as RecordVersion?), ($0, nil)] }) {
                 let byName = Result {
                     try RecordMerge(type: "D", record: "r", ancestor: before, local: one, store: other).run(policy)

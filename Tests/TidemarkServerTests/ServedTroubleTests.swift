@@ -60,9 +60,9 @@ import TidemarkModel
             input: input)
         #expect(signedIn.status == 0, "\(signedIn.errors)")
         // It ends when nobody has it any more, a moment after the last connection.
-        weak var gone = stub
+        let isGone = { [weak stub] in stub == nil }
         stub = nil
-        while gone != nil { await Task.yield() }
+        while !isGone() { await Task.yield() }
         let quiet = try await run("sync", container, "--patience", "0", "--progress", "always", status: 75)
         #expect(quiet.errors.contains("\(address) can't be reached"))
         #expect(quiet.errors.contains("Does the server run, and is the address right?"))

@@ -262,7 +262,7 @@ import TidemarkStore
 
     @Test func `a container that has lost its description may have a notifier`() throws {
         try FileManager.default.removeItem(at: scratch["Test.tidemark/container.json"])
-        _ = try StoreChangeNotifier(container: container, role: .app)
-        _ = try ContainerDirectory(openingOrCreatingAt: scratch.container)
+        #expect(throws: Never.self) { _ = try StoreChangeNotifier(container: container, role: .app) }
+        #expect(throws: Never.self) { _ = try ContainerDirectory(openingOrCreatingAt: scratch.container) }
     }
 }

@@ -106,7 +106,7 @@ import TidemarkStore
             try await journal.save([Destination("a", caption: "good"), Destination("b", caption: " \n")])
         }
         #expect(try await journal.count(Destination.self) == 0)
-        #expect(try await journal.history().transactions() == [])
+        #expect(try journal.history().transactions() == [])
     }
 
     @Test func `hooks see what the store has`() async throws {

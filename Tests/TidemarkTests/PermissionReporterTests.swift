@@ -420,9 +420,9 @@ import TidemarkStore
         let directory = try ContainerDirectory(openingAt: scratch.container)
         let other = try RecordStore(
             container: directory, scope: .shared, notifier: try StoreChangeNotifier(container: directory, role: .sync))
-        let known = try await other.shares().first { $0.zone == Self.zone(3) }
+        let known = try #require(try await other.shares().first { $0.zone == Self.zone(3) })
         try await other.note(
-            Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly)), insteadOf: try #require(known))
+            Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly)), insteadOf: known)
         #expect(await here.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
         #expect(await there.next() == PermissionChange(zones: [Self.zone(3)], hasRecords: false))
     }

@@ -128,7 +128,7 @@ struct NameCollisionTests {
         try await scratch.importing(
             lines: [#"{"id": "k1", "Name": "A", "other": "b"}"#, #"{"id": "k2", "Name": "Q", "other": "A"}"#],
             .init(type: "Item", nameField: "id"))
-        try await SharedPlaces(scratch.container, .private).change { db in
+        try SharedPlaces(scratch.container, .private).change { db in
             try db.execute(
                 sql: """
                     ALTER TABLE "Item" RENAME COLUMN "other" TO "name_2";

@@ -1,7 +1,8 @@
 /// A JSON text as a flat run of nodes, for readers that pick out a few members of it.
 ///
-/// It is C, over simdjson, since Foundation's decoder takes ten times as long (Documentation/Decisions/006-dependencies.md) and knows neither duplicate names nor where a number was
-/// written as a whole one. All input is hostile: depth, number of values and duplicate names are checked.
+/// It is C, over simdjson, since Foundation's decoder takes ten times as long (Documentation/Decisions/006-dependencies.md) and
+/// knows neither duplicate names nor where a number was written as a whole one. All input is
+/// hostile: depth, number of values and duplicate names are checked.
 ///
 /// A container's node is followed by its children, each by its own; `next` of a node is the index behind all of it. A member of an object is
 /// a name (a node of the kind TIDE_JSON_NAME) and a value.

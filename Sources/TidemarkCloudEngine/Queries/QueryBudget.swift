@@ -10,6 +10,7 @@ public struct QueryBudget: Sendable {
     /// Sleeps for as long as it has worked, in short turns, so that other work goes first.
     public var givesWay: Bool
 
+    /// Creates a budget. Without `givesWay` a query works without a pause.
     public init(steps: Int64, time: Duration, givesWay: Bool = false) {
         (self.steps, self.time, self.givesWay) = (steps, time, givesWay)
     }

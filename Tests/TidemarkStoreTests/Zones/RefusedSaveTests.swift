@@ -111,7 +111,7 @@ import TidemarkStore
         #expect(refused.before == Self.values.mapValues { $0 })
         #expect(refused.after == [:])
         try await check(device)
-        let row = try await device.reader().database.read { db in
+        let row = try device.reader().database.read { db in
             try Row.fetchOne(db, sql: "SELECT _tag, _edited FROM Destination")
         }
         #expect(row?[0] == tag)

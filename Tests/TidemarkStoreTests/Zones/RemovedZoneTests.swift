@@ -38,8 +38,8 @@ import TidemarkStore
     }
 
     /// All rows of tables that say something of zones, and of the records.
-    private func contents(_ device: ZonedDevice) async throws -> [String: [Row]] {
-        try await device.reader().database.read { db in
+    private func contents(_ device: ZonedDevice) throws -> [String: [Row]] {
+        try device.reader().database.read { db in
             var all: [String: [Row]] = [:]
             for table in ["zones", "sync", "requests", "outbox", "deferred", "shares", "seen", "transactions", "changes"] {
                 all[table] = try Row.fetchAll(db, sql: "SELECT * FROM tide_\(table)")
@@ -56,7 +56,7 @@ import TidemarkStore
         let items = try await device.next(Self.anna).items
         #expect(items.count == 1)
         try await remove(zone, from: device)
-        let before = try await contents(device)
+        let before = try contents(device)
         #expect(before["records"] == [])
 
         let store = device.store
@@ -70,7 +70,7 @@ import TidemarkStore
         try await store.beginRefetch(zone: zone.id)
         try await store.updateSyncState(zone: zone.id) { $0.keptGeneration = 7 }
         try await store.forgetZone(zone.id)
-        #expect(try await contents(device) == before)
+        #expect(try contents(device) == before)
         #expect(try await store.types().map(\.name) == ["Destination"])
         #expect(try await store.begin(SentRequest(token: "other", items: items)))
     }
@@ -139,9 +139,9 @@ import TidemarkStore
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
         let other = try await device.store.zone(Self.carl)
-        let before = try await contents(device)
+        let before = try contents(device)
         try await remove(StoreZone(id: zone.id, name: other.name), from: device)
-        #expect(try await contents(device) == before)
+        #expect(try contents(device) == before)
         try await remove(zone, from: device)
         #expect(try await device.store.zones().map(\.name) == [.default, Self.carl])
     }

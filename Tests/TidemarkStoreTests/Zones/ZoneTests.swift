@@ -185,7 +185,7 @@ import TidemarkStore
         try await scratch.importing(
             lines: [#"{"id": "a", "caption": "one"}"#, #"{"id": "b", "caption": "one"}"#], .destination())
         try await device.move("a", to: .shared)
-        let dry = try await RecordStore.dryRun(of: device.store.container, in: scratch["dry"])
+        let dry = try RecordStore.dryRun(of: device.store.container, in: scratch["dry"])
         let batch = try RecordBatch(rowLimit: 10, byteLimit: 1 << 20)
         for name in ["a", "b", "c"] {
             try batch.add(name: name, values: [(.init(name: "caption", type: .string), .string("two"))])
