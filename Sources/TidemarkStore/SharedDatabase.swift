@@ -115,9 +115,6 @@ package final class SharedDatabase: @unchecked Sendable {
                 return .commit
             }
         }
-        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == migrations.applicationID else {
-            throw StoreError(.notAStore, "\(path) is a SQLite database of another kind")
-        }
         try migrations.migrate(db, path: path)
     }
 

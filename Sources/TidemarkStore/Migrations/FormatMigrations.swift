@@ -104,10 +104,13 @@ package struct FormatMigrations: Sendable {
     /// Takes a file step by step to the newest format. Under the lock of its writers, on a connection that makes each commit durable.
     ///
     /// - Returns: The format that the file had.
-    /// - Throws: ``StoreError`` as of ``checkIsKnown(_:of:)``; or what stopped a step, with the step's name: then the file has the format
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat` before anything is changed; or what stopped a step, with the step's name: then the file has the format
     ///   that the last finished step gave it.
     @discardableResult
     package func migrate(_ db: Database, path: String) throws -> Int32 {
+        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+            throw StoreError(.notAStore, "\(path) is a SQLite database of another kind")
+        }
         let before = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         try checkIsKnown(Int(before), of: path)
         for format in before..<newest {
