@@ -186,6 +186,16 @@ import TidemarkTransfer
         #expect(other?.message.contains("has been migrated to format \(Self.new) since it was opened") == true)
     }
 
+    @Test func `a backup of an older container is made as it is, and migrated where it is opened`() async throws {
+        try await makeOld()
+        let backup = scratch["Backup.tidemark"]
+        try ContainerBackup(of: opened(), to: backup).run()
+        #expect(try formats() == [Self.old, Self.old, Self.old])
+        #expect(try formats(backup) == [Self.old, Self.old, Self.old])
+        _ = try RecordStore(container: opened(backup))
+        try expectMigrated(backup)
+    }
+
     @Test func `a store that was put back from before is migrated when it is opened`() async throws {
         try await makeOld()
         let kept = ["", "-wal"].map { (name: "Test.tidemark/private.sqlite\($0)", data: try? Data(contentsOf: scratch["Test.tidemark/private.sqlite\($0)"])) }

@@ -14,7 +14,8 @@ import TidemarkModel
 /// - A step of a store that changes the values of records writes their digests, too (``rewrite(_:of:in:_:)`` does). It subtracts what the old
 ///   value added to the digest and adds what the new one does: so a damaged row is still found to be damaged afterwards.
 /// - What it changes is no edit: it writes no history, and nothing of it is sent to a cloud.
-/// - `tide_assets.id` and `tide_assets.size` stay: copies of containers of older formats rely on them.
+/// - What copies of containers of older formats read stays: `id` and `size` of `tide_assets`; `tide_types` and `tide_fields`, by which records
+///   are compared with their digests.
 /// - It works only on the database: a transaction can't undo a change of a file.
 package struct FormatMigrations: Sendable {
     /// From one format to the next.
