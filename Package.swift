@@ -252,7 +252,7 @@ let package = Package(
         .executableTarget(
             name: "store-probe",
             dependencies: [
-                "TidemarkModel", "TidemarkStore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "TestSupport", "TidemarkModel", "TidemarkStore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/StoreProbe", swiftSettings: strict),

@@ -67,8 +67,7 @@ public final class CredentialStore: Sendable {
             let file = directory.appendingPathComponent(CredentialTables.file)
             try Self.makePrivate(file)
             let database = try SharedDatabase(
-                at: file, applicationID: CredentialTables.applicationID, version: CredentialTables.version,
-                tables: CredentialTables.sql,
+                at: file, migrations: CredentialTables.migrations, tables: CredentialTables.sql,
                 pageSize: 4096, cacheSize: 2_000, prepare: { _ in })
             try Self.complete(database, random)
             writer = CredentialWriter(database)

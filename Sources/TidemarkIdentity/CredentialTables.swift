@@ -1,12 +1,14 @@
 import Foundation
 import GRDB
 import TidemarkModel
+import TidemarkStore
+import TidemarkSQLite
 
 /// The layout of `access.sqlite`; see `Documentation/Formats/access.md`.
 enum CredentialTables {
     static let file = "access.sqlite"
-    static let applicationID: Int32 = 0x5469_644b
-    static let version: Int32 = 2
+    /// "TidK". Format 2 is the oldest that was frozen.
+    static let migrations = FormatMigrations(applicationID: 0x5469_644b, oldest: 2)
 
     // Names of secrets.
     static let secret = "secret"

@@ -17,14 +17,16 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// The newest format that this version reads and writes.
-    public static let format = 4
-    /// The oldest format that this version reads.
-    public static let oldestFormat = 4
+    public static let format = Int(FormatMigrations.stores.newest)
+    /// The oldest format that this version migrates.
+    public static let oldestFormat = Int(FormatMigrations.stores.oldest)
 
     public let url: URL
     public let description: Description
     /// What was there when it was opened.
     let place: ContainerPlace
+    /// What takes its stores to the newest format.
+    package let migrations: FormatMigrations
     /// The container was made by the call that returned this.
     package private(set) var isNew = false
 
@@ -76,13 +78,17 @@ public struct ContainerDirectory: Hashable, Sendable {
         self.url = url
         self.description = description
         place = ContainerPlace(of: url.appendingPathComponent("container.json"))
+        migrations = .stores
     }
 
     /// Opens the container at `url`.
     ///
     /// - Throws: ``StoreError`` `notFound`, `unreadable`, `notAStore`, `newerFormat`, `olderFormat`, `io`, `moved` when it is at another
     ///   place now, or `incompleteCopy` when it is the copy of a move that is not done.
-    public init(openingAt url: URL) throws(StoreError) {
+    public init(openingAt url: URL) throws(StoreError) { try self.init(openingAt: url, migrations: .stores) }
+
+    /// Opens the container at `url` with other migrations than this version's.
+    package init(openingAt url: URL, migrations: FormatMigrations) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
         // Before it is read: what comes to its place afterwards is another.
         let place = ContainerPlace(of: file)
@@ -103,21 +109,24 @@ public struct ContainerDirectory: Hashable, Sendable {
             }
             throw error
         }
-        try self.init(at: url, describedBy: data, place: place)
+        try self.init(at: url, describedBy: data, place: place, migrations: migrations)
     }
 
     /// The container at `url`, whose `container.json` holds `data`.
     ///
     /// - Throws: ``StoreError`` `notAStore` or `newerFormat`.
-    init(at url: URL, describedBy data: Data, place: ContainerPlace) throws(StoreError) {
+    init(
+        at url: URL, describedBy data: Data, place: ContainerPlace, migrations: FormatMigrations = .stores
+    ) throws(StoreError) {
         self.place = place
+        self.migrations = migrations
         let file = url.appendingPathComponent("container.json")
         struct Version: Codable { var format: Int }
         let decoder = JSONDecoder()
         guard let version = try? decoder.decode(Version.self, from: data) else {
             throw StoreError(.notAStore, "\(file.path) is not the description of a Tidemark container")
         }
-        try Self.checkFormat(version.format, of: url.path)
+        try migrations.checkIsKnown(version.format, of: url.path)
         try MovedNotice.check(data, at: url)
         try MoveJournal.checkCounts(url)
         do {
@@ -126,20 +135,6 @@ public struct ContainerDirectory: Hashable, Sendable {
             throw StoreError(.notAStore, "\(file.path) is not the description of a Tidemark container: \(error)")
         }
         self.url = url
-    }
-
-    /// Makes sure that this version reads a format.
-    static func checkFormat(_ format: Int, of path: String) throws(StoreError) {
-        guard format <= Self.format else {
-            throw StoreError(
-                .newerFormat, "\(path) has format \(format); this version reads up to \(Self.format). Update Tidemark to open it")
-        }
-        guard format >= oldestFormat else {
-            throw StoreError(
-                .olderFormat,
-                "\(path) has format \(format); this version reads from \(oldestFormat) on. Open it with the Tidemark that made it"
-            )
-        }
     }
 
     /// Opens the container at `url`, or makes a new one there if nothing is there (or an empty directory).
@@ -182,6 +177,7 @@ public struct ContainerDirectory: Hashable, Sendable {
                 throw StoreError(.cannotCreate, error.message)
             }
             place = ContainerPlace(of: file)
+            migrations = .stores
             self.description = description
             self.url = url
             isNew = true

@@ -61,7 +61,7 @@ extension ContainerDirectory {
         guard !place.isUnchanged else { return }
         let now: ContainerDirectory
         do {
-            now = try ContainerDirectory(openingAt: url)
+            now = try ContainerDirectory(openingAt: url, migrations: migrations)
         } catch {
             guard error.code == .notFound else { throw error }
             throw StoreError(.moved, "the container that was at \(url.path) is gone; open it where it is now")

@@ -29,7 +29,8 @@ final class DatabaseSnapshot: Sendable {
         queue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
         digestQueue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
         (bytes, assets) = try queue.inDatabase { db in
-            try StoreFormat.check(db, path: path)
+            // Pages are copied as they are: an older format is migrated where the copy is opened.
+            try StoreFormat.check(db, path: path, migrations: container.migrations, allowsOlder: true)
             try db.beginTransaction(.deferred)
             // The first reading fixes the state.
             let rows = try Row.fetchAll(db, sql: "SELECT id, size FROM tide_assets")

@@ -41,7 +41,8 @@ public actor RecordStore {
         }
     }
 
-    /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left.
+    /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left. A container of an
+    /// older format is migrated.
     ///
     /// - Parameters:
     ///   - lockTimeout: How long a write waits for other processes' writes.
@@ -95,7 +96,7 @@ public actor RecordStore {
         if base == nil { ContainerContents.removeAbandoned(from: container.url) }
         self.connection = connection
         self.notifier = notifier
-        self.container = container
+        self.container = connection.container
         self.scope = scope
         identity = connection.identity
         reader = connection.database

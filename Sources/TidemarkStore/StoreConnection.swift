@@ -27,25 +27,17 @@ final class StoreConnection {
         container: ContainerDirectory, scope: StoreScope, lockTimeout: Duration, readsConcurrently: Bool, base: DryRunBase?
     ) throws(StoreError) {
         let path = container.store(scope).path
+        var container = container
         let lock = try StoreLock(at: URL(fileURLWithPath: path + "-lock"))
         let log = WALCheckpointer(pageSize: StoreFormat.pageSize)
         do {
-            (database, identity) = try lock.withLock(timeout: lockTimeout) {
-                // Before SQLite makes the file, and removes a log that belonged to another.
-                try container.checkPlace()
-                if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
-                try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
-                    try ContainerDirectory.checkFormat(Int($0), of: path)
-                }
-                try LogExamination.checkBeforeWriting(path)
-                let database = try Self.open(path, of: container, readsConcurrently: readsConcurrently)
-                let identity = try database.writeWithoutTransaction { db in
-                    // A pool has made it less.
-                    try db.execute(sql: "PRAGMA synchronous = FULL")
-                    try log.watch(db)
-                    return try Self.identify(db, container: container, scope: scope, seed: base?.digestSeed)
-                }
-                return (database, identity)
+            if container.hasOlderFormat { container = try container.migrate(lockTimeout: lockTimeout) }
+            do {
+                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, log)
+            } catch let error as StoreError where error.code == .olderFormat {
+                // A store that was put back from a backup is older than the container's description.
+                container = try container.migrate(lockTimeout: lockTimeout)
+                (database, identity) = try Self.open(container, scope, lock, lockTimeout, readsConcurrently, base, log)
             }
         } catch {
             throw StoreError(error, doing: "open \(path)")
@@ -56,6 +48,31 @@ final class StoreConnection {
         self.lock = lock
         self.lockTimeout = lockTimeout
         self.base = base
+    }
+
+    /// Opens the database, which has the newest format, under the lock; makes it if there is none.
+    private static func open(
+        _ container: ContainerDirectory, _ scope: StoreScope, _ lock: borrowing StoreLock, _ lockTimeout: Duration,
+        _ readsConcurrently: Bool, _ base: DryRunBase?, _ log: WALCheckpointer
+    ) throws -> (any DatabaseWriter, StoreIdentity) {
+        let path = container.store(scope).path
+        return try lock.withLock(timeout: lockTimeout) {
+            // Before SQLite makes the file, and removes a log that belonged to another.
+            try container.checkPlace()
+            if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
+            try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
+                try container.migrations.checkIsNewest(Int($0), of: path, remedy: container.migrationRemedy)
+            }
+            try LogExamination.checkBeforeWriting(path)
+            let database = try open(path, of: container, readsConcurrently: readsConcurrently)
+            let identity = try database.writeWithoutTransaction { db in
+                // A pool has made it less.
+                try db.execute(sql: "PRAGMA synchronous = FULL")
+                try log.watch(db)
+                return try identify(db, container: container, scope: scope, seed: base?.digestSeed)
+            }
+            return (database, identity)
+        }
     }
 
     private static func open(
@@ -70,7 +87,9 @@ final class StoreConnection {
             // First: a connection that is refused must not move the log as it closes, and remove it.
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
-            if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 { try StoreFormat.check(db, path: path) }
+            if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 {
+                try StoreFormat.check(db, path: path, migrations: container.migrations, remedy: container.migrationRemedy)
+            }
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA page_size = \(StoreFormat.pageSize); PRAGMA cache_size = -16000")
                 try DatabaseFormat.useLog(db, path: path)
@@ -91,7 +110,7 @@ final class StoreConnection {
             try db.inTransaction(.immediate) {
                 try db.execute(sql: StoreFormat.tables)
                 try StoreIdentity(digestSeed: seed ?? UInt64.random(in: 1...UInt64.max)).store(db)
-                try db.execute(sql: "PRAGMA user_version = \(ContainerDirectory.format)")
+                try db.execute(sql: "PRAGMA user_version = \(container.migrations.newest)")
                 try db.execute(sql: "PRAGMA application_id = \(StoreFormat.applicationID)")
                 return .commit
             }
@@ -123,6 +142,7 @@ final class StoreConnection {
                 let result = try database.writeWithoutTransaction { db in
                     var result: Result?
                     try db.inTransaction(base == nil ? .immediate : .deferred) {
+                        try container.migrations.checkIsUnchanged(db, path: container.store(scope).path)
                         let completion: Database.TransactionCompletion
                         (result, completion) = try body(db)
                         if completion == .rollback { forget() }

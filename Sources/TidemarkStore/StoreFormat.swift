@@ -117,7 +117,13 @@ package enum StoreFormat {
     }
 
     /// Checks that a database is a store of ours that this version can read.
-    static func check(_ db: Database, path: String) throws {
+    ///
+    /// - Parameters:
+    ///   - remedy: What migrates a store of an older format.
+    ///   - allowsOlder: Whether it may have an older format that can be migrated. Then its tables are not looked at.
+    static func check(
+        _ db: Database, path: String, migrations: FormatMigrations, remedy: String = "", allowsOlder: Bool = false
+    ) throws {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard try application != 0 || Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 else {
@@ -126,7 +132,11 @@ package enum StoreFormat {
         guard application == applicationID else {
             throw StoreError(.notAStore, "\(path) is a SQLite database, but no Tidemark store")
         }
-        try ContainerDirectory.checkFormat(version, of: path)
+        if allowsOlder {
+            try migrations.checkIsKnown(version, of: path)
+            if version < Int(migrations.newest) { return }
+        }
+        try migrations.checkIsNewest(version, of: path, remedy: remedy)
         let there = try Self.columns(db, of: "tide_*")
         for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
             guard let found = there[table] else { throw StoreError(.corrupt, "\(path) lacks the table \(table)") }

@@ -52,7 +52,10 @@ public struct StoreReader: Sendable {
         func open() throws -> DatabasePool {
             try ReadOnlyDatabase.reading(nil) {
                 let database = try ReadOnlyDatabase.open(container, scope)
-                try database.read { db in try StoreFormat.check(db, path: container.store(scope).path) }
+                try database.read { db in
+                    try StoreFormat.check(
+                        db, path: container.store(scope).path, migrations: container.migrations, remedy: container.migrationRemedy)
+                }
                 return database
             }
         }

@@ -484,7 +484,8 @@ import TidemarkModel
         }
         let shared = #expect(throws: StoreError.self) {
             try SharedDatabase(
-                at: container.store(.private), applicationID: 0x5469_6465, version: 3, tables: "", prepare: { _ in })
+                at: container.store(.private), migrations: FormatMigrations(applicationID: 0x5469_6465, oldest: 3), tables: "",
+                prepare: { _ in })
         }
         #expect(shared?.code == code)
         let after = try FileState(of: scratch.container)

@@ -18,7 +18,8 @@ import Testing
     init() throws { scratch = try Scratch() }
 
     private func opening() throws -> SharedDatabase {
-        try SharedDatabase(at: file, applicationID: 0x5465_7374, version: 1, tables: Self.tables, prepare: { _ in })
+        try SharedDatabase(
+            at: file, migrations: FormatMigrations(applicationID: 0x5465_7374, oldest: 1), tables: Self.tables, prepare: { _ in })
     }
 
     private func write(_ count: Int, to database: SharedDatabase) throws {

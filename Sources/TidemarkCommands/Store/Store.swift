@@ -3,7 +3,7 @@ import ArgumentParser
 /// `tidemark store`: what concerns a container as a whole.
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Finds containers, tells what they hold, moves, verifies, backs up and restores them.",
+        abstract: "Finds containers, tells what they hold, moves, verifies, backs up, restores and migrates them.",
         discussion: """
             Examples:
               tidemark store locate Journal
@@ -12,6 +12,6 @@ struct Store: AsyncParsableCommand {
               tidemark store backup MyJournal.tidemark Backup.tidemark
             """,
         subcommands: [
-            StoreLocate.self, StoreInfo.self, StoreMove.self, Verify.self, StoreBackup.self, StoreRestore.self,
+            StoreLocate.self, StoreInfo.self, StoreMove.self, Verify.self, StoreBackup.self, StoreRestore.self, StoreMigrate.self,
         ])
 }

@@ -13,7 +13,7 @@ actor AccountStore {
     private nonisolated let picture: AccountCache?
 
     init(at url: URL) throws {
-        database = try SharedDatabase(at: url, applicationID: 0x5469_6441, version: 2, tables: Self.tables, prepare: { _ in })
+        database = try SharedDatabase(at: url, migrations: Self.migrations, tables: Self.tables, prepare: { _ in })
         try Self.complete(database)
         picture = AccountCache(try SharedDatabase.watcher(of: url))
     }
@@ -23,6 +23,9 @@ actor AccountStore {
         database = try SharedDatabase(inMemoryWith: Self.tables, prepare: { _ in })
         picture = nil
     }
+
+    /// "TidA". Format 2 is the oldest that was frozen.
+    package static let migrations = FormatMigrations(applicationID: 0x5469_6441, oldest: 2)
 
     private static let tables = """
         CREATE TABLE accounts (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, phone TEXT UNIQUE, name TEXT, quota INTEGER NOT NULL,

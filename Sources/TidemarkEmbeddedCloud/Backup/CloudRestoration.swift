@@ -193,8 +193,9 @@ public struct CloudRestoration: Sendable {
     /// Begins another incarnation in a database that nobody has open.
     private static func beginIncarnation(_ url: URL) throws {
         let queue = try DatabaseQueue(path: url.path)
+        // A backup of an older format stays as it is; the copy is migrated.
+        try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
         try queue.write { db in
-            try SQLiteCloudStorage.check(db, path: url.path)
             let rows = SQLiteCloudTransaction(
                 db: db, schemas: SchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
             let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }

@@ -26,7 +26,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     public init(at url: URL) throws(CloudError) {
         do {
             let database = try SharedDatabase(
-                at: url, applicationID: Self.applicationID, version: Self.version, tables: Self.tables,
+                at: url, migrations: Self.migrations, tables: Self.tables,
                 pageSize: Self.pageSize, cacheSize: Self.cacheSize, prepare: Self.prepare)
             (key, began) = try Self.made(database)
             nonce = Data(EmbeddedCloud.systemRandom(8))
@@ -151,22 +151,18 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
-    /// "TidC".
-    private static let applicationID: Int32 = 0x5469_6443
-    private static let version: Int32 = 4
+    /// "TidC". Format 4 is the oldest that was frozen.
+    package static let migrations = FormatMigrations(applicationID: 0x5469_6443, oldest: 4)
     /// Makes sure that a database is one of these, of this version.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.
     static func check(_ db: Database, path: String) throws {
-        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == migrations.applicationID else {
             throw StoreError(.notAStore, "\(path) is no database of a cloud's records")
         }
         let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-        guard found == version else {
-            throw StoreError(
-                found > version ? .newerFormat : .olderFormat,
-                "\(path) has format \(found), and this version reads format \(version). Use the Tidemark that made it")
-        }
+        try migrations.checkIsNewest(
+            Int(found), of: path, remedy: "To migrate it, open the cloud once: start its server, or run a command of `tidemark admin`")
     }
 
     /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.

@@ -12,6 +12,9 @@ package final class SharedDatabase: @unchecked Sendable {
     private let lock: StoreLock?
     private let isShared: Bool
     private let log: WALCheckpointer
+    /// `nil` in memory.
+    private let migrations: FormatMigrations?
+    private let path: String
     /// The lock tells processes apart and not threads.
     private let turn = Mutex(())
     private static let lockTimeout = Duration.seconds(30)
@@ -19,14 +22,13 @@ package final class SharedDatabase: @unchecked Sendable {
     /// Opens a file, making it with its tables if there is none.
     ///
     /// - Parameters:
-    ///   - applicationID: Tells the file from others.
-    ///   - version: The format's; others are refused.
+    ///   - migrations: What tells the file from others, and takes one of an older format to the newest.
     ///   - pageSize: Bytes of a page of a file that is made.
     ///   - cacheSize: Kibibytes of pages that the writing connection keeps.
     ///   - prepare: Is called for each connection.
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`, `busy`, `io`.
     package init(
-        at url: URL, applicationID: Int32, version: Int32, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
+        at url: URL, migrations: FormatMigrations, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
         prepare: @escaping @Sendable (Database) throws -> Void
     ) throws {
         let lock = try StoreLock(at: URL(fileURLWithPath: url.path + "-lock"))
@@ -43,8 +45,8 @@ package final class SharedDatabase: @unchecked Sendable {
         }
         writer = try lock.withLock(timeout: Self.lockTimeout) {
             do {
-                try DatabaseFormat.checkBeforeWriting(url.path, applicationID: applicationID) { found in
-                    try Self.checkFormat(found, isAtMost: version, path: url.path)
+                try DatabaseFormat.checkBeforeWriting(url.path, applicationID: migrations.applicationID) { found in
+                    try migrations.checkIsKnown(Int(found), of: url.path)
                 }
             } catch let error as StoreError where error.code == .notAStore {
                 throw StoreError(.notAStore, "\(url.path) is a SQLite database of another kind")
@@ -57,11 +59,12 @@ package final class SharedDatabase: @unchecked Sendable {
                 // A pool has made it less.
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 try log.watch(db)
-                try Self.makeTables(db, path: url.path, applicationID: applicationID, version: version, tables: tables)
+                try Self.makeTables(db, path: url.path, migrations: migrations, tables: tables)
             }
             return pool
         }
         self.lock = consume lock
+        (self.migrations, path) = (migrations, url.path)
         self.log = log
         isShared = true
     }
@@ -91,6 +94,7 @@ package final class SharedDatabase: @unchecked Sendable {
         try queue.write { db in try db.execute(sql: tables) }
         writer = queue
         lock = nil
+        (migrations, path) = (nil, "")
         isShared = false
         log = WALCheckpointer(pageSize: 16384)
     }
@@ -103,31 +107,15 @@ package final class SharedDatabase: @unchecked Sendable {
         return configuration
     }
 
-    private static func makeTables(_ db: Database, path: String, applicationID: Int32, version: Int32, tables: String) throws {
+    private static func makeTables(_ db: Database, path: String, migrations: FormatMigrations, tables: String) throws {
         guard try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") != 0 else {
             return try db.inTransaction(.immediate) {
                 try db.execute(sql: tables)
-                try db.execute(sql: "PRAGMA user_version = \(version); PRAGMA application_id = \(applicationID)")
+                try db.execute(sql: "PRAGMA user_version = \(migrations.newest); PRAGMA application_id = \(migrations.applicationID)")
                 return .commit
             }
         }
-        guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
-            throw StoreError(.notAStore, "\(path) is a SQLite database of another kind")
-        }
-        try checkFormat(Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0, isAtMost: version, path: path)
-    }
-
-    /// Makes sure that a file has the format that this version reads and writes.
-    private static func checkFormat(_ found: Int32, isAtMost version: Int32, path: String) throws {
-        guard found <= version else {
-            throw StoreError(
-                .newerFormat, "\(path) has format \(found); this version reads up to \(version). Update Tidemark to open it")
-        }
-        guard found == version else {
-            throw StoreError(
-                .olderFormat,
-                "\(path) has format \(found); this version reads from \(version) on. Open it with the Tidemark that made it")
-        }
+        try migrations.migrate(db, path: path)
     }
 
     /// Reads what is committed, side by side with what is written.
@@ -145,6 +133,7 @@ package final class SharedDatabase: @unchecked Sendable {
             try lock?.withLock(timeout: Self.lockTimeout) {
                 try writer.writeWithoutTransaction { db in
                     try db.inTransaction(.immediate) {
+                        try migrations?.checkIsUnchanged(db, path: path)
                         result = try body(db)
                         return .commit
                     }

@@ -38,7 +38,7 @@ actor SubscriptionStore {
 
     init(at directory: URL) throws {
         let database = try SharedDatabase(
-            at: directory.appendingPathComponent("subscriptions.sqlite"), applicationID: 0x5469_6453, version: 1,
+            at: directory.appendingPathComponent("subscriptions.sqlite"), migrations: Self.migrations,
             tables: Self.tables, prepare: { _ in })
         let picture = SubscriptionCache()
         try database.reader.read { db in
@@ -58,6 +58,9 @@ actor SubscriptionStore {
         self.database = database
         self.picture = picture
     }
+
+    /// "TidS". Format 1 is the oldest that was frozen.
+    static let migrations = FormatMigrations(applicationID: 0x5469_6453, oldest: 1)
 
     private static let tables = """
         CREATE TABLE subscriptions (account TEXT NOT NULL, container TEXT NOT NULL, environment TEXT NOT NULL, scope INTEGER NOT NULL,

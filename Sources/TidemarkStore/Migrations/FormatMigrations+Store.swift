@@ -1,0 +1,46 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+extension FormatMigrations {
+    /// Those of the stores of a container. Format 4 is the oldest that was frozen.
+    package static let stores = FormatMigrations(applicationID: StoreFormat.applicationID, oldest: 4)
+
+    /// Changes the values of a field in all rows of a type, and the rows' digests by the difference.
+    ///
+    /// - Parameter change: Returns the value that replaces a stored one.
+    /// - Complexity: Reads the table once and writes the rows that change.
+    package static func rewrite(
+        _ db: Database, of field: String, in type: String, _ change: (DatabaseValue) throws -> FieldValue?
+    ) throws {
+        guard let type = try StoredType.fetchAll(db).first(where: { $0.name == type }),
+            let index = type.fields.firstIndex(where: { $0.name == field })
+        else { return }
+        let columns = type.fields.map { "\"\($0.column)\"" }
+        let select = try db.makeStatement(
+            sql: """
+                SELECT _id, _key, _digest, \(columns.joined(separator: ", ")) FROM "\(type.table)" WHERE _id > ?
+                ORDER BY _id LIMIT 1000
+                """)
+        let update = try db.makeStatement(sql: "UPDATE \"\(type.table)\" SET \(columns[index]) = ?, _digest = ? WHERE _id = ?")
+        var (last, isDone) = (Int64.min, false)
+        while !isDone {
+            isDone = true
+            var changes: [(row: Int64, value: DatabaseValue, digest: Int64)] = []
+            let rows = try Row.fetchCursor(select, arguments: [last])
+            while let row = try rows.next() {
+                isDone = false
+                last = row[0]
+                let (old, digest): (DatabaseValue, Int64) = (row[3 + index], row[2])
+                let value = try change(old)
+                guard (value?.stored ?? .null) != old else { continue }
+                // While the statement stands at the row.
+                let part = type.digest.parts(select, key: 1, digest: 2, fields: 3).parts[index]
+                let sum = UInt64(bitPattern: digest) &- part &+ type.digest.part(of: value, field: index)
+                changes.append((last, value?.stored ?? .null, Int64(bitPattern: sum)))
+            }
+            for it in changes { try update.execute(arguments: [it.value, it.digest, it.row]) }
+        }
+    }
+}
