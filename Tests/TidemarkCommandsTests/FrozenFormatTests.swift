@@ -60,8 +60,9 @@ import Testing
         #expect(try await record("senja", of: "Anna.tidemark")["caption"] as? String == "Senja in June")
         #expect(try await record("lofoten", of: "Anna.tidemark")["caption"] as? String == "Lofoten by Ben")
         #expect(try await record("wet", of: "Other.tidemark") == note)
-        let history = try await run("history", "Anna.tidemark").output
-        #expect(history.contains("Note gone") || history.contains("gone"), "\(history)")
+        // History has the values of what was deleted.
+        try await run("undo", "Anna.tidemark", "4")
+        #expect(try await record("gone", of: "Anna.tidemark") == ["_name": "gone", "text": "Gone"])
         for container in ["Anna.tidemark", "Other.tidemark", "Ben.tidemark"] { try await run("verify", container) }
         try await run("admin", "verify", "--data", "cloud")
         #expect(try await run("admin", "account", "list", "--data", "cloud").output.contains("ben@example.org"))

@@ -153,7 +153,8 @@ import TidemarkTransfer
             let text = String(decoding: old, as: UTF8.self).replacingOccurrences(of: "\"format\" : \(Self.old)", with: "\"format\" : \(Self.new)")
             try scratch.write(text, to: "Test.tidemark/container.json")
         }
-        #expect(try FileManager.default.attributesOfItem(atPath: scratch["Test.tidemark/private.sqlite-wal"].path)[.size] as? Int != 0)
+        // The migration has left a log, which opening for writing would move.
+        if what != "description" { #expect(try !Data(contentsOf: scratch["Test.tidemark/private.sqlite-wal"]).isEmpty) }
         let before = try FileState(of: scratch.container)
         for scope in ContainerDirectory.scopes {
             for body in [
