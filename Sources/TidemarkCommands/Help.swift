@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tidemark help`: the argument parser's own takes the name of a command that is none for a desired for the general help.
+/// `tidemark help`: the argument parser's own takes the name of a command that is none for a request for the general help.
 struct Help: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "help", abstract: "Shows how a command is used.", shouldDisplay: false)

@@ -9,7 +9,7 @@ import TidemarkSQLite
 final class ZoneChangeNotifier: ChangeSignal {
     private struct State {
         var notifications: Int64 = 0
-        /// Posts of whoever, so far.
+        /// Notifications of all processes so far.
         var heard: Int64 = 0
         var listener: StoreChangeListener?
         var next = 0

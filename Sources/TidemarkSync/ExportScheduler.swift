@@ -118,7 +118,7 @@ actor ExportScheduler {
         } catch let error as StoreError {
             throw error
         } catch {
-            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the syncIssues.
+            // The cloud is not there, or knows nothing of them: what could not be repaired without it stays in the sync issues.
         }
         return try await store.stillDamaged(rows).count < rows.count
     }

@@ -44,7 +44,7 @@ struct EditHistory {
 
     /// Takes note of what a device's store has taken in.
     ///
-    /// - Parameter deferUntilReply: Records that it has not taken in, though it has come as far as the token.
+    /// - Parameter deferUntilReply: Records that it has deferred, though it has come as far as the token.
     mutating func look(_ device: Int, token: String?, tags: [String: String], deferUntilReply: Set<String>) {
         if let token, let all = tokens[device][token] {
             known[device].merge(all.filter { !deferUntilReply.contains($0.key) }) { $0.union($1) }

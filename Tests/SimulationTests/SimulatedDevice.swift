@@ -171,7 +171,7 @@ final class SimulatedDevice {
         }
     }
 
-    /// What the syncIssues says of records.
+    /// What the sync issues say of records.
     func refused() throws -> [String: SyncIssue] {
         let entries = try StoreReader(container: container).syncIssues(limit: .max).filter { $0.code != nil }
         return entries.reduce(into: [:]) { $0[$1.record] = $1 }

@@ -6,7 +6,7 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: a share becomes what somebody desiredShares it to be, or stays what it was. Method: desiredShares that fail at the last of their steps, and many
+/// Goal: a share becomes the desired share, or stays what it was. Method: desired shares that fail at the last of their steps, and many
 /// at once that know the same state.
 @Suite struct DesiredShareTests {
     private let scratch = try! Scratch()
@@ -59,7 +59,7 @@ import TidemarkModel
         #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get() == made)
     }
 
-    @Test func `a desired that names more people than a share can have is refused before they are compared`() async throws {
+    @Test func `a share that names more people than a share can have is refused before they are compared`() async throws {
         let owner = try await owner()
         let most = try await owner.limits()
         let made = try await owner.createShare(desired("One"), of: "root", ifTag: nil, in: zone)

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func `an import without ids says so once, with the columns that would serve`() async throws {
-        try scratch.write("title,book_id,assetStorage\nA,1,x\nB,2,x\n", to: "books.csv")
+        try scratch.write("title,book_id,shelf\nA,1,x\nB,2,x\n", to: "books.csv")
         let first = try await run("import", "./books.csv", "--into", "./c.tidemark", "--type", "Book")
         #expect(
             first.errors

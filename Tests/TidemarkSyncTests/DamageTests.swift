@@ -23,7 +23,7 @@ import TidemarkTransfer
         try StoreVerification(of: device.container).run().problems.map(\.record)
     }
 
-    @Test func `a damaged record is not sent, the others are, and the syncIssues names it`() async throws {
+    @Test func `a damaged record is not sent, the others are, and its sync issue names it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())

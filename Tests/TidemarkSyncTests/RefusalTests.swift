@@ -10,14 +10,14 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the syncIssues says why. Method: real containers and a real cloud,
+/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the sync issues say why. Method: real containers and a real cloud,
 /// which is given what it refuses.
 @Suite struct RefusalTests {
     private func fields(_ count: Int) -> [String: FieldValue?] {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("f\($0)", .int64(Int64($0))) })
     }
 
-    @Test func `a record with too many fields stays here, the others go, and the syncIssues says why`() async throws {
+    @Test func `a record with too many fields stays here, the others go, and the sync issues say why`() async throws {
         let scratch = try Scratch()
         var limits = CloudLimits()
         limits.fieldsPerType = 100

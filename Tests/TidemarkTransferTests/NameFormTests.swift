@@ -120,7 +120,7 @@ import TidemarkTransfer
 
     @Test func `without names, the summary has the columns that could give them`() async throws {
         let scratch = try Scratch()
-        let books = "isbn,title,assetStorage,note\n1,A,x,\n2,B,x,n\n"
+        let books = "isbn,title,shelf,note\n1,A,x,\n2,B,x,n\n"
         let summary = try await scratch.importing(try scratch.write(books, to: "b.csv"), ImportOptions(type: "Book"))
         #expect(summary.namingColumns == ["isbn", "title"])
         let named = try await scratch.importing(scratch["b.csv"], ImportOptions(type: "Named", nameField: "isbn"))

@@ -25,7 +25,7 @@ extension CloudEngine {
         return missing
     }
 
-    /// Who puts something on the way to a assetStorage that is not theirs alone: what others have begun is not theirs to go on with.
+    /// Who puts something on the way to an asset storage that is not theirs alone: what others have begun is not theirs to go on with.
     private func uploader(_ caller: Caller) -> String? { caller.scope == .private ? nil : caller.user }
 
     /// Which of some assets there are that records of the caller may name, with their sizes: their own; of somebody else's, those that they
@@ -57,7 +57,7 @@ extension CloudEngine {
         return received
     }
 
-    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the assetStorage, in one step.
+    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the asset storage, in one step.
     package func adopt(
         _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
@@ -204,7 +204,7 @@ extension CloudEngine {
 
     private func uploader(_ upload: StoredUpload) -> String? { upload.user == upload.owner ? nil : upload.user }
 
-    /// Notes an asset that lies on the assetStorage now, and who has sent it; it counts from here on. One for which there is no room is removed.
+    /// Notes an asset that lies on the asset storage now, and who has sent it; it counts from here on. One for which there is no room is removed.
     private func count(
         _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
@@ -240,7 +240,7 @@ extension CloudEngine {
         if let isFull { throw isFull }
     }
 
-    /// Takes files off the assetStorage unless they were uploaded anew meanwhile.
+    /// Takes files off the asset storage unless they were uploaded anew meanwhile.
     func remove(_ released: ReleasedAssets, _ assetStorage: any AssetStorage) async {
         guard !released.assets.isEmpty else { return }
         // A file that stays takes room and does no harm: it is replaced when the same comes again.

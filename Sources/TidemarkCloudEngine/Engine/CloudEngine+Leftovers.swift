@@ -22,7 +22,7 @@ extension CloudEngine {
         }
     }
 
-    /// Takes away what lies on an owner's assetStorage and nobody needs: contents that no record names, a day and an hour after they came or were
+    /// Takes away what lies on an owner's asset storage and nobody needs: contents that no record names, a day and an hour after they came or were
     /// asked for, and what was begun and left. O(assets).
     ///
     /// - Returns: How many contents went.

@@ -47,7 +47,7 @@ extension CloudEngine {
         }
     }
 
-    /// That a desired is not too long. Nobody else can write while it is compared with what there is.
+    /// That a desired share is not too long. Nobody else can write while it is compared with what there is.
     private func check(_ desired: DesiredShare, known: Int) throws(CloudError) {
         // Whoever writes a share back names all that are told of, also who is out.
         let most = max(limits.operationsPerRequest, known + limits.participantsPerShare)

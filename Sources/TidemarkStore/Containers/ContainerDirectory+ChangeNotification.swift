@@ -53,6 +53,4 @@ extension StoreChangeListener {
 extension ContainerDirectory {
     /// The folder with the notifiers of the processes that write.
     var notifier: URL { url.appendingPathComponent(StoreChangeNotifier.folderName, isDirectory: true) }
-
-    static let notifierFolderName = StoreChangeNotifier.folderName
 }

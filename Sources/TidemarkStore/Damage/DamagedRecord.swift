@@ -15,7 +15,7 @@ public struct DamagedRecord: Hashable, Sendable, Codable {
 }
 
 extension StoreError {
-    /// What the syncIssues of what waits to be sent calls it.
+    /// What the sync issues call it.
     package static let damagedCode = Code.damaged.rawValue
 
     /// What helps where a record is damaged.

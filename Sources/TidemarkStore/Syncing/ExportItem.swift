@@ -8,7 +8,7 @@ package struct ExportItem: Hashable, Sendable {
         case delete = 3
     }
 
-    /// Which one it is, as the outbox and the syncIssues name it.
+    /// Which one it is, as the outbox and the sync issues name it.
     package struct Key: Hashable, Sendable {
         package let typeID: Int64
         package let row: Int64

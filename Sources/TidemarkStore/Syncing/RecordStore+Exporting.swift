@@ -169,7 +169,7 @@ extension RecordStore {
         return state.filter { stored.shape.fields.contains($0.key) }
     }
 
-    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the syncIssues.
+    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the sync issues.
     ///
     /// - Parameters:
     ///   - batch: What the request was made of; `nil` for one of an earlier process.

@@ -49,7 +49,7 @@ public struct LoggedEvent: Hashable, Sendable {
 
 extension StoreReader {
     /// Why nothing is sent at all: the last event that set the synchronisation up or sent something, if it has failed. What the cloud says
-    /// of one record is in its syncIssues.
+    /// of one record is in its sync issues.
     public func lastFailure() throws(StoreError) -> ContainerEvent? {
         let last = try read("read the log of events") { db in
             try Int64.fetchOne(
