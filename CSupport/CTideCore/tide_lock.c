@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,4 +61,10 @@ tide_status tide_lock_acquire(tide_lock *lock, bool shared, uint32_t timeout_ms,
 void tide_lock_release(tide_lock *lock) {
     while (flock(lock->descriptor, LOCK_UN) != 0 && errno == EINTR) {
     }
+}
+
+bool tide_lock_is_in_place(const tide_lock *lock) {
+    struct stat opened, there;
+    return fstat(lock->descriptor, &opened) == 0 && stat(lock->path, &there) == 0 && opened.st_dev == there.st_dev
+        && opened.st_ino == there.st_ino;
 }

@@ -16,7 +16,7 @@ import TidemarkStore
 /// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
 /// already. To check that nobody has changed a record since it was loaded, edit it in an ``EditingContext``.
 public actor PersistentContainer: RecordReading {
-    private nonisolated let executor = StoreExecutor(label: "tidemark.container")
+    private nonisolated let executor: StoreExecutor
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     public nonisolated let directory: ContainerDirectory
@@ -50,9 +50,10 @@ public actor PersistentContainer: RecordReading {
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
         let url = try location.containerURL(named: name, makingFolder: true)
-        try self.init(
-            directory: ContainerDirectory(openingOrCreatingAt: url, environment: environment), author: author, role: role,
-            mergePolicy: mergePolicy)
+        let opened = try ContainerDirectory.withContainer(openingOrCreatingAt: url, environment: environment) {
+            directory throws(StoreError) in try Opened(directory, role: role)
+        }
+        self.init(opened, author: author, mergePolicy: mergePolicy)
     }
 
     /// Opens a container whose directory is known.
@@ -63,15 +64,34 @@ public actor PersistentContainer: RecordReading {
         role: StoreChangeNotifier.Role = .app,
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
-        self.directory = directory
+        self.init(try Opened(directory, role: role), author: author, mergePolicy: mergePolicy)
+    }
+
+    /// A container's stores, open.
+    private struct Opened {
+        let directory: ContainerDirectory
+        let executor = StoreExecutor(label: "tidemark.container")
+        let notifier: StoreChangeNotifier
+        let stores: PerScope<RecordStore>
+
+        init(_ directory: ContainerDirectory, role: StoreChangeNotifier.Role) throws(StoreError) {
+            self.directory = directory
+            let notifier = try StoreChangeNotifier(container: directory, role: role)
+            self.notifier = notifier
+            // On the container's own queue: a save is one hop for its caller.
+            stores = PerScope(
+                private: try RecordStore(container: directory, scope: .private, notifier: notifier, executor: executor),
+                shared: try RecordStore(container: directory, scope: .shared, notifier: notifier, executor: executor))
+        }
+    }
+
+    private init(_ opened: Opened, author: String, mergePolicy: MergePolicy) {
+        directory = opened.directory
+        executor = opened.executor
+        notifier = opened.notifier
+        stores = opened.stores
         self.author = author
         self.mergePolicy = mergePolicy
-        let notifier = try StoreChangeNotifier(container: directory, role: role)
-        // On the container's own queue: a save is one hop for its caller.
-        stores = PerScope(
-            private: try RecordStore(container: directory, scope: .private, notifier: notifier, executor: executor),
-            shared: try RecordStore(container: directory, scope: .shared, notifier: notifier, executor: executor))
-        self.notifier = notifier
         changeBroadcaster = ChangeBroadcaster()
         sources = stores.map { RecordSource($0) }
         recordSources = RecordSources(all: sources.all)

@@ -14,14 +14,15 @@ struct ImportTarget {
     static func open(_ url: URL, options: ImportOptions, new: NewContainer? = nil) async throws -> ImportTarget {
         guard options.isDryRun else {
             try checkDeployable(url, options: options)
-            let container = try ContainerDirectory(
-                openingOrCreatingAt: url, environment: options.environment ?? .development)
-            if container.isNew { new?.note(container) }
-            let environment = try environment(of: container, options: options)
-            return try ImportTarget(
-                store: RecordStore(container: container, notifier: StoreChangeNotifier(container: container, role: .import)),
-                blobs: BlobStore(container: container), environment: environment,
-                scratch: nil)
+            let (store, blobs) = try ContainerDirectory.withContainer(
+                openingOrCreatingAt: url, environment: options.environment ?? .development
+            ) { container throws(StoreError) in
+                if container.isNew { new?.note(container) }
+                let notifier = try StoreChangeNotifier(container: container, role: .import)
+                return (try RecordStore(container: container, notifier: notifier), try BlobStore(container: container))
+            }
+            let environment = try environment(of: store.container, options: options)
+            return ImportTarget(store: store, blobs: blobs, environment: environment, scratch: nil)
         }
         let container = try existingContainer(at: url)
         let scratch = FileManager.default.temporaryDirectory

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Synchronization
 import TestSupport
 import Testing
 import TidemarkModel
@@ -8,7 +9,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: what is no container of this format is refused by name. Method: real directories and databases.
-@Suite struct ContainerTests {
+@Suite(.timeLimit(.minutes(10))) struct ContainerTests {
     private func openingError(_ url: URL) -> StoreError? {
         do {
             _ = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url))
@@ -36,6 +37,54 @@ import TidemarkTransfer
         let error = try #require(openingError(scratch.container))
         #expect(error.code == .notAStore)
         #expect(error.message.hasSuffix("container.json is longer than 65536 bytes, which is more than it can have"))
+    }
+
+    @Test func `a container is made although its folder is removed again and again meanwhile`() async throws {
+        let scratch = try Scratch()
+        let urls = (0..<200).map { scratch["\($0).tidemark"] }
+        let isOver = Mutex(false)
+        // What a process does that made a container for an import which was refused: it removes the folder if nothing is in it.
+        let remover = Thread {
+            while !isOver.withLock({ $0 }) { for url in urls { rmdir(url.path) } }
+        }
+        remover.start()
+        defer { isOver.withLock { $0 = true } }
+        for url in urls {
+            let container = try ContainerDirectory(openingOrCreatingAt: url)
+            #expect(try ContainerDirectory(openingAt: url).description.identity == container.description.identity)
+        }
+    }
+
+    @Test func `what was to be done with a container that another process removes is done with a new one`() throws {
+        let scratch = try Scratch()
+        var identities: [UUID] = []
+        let store = try ContainerDirectory.withContainer(openingOrCreatingAt: scratch.container) {
+            container throws(StoreError) in
+            identities.append(container.description.identity)
+            if identities.count < 4 {
+                do {
+                    try FileManager.default.removeItem(at: scratch.container)
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            return try RecordStore(container: container)
+        }
+        #expect(Set(identities).count == 4)
+        #expect(store.container.description.identity == identities.last)
+        #expect(try ContainerDirectory(openingAt: scratch.container).description.identity == identities.last)
+    }
+
+    @Test func `an error of what was to be done with a container is told at once`() throws {
+        let scratch = try Scratch()
+        var calls = 0
+        let error = #expect(throws: StoreError.self) {
+            try ContainerDirectory.withContainer(openingOrCreatingAt: scratch.container) { _ throws(StoreError) in
+                calls += 1
+                throw StoreError(.invalid, "refused")
+            }
+        }
+        #expect(error?.message == "refused" && calls == 1)
     }
 
     @Test func `what was opened before a move is told where the container is`() async throws {

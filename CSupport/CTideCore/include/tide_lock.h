@@ -29,6 +29,9 @@ void tide_lock_destroy(tide_lock *TIDE_NULLABLE lock);
 tide_status tide_lock_acquire(tide_lock *lock, bool shared, uint32_t timeout_ms, tide_error *TIDE_NULLABLE error);
 void tide_lock_release(tide_lock *lock);
 
+/// Whether the file at the lock's path is still the one that was opened.
+bool tide_lock_is_in_place(const tide_lock *lock);
+
 TIDE_ASSUME_NONNULL_END
 
 #ifdef __cplusplus

@@ -35,6 +35,9 @@ package struct StoreLock: ~Copyable {
         try checked { tide_lock_acquire(lock, shared, milliseconds, &$0) }
     }
 
+    /// Whether the file at the lock's path is the one that is locked: whoever removes a container removes its locks with it.
+    package var isInPlace: Bool { tide_lock_is_in_place(lock) }
+
     /// Takes the lock exclusively if nobody has it; returns whether it did.
     package borrowing func acquireIfFree() throws(StoreError) -> Bool {
         do {

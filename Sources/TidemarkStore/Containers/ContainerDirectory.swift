@@ -141,6 +141,68 @@ public struct ContainerDirectory: Hashable, Sendable {
     ///
     /// - Throws: ``StoreError`` `cannotCreate`, and those of `init(openingAt:)`.
     public init(openingOrCreatingAt url: URL, environment: StoreEnvironment = .development) throws(StoreError) {
+        self = try Self.repeatingWhereRemoved { () throws(StoreError) in
+            try Self(openingOrCreatingOnceAt: url, environment: environment)
+        } isRemoved: {
+            // What it was making or opening has gone: nothing else makes these errors while the folder has no description.
+            ($0.code == .notFound || $0.code == .notAStore || $0.code == .cannotCreate) && Self.isEmpty(url)
+        }
+    }
+
+    /// Opens the container at `url`, or makes it, and does something with it: with a new one where another process removes the one that
+    /// was there meanwhile, because it had made it for something that came to nothing.
+    ///
+    /// - Throws: ``StoreError`` as `init(openingOrCreatingAt:environment:)`, and what `body` throws.
+    package static func withContainer<Result>(
+        openingOrCreatingAt url: URL, environment: StoreEnvironment = .development,
+        _ body: (ContainerDirectory) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try repeatingWhereRemoved { () throws(StoreError) in
+            let container = try ContainerDirectory(openingOrCreatingAt: url, environment: environment)
+            do throws(StoreError) {
+                return try body(container)
+            } catch {
+                // Whatever it failed with: the cause is that the container has gone.
+                try container.checkPlace()
+                throw error
+            }
+        } isRemoved: {
+            $0.code == .moved
+        }
+    }
+
+    /// How many containers may be removed under a caller's hands before it gives up: each is that of another process which failed.
+    private static let attempts = 50
+
+    private static func repeatingWhereRemoved<Result>(
+        _ body: () throws(StoreError) -> Result, isRemoved: (StoreError) -> Bool
+    ) throws(StoreError) -> Result {
+        for _ in 1..<attempts {
+            do {
+                return try body()
+            } catch {
+                guard isRemoved(error) else { throw error }
+                // The process that removes it holds its locks for some milliseconds.
+                usleep(2_000)
+            }
+        }
+        return try body()
+    }
+
+    /// Whether nothing is at `url`, or a folder with nothing in it.
+    private static func isEmpty(_ url: URL) -> Bool {
+        if access(url.path, F_OK) != 0 { return errno == ENOENT }
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: url.path).isEmpty
+        } catch {
+            return access(url.path, F_OK) != 0 && errno == ENOENT
+        }
+    }
+
+    /// Opens the container at `url`, or makes it, as the folder is at one time.
+    ///
+    /// - Throws: As `init(openingOrCreatingAt:environment:)`, and wrongly where another process removes the folder meanwhile.
+    private init(openingOrCreatingOnceAt url: URL, environment: StoreEnvironment) throws(StoreError) {
         let files = FileManager.default
         var isDirectory: ObjCBool = false
         let exists = files.fileExists(atPath: url.path, isDirectory: &isDirectory)

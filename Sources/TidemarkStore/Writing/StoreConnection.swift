@@ -59,6 +59,10 @@ final class StoreConnection {
         return try lock.withLock(timeout: lockTimeout) {
             // Before SQLite makes the file, and removes a log that belonged to another.
             try container.checkPlace()
+            guard lock.isInPlace else {
+                throw StoreError(
+                    .moved, "the container that was at \(container.url.path) was removed, and another made; open that")
+            }
             if !container.hasStore(scope) { try container.checkStoreMayBeMade(scope) }
             try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
                 try container.migrations.checkIsNewest(Int($0), of: path, remedy: container.migrationRemedy)
