@@ -22,7 +22,7 @@ extension PersistentContainer {
     /// - Parameters:
     ///   - existing: The share, one's own, that they are added to; `nil` for one of their own.
     ///   - title: What people are shown; of a share that is there it stays.
-    ///   - publicPermission: What everybody may do who has a link.
+    ///   - publicPermission: The permission of everybody with a link.
     ///   - databases: The account's.
     /// - Throws: ``StoreError`` `notFound` for a record that is not there, `anotherAccount`; `CloudError` `alreadyShared` where some of the
     ///   records are in another share, `unknownItem` where `existing` is over; ``PermissionDenied`` for what is somebody else's; what the
@@ -45,7 +45,7 @@ extension PersistentContainer {
         if let there = all.first(where: { $0.id.recordName == known?.name }) {
             (cloudShare, isNew) = (there, false)
         } else if let existing {
-            throw CloudError(.unknownItem, "the share '\(existing.title ?? existing.name)' is over: share the records anew")
+            throw CloudError(.unknownItem, "the share '\(existing.title ?? existing.name)' has ended: share the records again")
         } else {
             (cloudShare, isNew) = try await Self.makeShare(of: zone, title, publicPermission, database)
         }

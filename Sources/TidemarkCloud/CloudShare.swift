@@ -21,7 +21,7 @@ public struct CloudShare: Hashable, Sendable {
     public let id: CloudRecordID
     public let coverage: Coverage
     public var title: String?
-    /// What everybody may do who has a link.
+    /// The permission of everybody with a link.
     public var publicPermission: ShareParticipant.Permission
     /// The owner first. Participants see everybody. By what others were invited, and who was removed, declined or left, is told to the owner
     /// and administrators, who can invite them again. Who is only invited sees the owner and themselves.

@@ -6,7 +6,7 @@ struct Confirmation: ParsableArguments {
     /// More records than that are asked about.
     static let limit = 100
 
-    @Flag(name: [.customLong("yes"), .customShort("y")], help: "Does not ask, however many records are concerned.")
+    @Flag(name: [.customLong("yes"), .customShort("y")], help: "Does not ask for confirmation.")
     var yes = false
 
     /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.

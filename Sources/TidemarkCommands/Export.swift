@@ -11,12 +11,11 @@ struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Exports records as a manifest, and their assets as files.",
         discussion: """
-            Importing an export again changes nothing. Without --assets, fields name their assets by identifier, which only the same \
-            store understands. The copies of assets are called by the caption, title or name of the first record that has them; with \
-            --asset-names identifier, by their content. A damaged record is left out and named on standard error; the tool exits with \
-            65 then.
+            Importing an export again changes nothing. Without --assets, fields hold asset identifiers, which are valid only in the same \
+            store. Copies of assets are named after the caption, title or name of their first record; with --asset-names identifier, \
+            after their content. The command leaves damaged records out, names them on standard error, and exits with 65.
 
-            With several types, without --type (all types), or where --to names a folder, each type gets a folder in that one: \
+            With several types, without --type (all types), or if --to names a folder, each type gets a folder inside it: \
             FOLDER/TYPE/TYPE.jsonl, with its assets beside it.
 
             Examples:
@@ -33,8 +32,10 @@ struct Export: AsyncParsableCommand {
     @Option(name: .customLong("type"), help: "A record type; may be given several times. (default: all types)")
     var types: [String] = []
 
-    @Option(help: "The store: private or shared.")
-    var scope: StoreScope = .private
+    @Option(name: .customLong("scope"), help: "The store: private or shared. (default: private)")
+    var chosenScope: StoreScope?
+
+    var scope: StoreScope { chosenScope ?? .private }
 
     @Option(help: ArgumentHelp("The file, a folder, or '-' for standard output.", valueName: "file"))
     var to: String
@@ -49,7 +50,7 @@ struct Export: AsyncParsableCommand {
         case readable, identifier
     }
 
-    @Option(help: "What copies of assets are called by: readable or identifier.")
+    @Option(help: "How to name copies of assets: readable or identifier.")
     var assetNames: AssetNaming = .readable
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")

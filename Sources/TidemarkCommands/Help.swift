@@ -3,7 +3,7 @@ import ArgumentParser
 /// `tidemark help`: the argument parser's own takes the name of a command that is none for a request for the general help.
 struct Help: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "help", abstract: "Shows how a command is used.", shouldDisplay: false)
+        commandName: "help", abstract: "Shows the help of a command.", shouldDisplay: false)
 
     @Argument(help: ArgumentHelp("The command.", valueName: "command"))
     var path: [String] = []

@@ -24,10 +24,12 @@ struct History: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Shows the changes of one transaction.", valueName: "id"))
     var transaction: Int64?
 
-    @Option(help: "The store: private or shared.")
-    var scope: StoreScope = .private
+    @Option(name: .customLong("scope"), help: "The store: private or shared. (default: private)")
+    var chosenScope: StoreScope?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many transactions, the newest.", valueName: "n"))
+    var scope: StoreScope { chosenScope ?? .private }
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of transactions, newest first.", valueName: "n"))
     var limit: Int?
 
     @Flag(help: "Prints one JSON object.")

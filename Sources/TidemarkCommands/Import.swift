@@ -28,13 +28,13 @@ struct Import: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Imports records and their pictures from a manifest or a folder of photos.",
         discussion: """
-            SOURCE is JSON (an object a line, an array, objects one after the other, or an object with an array of them) or CSV, a photo or \
-            a folder of photos, a zip archive of either, or '-' for standard input; JSON and CSV may be compressed (gzip, zstd). Importing \
-            the same source again changes nothing; rows that differ are updated, field by field. Rows that can't be taken are refused with \
-            line, field and reason, and the rest goes in.
+            SOURCE is JSON (one object per line, an array, consecutive objects, or an object that contains an array of objects) or CSV, \
+            a photo or a folder of photos, a zip archive of either, or '-' for standard input; JSON and CSV may be compressed (gzip, \
+            zstd). Importing the same source again changes nothing; changed rows update their records, field by field. The command \
+            refuses invalid rows with line, field and reason, and imports the rest.
 
-            Without --id a record's name is derived from its content, so that identical rows are one record, and an edited row is a second \
-            one. With --id, names that are no UUIDs get the type before them, so that the same ids of several types do not collide.
+            Without --id a record's name is derived from its content, so identical rows are one record, and an edited row is a second \
+            record. With --id, a name that is not a UUID gets the type as a prefix, so that equal ids of different types do not collide.
 
             Examples:
               tidemark import journal.jsonl --into MyJournal.tidemark \\
@@ -53,7 +53,7 @@ struct Import: AsyncParsableCommand {
     @Argument(help: "The manifest, the folder of photos, or '-' for standard input.")
     var source: String
 
-    @Option(help: ArgumentHelp("The container; made if it is not there.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The container; created if it does not exist.", valueName: "dir"))
     var into: String
 
     @Option(help: "The record type. (default: Record; of photos: Photo)")
@@ -65,17 +65,17 @@ struct Import: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field that holds the record name.", valueName: "field"))
     var id: String?
 
-    @Option(help: ArgumentHelp("Gives a field of the source another name. Can be repeated.", valueName: "from=to"))
+    @Option(help: ArgumentHelp("Renames a field of the source. Can be repeated.", valueName: "from=to"))
     var map: [FieldMapping] = []
 
-    @Option(help: ArgumentHelp("The folder that paths of assets start from. (default: the manifest's)", valueName: "dir"))
+    @Option(help: ArgumentHelp("The folder to which asset paths are relative. (default: the manifest's)", valueName: "dir"))
     var assetsRoot: String?
 
-    @Option(help: ArgumentHelp("A field whose values are paths of files to take in. Can be repeated.", valueName: "field"))
+    @Option(help: ArgumentHelp("A field whose values are paths of asset files. Can be repeated.", valueName: "field"))
     var asset: [String] = []
 
     @Flag(
-        help: "Takes ids as record names as they are, also those that are no UUIDs; they have to differ from those of all types.")
+        help: "Uses ids as record names unchanged, also if they are not UUIDs; they have to be unique over all types.")
     var plainIds = false
 
     @Option(
@@ -98,7 +98,7 @@ struct Import: AsyncParsableCommand {
     var decimalComma = false
 
     @Option(
-        help: ArgumentHelp("What separates the cells of a CSV: a character, or tab. (default: a comma)", valueName: "character"))
+        help: ArgumentHelp("The separator of a CSV's cells: a character, or tab. (default: a comma)", valueName: "character"))
     var delimiter: String?
 
     @Option(
@@ -113,10 +113,10 @@ struct Import: AsyncParsableCommand {
             """)
     var nested: NestedJSON = .refuse
 
-    @Option(help: ArgumentHelp("A schema file: types and fields known beforehand.", valueName: "file"))
+    @Option(help: ArgumentHelp("A schema file: declares types and fields.", valueName: "file"))
     var schema: String?
 
-    @Option(help: "development: the schema grows by itself; production: it is fixed. (default: the container's)")
+    @Option(help: "development: imports extend the schema; production: the schema is fixed. (default: the container's)")
     var environment: StoreEnvironment?
 
     @Option(
@@ -128,13 +128,13 @@ struct Import: AsyncParsableCommand {
     @Flag(help: "Reads, checks and compares everything, and writes nothing but the rejects file.")
     var dryRun = false
 
-    @Option(help: ArgumentHelp("Where refused rows are described, a JSON object a line.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file for refused rows, one JSON object per line.", valueName: "file"))
     var rejects: String?
 
-    @Flag(help: "Goes on where the same import was interrupted.")
+    @Flag(help: "Continues an interrupted import of the same source.")
     var resume = false
 
-    @Flag(help: "Sends the records to the account's cloud as they come in, and synchronises; see 'tidemark account sign-in'.")
+    @Flag(help: "Exports the records to the account's cloud during the import, and synchronises; see 'tidemark account sign-in'.")
     var sync = false
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")

@@ -15,9 +15,10 @@ public struct Tidemark: AsyncParsableCommand {
                   --descending --limit 10
               tidemark verify MyJournal.tidemark
 
-            Exit codes: 0 done; 1 verify found problems; 64 wrong usage; 65 some rows were refused, the rest is imported; 66 the \
-            source can't be read, a record is not there; 69 history is gone, or there is no account; 73 the target can't be made; 74 a file can't be read or written, the disk is full; 75 the store \
-            is in use, or a sync is not complete; 77 a folder is not to be trusted, or somebody may not do that; 130 interrupted; 141 nobody reads on what it prints.
+            Exit codes: 0 done; 1 verify found problems; 64 wrong usage; 65 some rows were refused, the rest is imported; 66 the source \
+            can't be read, a record is not there; 69 history was purged, or no account is signed in; 73 the target can't be created; 74 \
+            a file can't be read or written, or the disk is full; 75 the store is in use, or a sync is not complete; 77 a folder can't \
+            be trusted, or the permission is missing; 130 interrupted; 141 the output's reader has ended.
             """,
         version: "0.1.0",
         subcommands: [

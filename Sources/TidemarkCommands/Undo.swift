@@ -5,10 +5,10 @@ import TidemarkStore
 
 struct Undo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Undoes a transaction: what it inserted goes, what it changed or deleted is as before.",
+        abstract: "Undoes a transaction: removes its inserts and restores its updates and deletions.",
         discussion: """
-            An undo is a transaction itself, and can be undone. Where records were changed since, nothing is undone unless a merge policy \
-            says what becomes of them.
+            An undo is a transaction itself, and can be undone. If records were changed since, the command undoes nothing unless you \
+            name a merge policy.
 
             --dry-run counts what would be undone. On a terminal the command asks before it undoes a transaction of more than 100 changes.
 
@@ -25,8 +25,10 @@ struct Undo: AsyncParsableCommand {
         help: ArgumentHelp("The transaction, as 'tidemark history' shows it. (default: the last)", valueName: "transaction"))
     var transaction: Int64?
 
-    @Option(help: "The store: private or shared.")
-    var scope: StoreScope = .private
+    @Option(name: .customLong("scope"), help: "The store: private or shared. (default: private)")
+    var chosenScope: StoreScope?
+
+    var scope: StoreScope { chosenScope ?? .private }
 
     @Flag(help: "Prints what would be undone, and undoes nothing.")
     var dryRun = false

@@ -10,11 +10,11 @@ struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Examines a container: database, records, assets; repairs damaged records.",
         discussion: """
-            Checks, in one's own store and in that of what others share, SQLite's own integrity, every record against its digest, that every asset is there and has the content that its name \
-            says, and that nothing else lies about in assets/ and staging/. Exits with 1 when it finds a problem.
+            The command checks both stores (private and shared): SQLite's integrity, every record against its digest, every asset \
+            against the digest in its name, and that assets/ and staging/ contain no other files. It exits with 1 if it finds a problem.
 
-            --repair repairs damaged records from themselves, from their history, and from the cloud where the container has an account, as far \
-            as a record's digest proves what it was. --accept takes a damaged record as it is.
+            --repair repairs damaged records from the record itself, from history, and from the cloud if an account is signed in, as far \
+            as a record's digest proves its former values. --accept accepts a damaged record as it is.
 
             Examples:
               tidemark verify MyJournal.tidemark

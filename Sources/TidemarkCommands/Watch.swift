@@ -8,8 +8,8 @@ struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints changes of a container as they are committed.",
         discussion: """
-            Each transaction once, from whatever process; nothing is polled. End it with Ctrl-C, and go on later with --since and the \
-            token of the last line.
+            The command prints each transaction of any process once, without polling. End it with Ctrl-C, and continue later with \
+            --since and the token of the last line.
 
             Examples:
               tidemark watch MyJournal.tidemark
@@ -23,13 +23,13 @@ struct Watch: AsyncParsableCommand {
     @Option(help: "Only records of this type.")
     var type: String?
 
-    @Option(help: ArgumentHelp("Begins behind this token, not with what comes from now on.", valueName: "token"))
+    @Option(help: ArgumentHelp("Starts after this token instead of at the present.", valueName: "token"))
     var since: String?
 
-    @Option(help: ArgumentHelp("Ends after so many transactions.", valueName: "n"))
+    @Option(help: ArgumentHelp("Exits after this number of transactions.", valueName: "n"))
     var count: Int?
 
-    @Flag(help: "Prints a JSON object a line, and first the token to begin with.")
+    @Flag(help: "Prints one JSON object per line; the first has the start token.")
     var json = false
 
     private struct Line: Encodable {

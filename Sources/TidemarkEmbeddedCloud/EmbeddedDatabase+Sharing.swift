@@ -132,7 +132,7 @@ extension EmbeddedDatabase: SharingDatabase {
     public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
         _ = try await caller()
         guard let id = account, var known = try await accounts.find(id: id) else {
-            throw CloudError(.notAuthenticated, "nobody is signed in")
+            throw CloudError(.notAuthenticated, "no account is signed in")
         }
         known.isDiscoverable = isDiscoverable
         try await accounts.update(known)

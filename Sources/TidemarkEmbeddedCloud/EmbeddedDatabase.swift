@@ -35,7 +35,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// - Throws: `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
         guard let account, let known = try await accounts.known(id: account), let user = userRecordName else {
-            throw CloudError(.notAuthenticated, "nobody is signed in")
+            throw CloudError(.notAuthenticated, "no account is signed in")
         }
         switch known.status {
         case .available: return .init(user: user, scope: scope, quota: known.quota, account: known)

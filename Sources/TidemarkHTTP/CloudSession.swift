@@ -12,9 +12,9 @@ public struct CloudSession: Hashable, Sendable {
 
     /// - Throws: `CloudError` `internalError` for a token, or a name, that can be none.
     public init(cloud: String, userRecordName: String, token: String) throws(CloudError) {
-        guard Self.isToken(token) else { throw CloudError(.internalError, "the server has given out a token that is none") }
+        guard Self.isToken(token) else { throw CloudError(.internalError, "the server issued an invalid session token") }
         guard Self.isName(userRecordName) else {
-            throw CloudError(.internalError, "the server has given out a name of an account that is none")
+            throw CloudError(.internalError, "the server issued an invalid account name")
         }
         self.cloud = cloud
         self.userRecordName = userRecordName
@@ -47,7 +47,7 @@ extension CloudSession: CustomStringConvertible, CustomDebugStringConvertible, C
 
 /// Where a session is kept.
 public protocol SessionStore: Sendable {
-    /// What was kept last; `nil` when nobody is signed in.
+    /// What was kept last; `nil` when no account is signed in.
     ///
     /// - Throws: `CloudError` `notAuthenticated` when it can't be trusted any more.
     func session() throws(CloudError) -> CloudSession?
@@ -67,7 +67,7 @@ public protocol SessionStore: Sendable {
     /// What shows that an account of a cloud was signed in to here before; `nil` where nothing does.
     func device(for cloud: String, email: String) -> CloudDevice?
 
-    /// Keeps that, also when nobody is signed in any more.
+    /// Keeps that, also when no account is signed in any more.
     func keep(_ device: CloudDevice) throws(CloudError)
 }
 

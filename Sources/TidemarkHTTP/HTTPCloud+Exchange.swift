@@ -8,7 +8,7 @@ extension HTTPCloud {
 
     /// Sends a request and reads what its answer says.
     ///
-    /// - Throws: What the server says; `internalError` where the answer is none of the protocol.
+    /// - Throws: What the server says; `internalError` where the reply breaks the protocol.
     func value<Value>(
         _ call: HTTPCall, _ read: (JSONNode) throws(CloudError) -> Value
     ) async throws(CloudError) -> Value {
@@ -25,7 +25,7 @@ extension HTTPCloud {
             let isLarge = call.canAskForLess && answer.body.count > 1 << 20
             throw CloudError(
                 isLarge ? .limitExceeded : .internalError,
-                "the answer of \(server) to \(call.name) is none of the protocol: \(error.reason)"
+                "the reply of \(server) to \(call.name) breaks the protocol: \(error.reason)"
             ).shown
         }
     }
@@ -74,7 +74,7 @@ extension HTTPCloud {
         }
     }
 
-    /// What the server says of a request as a whole; `nil` where that is none of the protocol.
+    /// What the server says of a request as a whole; `nil` where the reply breaks the protocol.
     private func refusal(_ answer: HTTPAnswer) -> CloudError? {
         // A page of a proxy is no JSON, and is not looked at whole.
         guard answer.body.count <= 4 << 20 else { return nil }

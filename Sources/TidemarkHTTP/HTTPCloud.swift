@@ -230,7 +230,7 @@ extension HTTPCloud {
         session.map { ("Authorization", "Bearer \($0.token)") }
     }
 
-    /// The query of a request that nobody is signed in for.
+    /// The query of a request that no account is signed in for.
     func signed(_ target: String, _ session: CloudSession?) -> String {
         guard session == nil, let apiToken else { return target }
         return "\(target)\(target.contains("?") ? "&" : "?")ckAPIToken=\(apiToken.percentEncoded)"

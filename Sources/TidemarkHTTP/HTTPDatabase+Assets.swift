@@ -72,7 +72,7 @@ extension HTTPDatabase {
         }
         throw CloudError(
             .internalError,
-            "the answer of \(cloud.server) to \(call.name) is none of the protocol: it is not the piece that was asked for")
+            "the reply of \(cloud.server) to \(call.name) breaks the protocol: it is not the requested piece")
     }
 
     private func target(_ asset: CloudAsset, _ zone: CloudZoneID) -> String {

@@ -238,7 +238,7 @@ extension HTTPDatabase {
     /// Makes sure that a token is one: what is empty stands for something else in the protocol.
     private static func check(_ token: CloudToken?) throws(CloudError) {
         guard token?.rawValue != "" else {
-            throw CloudError(.invalidArguments, "an empty token is none that the cloud has given out")
+            throw CloudError(.invalidArguments, "the token is empty; the cloud issues no empty tokens")
         }
     }
 

@@ -98,7 +98,7 @@ extension CloudError {
     /// What the reason ends with where a certificate is not trusted. Whoever has an option for it can name that.
     package static let orOwnAuthority = "or name the server's own authority"
 
-    /// What an answer says that is none of the protocol, by its status: it may come from a proxy before the server.
+    /// The error of a reply that breaks the protocol, by its status: it may come from a proxy before the server.
     init(status: HTTPStatus, headers: HTTPFields, from server: ServerAddress) {
         let told = "\(server) has answered with the status \(status.code)"
         let wait = headers.retryAfter

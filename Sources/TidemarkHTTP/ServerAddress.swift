@@ -45,7 +45,7 @@ public struct ServerAddress: Hashable, Sendable {
         }
         let steps = parts.percentEncodedPath.split(separator: "/", omittingEmptySubsequences: true)
         guard !steps.contains("."), !steps.contains(".."), steps.allSatisfy({ $0.utf8.allSatisfy(Self.isOfPath) }) else {
-            throw refusal("has a path that is none")
+            throw refusal("has an invalid path")
         }
         self.host = host
         port = parts.port == (isSecure ? 443 : 80) ? nil : parts.port

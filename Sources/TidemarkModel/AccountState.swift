@@ -23,7 +23,7 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// Why setting up fails, in the order in which it does; none when it succeeds.
     public var setupFailures: [ContainerEvent.Failure] {
         if isAvailable { return [] }
-        guard isSignedIn else { return [.init(code: SyncErrorCode.noAccount, reason: "nobody is signed in")] }
+        guard isSignedIn else { return [.init(code: SyncErrorCode.noAccount, reason: "no account is signed in")] }
         let noAccount = ContainerEvent.Failure(
             code: SyncErrorCode.noAccount, reason: "the account is switched off for this container")
         guard !driveIsOn else { return [noAccount] }

@@ -19,4 +19,7 @@ extension RecordName {
         }
         return String(self.name.utf8.dropFirst(type.count + 1)) ?? self.name
     }
+
+    /// The record in a message: its type, and its name without the type before it.
+    package var title: String { "\(type) \(shortName)" }
 }

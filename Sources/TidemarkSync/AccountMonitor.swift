@@ -71,12 +71,14 @@ actor AccountMonitor {
             return .unavailable(
                 .init(code: SyncErrorCode.noAccount, reason: "the account is not available for the moment", isPassing: true), nil)
         case .noAccount:
-            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "nobody is signed in")])
+            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "no account is signed in")])
         case .restricted:
             return .stopped([.init(code: SyncErrorCode.noAccount, reason: "the account may not be used here")])
         }
         guard let user = account.userRecordName else {
-            return .stopped([.init(code: SyncErrorCode.noAccount, reason: "the cloud does not say who is signed in")])
+            return .stopped([
+                .init(code: SyncErrorCode.noAccount, reason: "the cloud does not name the account that is signed in")
+            ])
         }
         if let failure = try await adopt(user) { return .stopped([failure]) }
         return .available(account)

@@ -113,7 +113,7 @@ extension SyncReport {
         outbox.pending = one.outbox.pending + other.outbox.pending
         outbox.blocked = one.outbox.blocked + other.outbox.blocked
         outbox.nextTry = [one.outbox.nextTry, other.outbox.nextTry].compactMap { $0 }.min()
-        kept = one.kept + other.kept
+        deferred = one.deferred + other.deferred
         refused = one.refused + other.refused
         failure = one.failure ?? other.failure
     }

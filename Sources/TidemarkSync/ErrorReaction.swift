@@ -14,7 +14,7 @@ package enum ErrorReaction: Hashable, Sendable {
     case remakeZone
     /// The person has deleted everything, for good.
     case wipe
-    /// Fetch everything anew.
+    /// Fetch everything again.
     case refetch
     /// It waits for another record.
     case park

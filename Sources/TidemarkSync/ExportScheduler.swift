@@ -209,7 +209,7 @@ actor ExportScheduler {
                 ModifyRecordsRequest(
                     zone: mapping.zone, operations: operations.all, isAtomic: true, clientToken: request.token, desiredKeys: []))
             guard Self.isAnswer(outcomes, to: request) else {
-                throw CloudError(.internalError, "the cloud's answer is none to what it was asked")
+                throw CloudError(.internalError, "the cloud's reply does not match the request")
             }
             outstanding = nil
             var next = await ahead
@@ -472,7 +472,7 @@ actor ExportScheduler {
 }
 
 extension CloudError {
-    /// What has gone wrong on the way; a failure of the store's is none of the cloud's, and ends the synchronisation.
+    /// What has gone wrong on the way; a failure of the store is no failure of the cloud, and ends the synchronisation.
     init(transfer error: any Error) {
         switch error {
         case let error as CloudError: self = error

@@ -31,7 +31,7 @@ public struct SyncReport: Hashable, Sendable {
     /// What is still to be sent, and why.
     public var outbox = OutboxSummary()
     /// Records from the cloud that could not be taken in, or not whole.
-    public var kept = 0
+    public var deferred = 0
     /// Saves that the cloud has refused for good. They were taken back, and are kept until they are discarded.
     public var refused = 0
     /// Why it did not come to its end; `nil` when it did.

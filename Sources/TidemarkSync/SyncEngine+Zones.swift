@@ -93,7 +93,7 @@ extension SyncEngine {
         guard let quarantine else { return "" }
         let id = quarantine.id.uuidString.lowercased().prefix(8)
         return
-            "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after signing in anew"
+            "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after you sign in again"
     }
 
     private func linesWithChanges() async throws -> [ZoneSync] {
@@ -151,7 +151,7 @@ extension SyncEngine {
     private func remakeZones(besides told: Set<ZoneName>, in incarnation: String) async throws {
         guard store.scope == .private else { return }
         for line in try await lines.all() where !line.isDefault && !told.contains(line.zone.name) {
-            log.warning("a zone is lost in the cloud, and is made anew", metadata: ["zone": "\(line.cloudZone)"])
+            log.warning("the cloud has lost a zone, and the zone is created again", metadata: ["zone": "\(line.cloudZone)"])
             try await database.modifyZones(saving: [line.cloudZone], deleting: [])
             await lines.forget(line.zone.id)
             try await store.beginComparing(in: incarnation, isLost: true, zone: line.zone.id)

@@ -240,10 +240,10 @@ public actor SyncEngine {
         await lines.forgetImports()
         await assets.close()
         report.outbox = try await store.outbox()
-        report.kept = 0
+        report.deferred = 0
         report.refused = max(0, try await store.refusedCount() - refusedBefore)
         for line in try await lines.all() {
-            report.kept += try await store.kept(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
+            report.deferred += try await store.kept(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
         }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
@@ -318,7 +318,7 @@ public actor SyncEngine {
     /// Repairs the damaged records of the store: each from itself or its history, where the digest proves it, and else from the cloud.
     ///
     /// - Returns: What was repaired, and what could not be.
-    /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already, and where nobody is signed in who could ask the cloud;
+    /// - Throws: ``ContainerEvent/Failure`` 134417 while it synchronises already, and where no account is signed in;
     ///   `CloudError`; ``StoreError``. What was repaired before stays so.
     /// - Complexity: Reads the whole store.
     public func repair() async throws -> RepairReport {
@@ -404,7 +404,7 @@ public actor SyncEngine {
 
     /// Looks who is signed in, and makes the store that account's: what belongs to another one is set aside.
     ///
-    /// - Throws: ``ContainerEvent/Failure`` when nobody is signed in, or a person has to decide; `CloudError`; ``StoreError``.
+    /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``.
     public func adoptAccount() async throws {
         try claim()
         defer { isRunning = false }
@@ -433,7 +433,7 @@ public actor SyncEngine {
         if state.isPurged {
             throw CloudError(
                 .permissionFailure,
-                "the cloud's copy was deleted for good, and nothing is uploaded again. Sign in anew to begin with what is here")
+                "the cloud's copy was deleted for good, and nothing is uploaded. Sign in again to start from the records here")
         }
         if !state.zoneIsMade, store.scope == .private {
             try await database.modifyZones(saving: [CloudZoneID(configuration.zoneName)], deleting: [])
@@ -559,7 +559,7 @@ public actor SyncEngine {
         // Of the other zones what is said of them counts, when their turn comes.
         case .remakeZone:
             // The server has lost it, or never had it: all of it is sent again.
-            log.warning("the zone is gone, and is made anew")
+            log.warning("the zone is gone, and is created again")
             try await remakeDefaultZone()
             machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
         case .wipe:

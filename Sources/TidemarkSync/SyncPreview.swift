@@ -15,7 +15,7 @@ public struct SyncPreview: Sendable {
     /// How many that would be in all.
     public let toSendCount: Int
     /// Records of the cloud that could not be taken in, or not whole: conflicts that the policy `error` leaves to a person among them.
-    public let kept: [DeferredRecord]
+    public let deferred: [DeferredRecord]
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
@@ -33,7 +33,7 @@ public struct SyncPreview: Sendable {
         let scratch = try ContainerDirectory(openingAt: copy)
         let sync = try ContainerSync(container: scratch, databases: databases, configuration: configuration)
         defer { sync.close() }
-        var (fetched, conflicts, kept): ([RecordChange], [LoggedConflict], [DeferredRecord]) = ([], [], [])
+        var (fetched, conflicts, deferred): ([RecordChange], [LoggedConflict], [DeferredRecord]) = ([], [], [])
         var (toSend, toSendCount): ([SyncIssue], Int) = ([], 0)
         for (scope, engine) in [(StoreScope.private, sync.privateEngine), (.shared, sync.sharedEngine)] {
             let reader = try StoreReader(container: scratch, scope: scope)
@@ -44,9 +44,9 @@ public struct SyncPreview: Sendable {
             conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
             toSend += try reader.syncIssues(limit: limit - toSend.count)
             toSendCount += try reader.outbox().pending
-            kept += try reader.kept()
+            deferred += try reader.kept()
         }
-        (self.fetched, self.conflicts, self.kept) = (fetched, conflicts, kept)
+        (self.fetched, self.conflicts, self.deferred) = (fetched, conflicts, deferred)
         (self.toSend, self.toSendCount) = (toSend, toSendCount)
     }
 }

@@ -49,7 +49,7 @@ extension CloudContract {
 
     static func participant(_ account: String, _ share: CloudShare) throws -> ShareParticipant {
         guard let found = share.participants.first(where: { $0.identity.lookUp == .emailAddress(account) }) else {
-            throw Violation(description: "\(account) is none of \(share.participants.map(\.identity.title))")
+            throw Violation(description: "\(account) is not one of \(share.participants.map(\.identity.title))")
         }
         return found
     }

@@ -97,7 +97,7 @@ extension WireModify.Item {
     ) throws(CloudError) {
         let named = try node.required("operationType")
         guard let kind = RecordOperation.Kind(rawValue: try named.asString()) else {
-            throw named.refusal("is none of create, update, forceUpdate, replace, forceReplace, delete, forceDelete")
+            throw named.refusal("is not one of create, update, forceUpdate, replace, forceReplace, delete, forceDelete")
         }
         let given = try node.required("record")
         guard given.isObject else { throw given.refusal("is not an object") }

@@ -92,7 +92,7 @@ extension ShareParticipant.Role {
     package init(wire node: JSONNode) throws(CloudError) {
         let name = try node.asString()
         guard let role = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is none of OWNER, ADMINISTRATOR, USER, PUBLIC_USER")
+            throw node.refusal("is not one of OWNER, ADMINISTRATOR, USER, PUBLIC_USER")
         }
         self = role
     }
@@ -117,7 +117,7 @@ extension ShareParticipant.Permission {
     package init(wire node: JSONNode) throws(CloudError) {
         let name = try node.asString()
         guard let permission = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is none of NONE, READ_ONLY, READ_WRITE")
+            throw node.refusal("is not one of NONE, READ_ONLY, READ_WRITE")
         }
         self = permission
     }
@@ -142,7 +142,7 @@ extension ShareParticipant.AcceptanceStatus {
     package init(wire node: JSONNode) throws(CloudError) {
         let name = try node.asString()
         guard let status = Self.allCases.first(where: { $0.wireName == name }) else {
-            throw node.refusal("is none of INVITED, ACCEPTED, REMOVED")
+            throw node.refusal("is not one of INVITED, ACCEPTED, REMOVED")
         }
         self = status
     }
@@ -203,7 +203,7 @@ extension UserLookUp {
         self = known
     }
 
-    /// `nil` where it is none of the ways that are known.
+    /// `nil` where it is not one of the ways that are known.
     fileprivate init?(known node: JSONNode) throws(CloudError) {
         if let address = try node.string("emailAddress") {
             self = .emailAddress(address)

@@ -49,7 +49,7 @@ extension ShareChange {
         case "remove": self = .remove(participant: try participant())
         default:
             throw node.refusal(
-                "has a 'change' that is none of setTitle, setPublicPermission, invite, setPermission, setRole, remove")
+                "has a 'change' that is not one of setTitle, setPublicPermission, invite, setPermission, setRole, remove")
         }
     }
 }

@@ -255,7 +255,7 @@ package struct WireValueReader {
         let name = try node.required("recordName").asString()
         guard let action = try node.string("action") else { return CloudReference(name) }
         guard let known = CloudReference.Action(rawValue: action) else {
-            throw node.refusal("has an action that is none of NONE, DELETE_SELF, VALIDATE")
+            throw node.refusal("has an action that is not one of NONE, DELETE_SELF, VALIDATE")
         }
         return CloudReference(name, action: known)
     }

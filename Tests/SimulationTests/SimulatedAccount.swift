@@ -35,7 +35,7 @@ final class SimulatedAccount: Sendable {
         case .available: return
         case .temporarilyUnavailable:
             throw CloudError(.accountTemporarilyUnavailable, "simulated: not for the moment", retryAfter: .seconds(30))
-        default: throw CloudError(.notAuthenticated, "simulated: nobody is signed in")
+        default: throw CloudError(.notAuthenticated, "simulated: no account is signed in")
         }
     }
 }

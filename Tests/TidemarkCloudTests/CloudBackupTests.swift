@@ -185,7 +185,7 @@ import TidemarkStore
         #expect(throws: StoreError(.corrupt, "")) { try CloudRestoration(of: scratch["backup"], to: scratch["newer"]).run() }
         for text in [
             "{", #"{"format":9}"#,
-            #"{"format":1,"made":1,"files":[{"path":"../x.sqlite","bytes":1,"sha256":"a"}],"containers":0,"records":0,"assets":0,"bytes":0,"problems":[]}"#,
+            #"{"format":1,"createdAt":"2026-01-01T00:00:00Z","files":[{"path":"../x.sqlite","bytes":1,"sha256":"a"}],"containers":0,"records":0,"assets":0,"bytes":0,"problems":[]}"#,
         ] {
             try scratch.write(text, to: "backup/backup.json")
             #expect(throws: StoreError.self, "\(text)") {

@@ -202,7 +202,7 @@ private final class World {
         guard case .saved = repeated[0] else { throw CloudError(.internalError, "not saved") }
         self.ids = ids
         self.tokens = tokens
-        // Limited to somebody who is none of those who try it.
+        // Limited to somebody who is not one of those who try it.
         let other = try await owner.changeShare(
             share.id, [.invite(.emailAddress("other@example.org"), role: .privateUser, permission: .readOnly)])
         links = [open, try await owner.makeLink(to: share.id, for: other.participants.last!.id)]

@@ -352,7 +352,7 @@ import Testing
     @Test func `sessions are ended by identifier, by account, or all`() async throws {
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--no-password")
-        #expect(try await admin("session", "list").output == "nobody is signed in\n")
+        #expect(try await admin("session", "list").output == "no account is signed in\n")
         #expect(try await admin("session", "list", "--json").output == "")
         try await admin("session", "end", expecting: 64)
         try await admin("session", "end", "abc", "--all", expecting: 64)

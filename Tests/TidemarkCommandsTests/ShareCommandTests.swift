@@ -179,7 +179,7 @@ import TidemarkModel
         #expect(late["record"] as? String == "senja" && late["code"] as? String == "permissionFailure")
         #expect((late["after"] as? [String: String])?["caption"] == "Too late")
         #expect((late["before"] as? [String: String])?["caption"] == "Senja in June")
-        #expect(try await run("status", path("ben")).output.contains("refused and taken back: 1"))
+        #expect(try await run("status", path("ben")).output.contains("refused and reverted: 1"))
         try await run("refused", path("ben"), "--discard", try #require(late["identifier"] as? String))
         #expect(try await refused("ben").isEmpty)
         try await run("records", "set", path("ben"), "senja", "caption=Again", expecting: 77)
@@ -323,7 +323,7 @@ import TidemarkModel
                 .contains("nobody can be found by 'ben'"))
         #expect(
             try await run("share", "set", path("ada"), "senja", "ben", "--permission", "none", expecting: 66).errors
-                .contains("'ben' takes no part in the share; those who do: Ada Berg"))
+                .contains("'ben' is no participant of the share; its participants: Ada Berg"))
         #expect(
             try await run("share", "set", path("ada"), "senja", "--permission", "none", expecting: 64).errors
                 .contains("--permission and --role need a participant"))

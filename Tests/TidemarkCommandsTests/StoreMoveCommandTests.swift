@@ -101,7 +101,7 @@ import Testing
         let replaced = try await tool.run(["store", "restore", backup, container, "--replace"])
         #expect(
             replaced.output.hasPrefix("Restored 2 records and 1 asset, ")
-                && replaced.output.hasSuffix(" What was there is gone.\n"))
+                && replaced.output.hasSuffix(" The previous container was removed.\n"))
         let object = try await tool.run(["store", "restore", backup, target, "--json"]).json()
         #expect(object["records"] as? Int == 2 && object["hasReplaced"] as? Bool == false)
         for place in [container, target, backup] { #expect(try await tool.run(["verify", place]).status == 0) }

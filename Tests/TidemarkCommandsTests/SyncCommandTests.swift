@@ -190,7 +190,7 @@ import Testing
         let preview = try await run("sync", path("b"), "--dry-run")
         #expect(preview.output.contains("would be left: 1 conflict\n  Destination senja: both sides changed it"))
         let left = try await run("sync", path("b"), "--json", expecting: 75).json()
-        #expect(left["kept"] as? Int == 1)
+        #expect(left["deferred"] as? Int == 1)
         #expect(left["isComplete"] as? Bool == false)
         #expect(left["isFullyImported"] as? Bool == false)
 
@@ -201,7 +201,7 @@ import Testing
         #expect(decided["toSendCount"] as? Int == 1)
         #expect(try await run("conflicts", path("b"), "--limit", "0").output.contains("left: Destination senja"))
         let settled = try await run("sync", path("b"), "--merge-policy", "mergeByPropertyObjectTrump", "--json").json()
-        #expect(settled["kept"] as? Int == 0)
+        #expect(settled["deferred"] as? Int == 0)
         #expect(settled["conflicts"] as? Int == 1)
         #expect(settled["exported"] as? Int == 1)
         #expect(settled["isFullyImported"] as? Bool == true)

@@ -130,11 +130,11 @@ import Testing
         try await run("edit", "ben", "Senja in June", "--caption", "Too late")
         try await run("permit", "ada", "Senja in June", "Ben Berg", "--read-only")
         let taken = try await run("sync", "ben").output.split(separator: "\n")
-        #expect(taken.count == 2 && taken.last?.hasPrefix("taken back: update of ") == true, "\(taken)")
+        #expect(taken.count == 2 && taken.last?.hasPrefix("reverted: update of ") == true, "\(taken)")
         #expect(try await list("ben") == ["Senja in June  [shared]"])
         try await run("edit", "ida", "Senja in June", "--caption", "Also too late")
         try await run("remove", "ada", "Senja in June", "Ida Berg")
-        #expect(try await run("sync", "ida").output.contains("taken back: "))
+        #expect(try await run("sync", "ida").output.contains("reverted: "))
         #expect(try await list("ida") == [])
 
         // Left, and stopped: the owner keeps it.

@@ -119,7 +119,7 @@ import TidemarkModel
         "", "no JSON", "[]", "{}", #"{"zones":3}"#, #"{"zones":[{}]}"#, #"{"zones":[],"zones":[]}"#, "\u{0}",
         String(repeating: "[", count: 100_000),
     ])
-    func `an answer that is none of the protocol is told with its place`(text: String) async throws {
+    func `a reply that breaks the protocol is reported with its place`(text: String) async throws {
         let stub = try StubServer { _, _ in .json(text) }
         let error = try await failure { try await cloud(stub.address).database(.private).zones() }
         #expect(error.code == .internalError)

@@ -43,7 +43,7 @@ import TidemarkSync
         let directory = try ContainerDirectory(openingAt: container)
         let sync = try ContainerSync(container: directory, databases: try await served.cloud("anna@example.org").databases)
         try await RecordStore(container: directory).updateSyncState { $0.isPurged = true }
-        #expect(try await sync.sync().failure?.reason.contains("Sign in anew to begin with what is here") == true)
+        #expect(try await sync.sync().failure?.reason.contains("Sign in again to start from the records here") == true)
         #expect(try await signIn(to: served.address, place).output.contains("signed in again as anna@example.org"))
         #expect(try await sync.sync().failure == nil)
         sync.close()

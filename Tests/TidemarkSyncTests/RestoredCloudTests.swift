@@ -375,11 +375,11 @@ private final class RestoredCloud {
             in: world.directory.appendingPathComponent("containers/\(TestCloud.container)/development/records.sqlite"),
             record: "b")
         let first = try await world.sync(1)
-        #expect(first.failure == nil && first.kept == 1)
+        #expect(first.failure == nil && first.deferred == 1)
         #expect(Set(try texts(world.devices[1]).keys) == ["a", "c"])
         // The other device hears of it, and has it whole.
         let second = try await world.sync(0)
-        #expect(second.failure == nil && second.kept == 0 && second.exported == 1)
+        #expect(second.failure == nil && second.deferred == 0 && second.exported == 1)
         let third = try await world.sync(1)
         #expect(third.kept == 0)
         let wanted = try texts(world.devices[0])

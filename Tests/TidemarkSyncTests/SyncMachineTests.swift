@@ -64,7 +64,7 @@ import TidemarkModel
 
     @Test func `what a person has to mend stops everything until it begins anew`() {
         var machine = ready()
-        let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "nobody is signed in")
+        let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "no account is signed in")
         machine.halt(failure)
         machine.wantExport()
         #expect(machine.next(at: .max) == .halt(failure))

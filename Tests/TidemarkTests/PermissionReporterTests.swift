@@ -159,7 +159,7 @@ import TidemarkStore
         let told = try await collect(journal.permissions.report())
         #expect(
             told.mapValues(\.reason) == [
-                "new": "no cloud has it yet", "clean": "it is in one's own database", "shared": "the owner may",
+                "new": "no cloud has it yet", "clean": "it is in your own database", "shared": "the owner may",
             ])
         for it in told.values {
             #expect(it.isOwner && it.canRead && it.canEdit && it.canDelete && it.scope == .private)

@@ -153,7 +153,7 @@ import TidemarkModel
                 == "invalidArguments: operations[0].record missing required field 'recordChangeTag'")
         #expect(
             reason(#"{"operations":[{"operationType":"eat","record":{}}]}"#)
-                == "invalidArguments: operations[0].operationType is none of create, update, forceUpdate, replace, forceReplace, delete, forceDelete"
+                == "invalidArguments: operations[0].operationType is not one of create, update, forceUpdate, replace, forceReplace, delete, forceDelete"
         )
         #expect(reason(#"{"operations":[1,2,3,4]}"#) == "limitExceeded: operations has 4 elements, and 3 is the most")
     }

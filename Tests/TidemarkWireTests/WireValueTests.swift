@@ -135,7 +135,7 @@ import TidemarkModel
         (#"{"value":{"a":1}}"#, "value is a value of no type that a field can have"),
         (#"{"value":1,"type":"BOOLEAN"}"#, "type is no type of a field: 'BOOLEAN'"),
         (#"{"value":{"latitude":1},"type":"LOCATION"}"#, "value lacks the member 'longitude'"),
-        (#"{"value":{"recordName":"x","action":"EAT"}}"#, "value has an action that is none of NONE, DELETE_SELF, VALIDATE"),
+        (#"{"value":{"recordName":"x","action":"EAT"}}"#, "value has an action that is not one of NONE, DELETE_SELF, VALIDATE"),
         (
             #"{"value":{"recordName":"x","zoneID":{"zoneName":"other"}}}"#,
             "value.zoneID names another zone than the record's, and references are within one"

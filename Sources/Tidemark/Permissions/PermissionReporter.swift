@@ -32,7 +32,7 @@ public actor PermissionReporter {
 
     // One
 
-    /// What one may do with a record; `nil` when there is none of that name.
+    /// What one may do with a record; `nil` when there is not one of that name.
     ///
     /// Of records of that name it is the one that a fetch finds, unless a zone is said.
     ///

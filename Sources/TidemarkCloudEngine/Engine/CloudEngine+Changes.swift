@@ -187,7 +187,7 @@ extension CloudEngine {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 5, let number = changeTagCipher.number(parts[2]), parts[0] == "\(kind)4",
             check(parts[0..<4].joined(separator: ":")) == parts[4]
-        else { throw CloudError(.invalidArguments, "the change token is none that this cloud has given out") }
+        else { throw CloudError(.invalidArguments, "this cloud has not issued the change token") }
         guard parts[1] == place(mark, in: incarnation) else { throw Self.expired }
         return TokenPlace(number: number, writer: String(parts[3]))
     }
@@ -200,7 +200,7 @@ extension CloudEngine {
     /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.
     private func check(_ text: String) -> Substring { changeTagCipher.digest("token " + text).prefix(20) }
 
-    private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything anew")
+    private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything again")
 }
 
 extension StoredCloudRecord {

@@ -21,7 +21,7 @@ extension IndexQuery.Place {
         do {
             coded = try JSONDecoder().decode(Coded.self, from: Data(base64Encoded: continuation.rawValue) ?? Data())
         } catch {
-            throw CloudError(.invalidArguments, "the continuation is none that this cloud has given out")
+            throw CloudError(.invalidArguments, "this cloud has not issued the continuation")
         }
         guard coded.values.count == query.sorts.count else {
             throw CloudError(.invalidArguments, "the continuation is not of this query")

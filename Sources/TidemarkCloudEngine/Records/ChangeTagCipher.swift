@@ -18,7 +18,7 @@ package struct ChangeTagCipher: Sendable {
 
     func text(_ number: Int64) -> String { String(encrypt(UInt64(bitPattern: number)), radix: 36) }
 
-    /// - Returns: `nil` for a text that is none of these.
+    /// - Returns: `nil` for a text that is not one of these.
     package func number(_ text: some StringProtocol) -> Int64? {
         guard let encrypted = UInt64(text, radix: 36) else { return nil }
         let number = Int64(bitPattern: decrypt(encrypted))

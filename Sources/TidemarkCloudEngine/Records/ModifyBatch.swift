@@ -281,8 +281,8 @@ struct ModifyBatch {
         guard let uuid = UUID(uuidString: given.id.recordName), uuid.uuid.6 >> 4 == 4, !isTaken else {
             throw CloudError(
                 .invalidArguments,
-                "a record that is put into a hierarchy of somebody else's is named by a random UUID (version 4), and "
-                    + "'\(given.id.recordName)' is none that can be used. Give it another name")
+                "a record added to another owner's hierarchy needs a random UUID (version 4) as its name, and "
+                    + "'\(given.id.recordName)' can't be used. Give the record another name")
         }
     }
 

@@ -162,7 +162,8 @@ struct ShareEditing {
         guard permission != .unknown else { throw Self.noPermission }
         guard participants[index].role != .publicUser else {
             throw CloudError(
-                .invalidArguments, "who came by a link may do what everybody may who has it. Invite them by name first")
+                .invalidArguments,
+                "a participant who joined by a link has the link's permission. Invite the participant by name first")
         }
         guard participants[index].permission != permission else { return }
         participants[index].permission = permission
@@ -172,7 +173,8 @@ struct ShareEditing {
     private mutating func set(_ role: ShareParticipant.Role, of id: String) throws(CloudError) {
         let index = try present(id)
         guard role == .privateUser || role == .administrator, participants[index].role != .publicUser else {
-            throw CloudError(.invalidArguments, "who was invited is a private user or an administrator, and nobody else can be")
+            throw CloudError(
+                .invalidArguments, "an invited participant is a private user or an administrator; no other role is possible")
         }
         try demand(.changeParticipant, making: role)
         guard participants[index].role != role else { return }

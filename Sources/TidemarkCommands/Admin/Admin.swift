@@ -6,8 +6,8 @@ struct Admin: AsyncParsableCommand {
         abstract:
             "Administers a cloud that is served: containers, accounts, tokens, keys, sessions, schemas, backups, secrets and the audit log.",
         discussion: """
-            All of it works on the cloud's directory, whether 'tidemark serve' runs or not, and takes effect at once. Run it as the user \
-            who runs the server: it makes files.
+            The commands work on the cloud's directory, whether or not 'tidemark serve' is running, and take effect at once. Run them as \
+            the user who runs the server, because they create files.
 
             Examples:
               tidemark admin container add journal --data ~/cloud
@@ -16,8 +16,8 @@ struct Admin: AsyncParsableCommand {
                   --callback https://journal.example.org/signed-in --data ~/cloud
               tidemark admin session list --data ~/cloud
 
-            Exit codes: 64 a name or a password can't be; 66 there is no such cloud, account, token, key or session; 73 it is there \
-            already; 75 others use the cloud; 77 its files are not one's own.
+            Exit codes: 64 a name or a password is invalid; 66 the cloud, account, token, key or session does not exist; 73 it exists \
+            already; 75 other processes use the cloud; 77 the files belong to another user.
             """,
         subcommands: [
             AdminContainer.self, AdminAccount.self, AdminToken.self, AdminKey.self, AdminSession.self, AdminSchema.self,

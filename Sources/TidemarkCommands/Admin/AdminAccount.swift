@@ -55,8 +55,8 @@ struct AdminAccountAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds an account, with a password.",
         discussion: """
-            The password is asked for twice on the terminal, or is a line of standard input. It has at least 8 bytes. The cloud is made if \
-            there is none in the directory.
+            The command asks for the password twice on the terminal, or reads it from a line of standard input. A password has at least \
+            8 bytes. If the directory holds no cloud, the command creates one.
 
             Examples:
               tidemark admin account add anna@example.org --name "Anna Berg" --data ~/cloud
@@ -67,10 +67,10 @@ struct AdminAccountAdd: AsyncParsableCommand {
     @Argument(help: "The address.")
     var email: String
 
-    @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
+    @Option(help: ArgumentHelp("The person's name, as participants of their shares see it.", valueName: "name"))
     var name: String?
 
-    @Option(help: ArgumentHelp("The person's phone number, by which they can be invited: + and the country's, then the rest."))
+    @Option(help: ArgumentHelp("The person's phone number, for invitations, with + and the country code."))
     var phone: String?
 
     @Option(
@@ -80,7 +80,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
 
     @OptionGroup var entry: PasswordEntry
 
-    @Flag(help: "Adds it without a password: nobody can sign in to it until it has one.")
+    @Flag(help: "Adds the account without a password: signing in needs one first.")
     var noPassword = false
 
     @OptionGroup var outcome: Outcome
@@ -177,7 +177,7 @@ struct AdminAccountSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes an account's name, phone number, quota or status.",
         discussion: """
-            Who is signed in stays so; an account that is not 'available' can't be used meanwhile.
+            Sessions stay signed in; an account whose status is not 'available' can't be used until it is again.
 
             Examples:
               tidemark admin account set anna@example.org --quota 20GB --data ~/cloud
@@ -193,7 +193,7 @@ struct AdminAccountSet: AsyncParsableCommand {
     @Option(help: "The person's phone number; empty for none.")
     var phone: String?
 
-    @Option(help: ArgumentHelp("How much it may store in a container, such as 500MB; 'none' for no limit.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("The quota per container, such as 500MB; 'none' for no limit.", valueName: "bytes"))
     var quota: Quota?
 
     @Option(help: "available, restricted, temporarilyUnavailable or noAccount.")
@@ -245,7 +245,7 @@ struct AdminAccountSet: AsyncParsableCommand {
 
 struct AdminAccountPassword: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "password", abstract: "Gives an account another password, and ends its sessions.",
+        commandName: "password", abstract: "Replaces an account's password, and ends its sessions.",
         discussion: """
             Examples:
               tidemark admin account password anna@example.org --data ~/cloud
@@ -259,7 +259,7 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
     @OptionGroup var entry: PasswordEntry
 
-    @Flag(help: "Takes the password away: nobody can sign in to the account until it has another one.")
+    @Flag(help: "Removes the password: signing in needs a new one first.")
     var remove = false
 
     @OptionGroup var outcome: Outcome
@@ -292,12 +292,12 @@ struct AdminAccountPassword: AsyncParsableCommand {
 
 struct AdminAccountRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account, with --with-data also all that is stored for it.",
+        commandName: "remove", abstract: "Removes an account; --with-data also removes its stored data.",
         discussion: """
-            Without --with-data an account that has records stays, so that they are not lost; '--status noAccount' keeps everybody out of it. \
-            With it the account's zones, records, shares and assets, its public records, its part in the shares of others, its password, \
-            sessions and keys go for good, and devices that come back lose what they had from the cloud. To hand all of it out before, \
-            use 'tidemark admin account export'.
+            Without --with-data an account that has records stays, so that they are not lost; '--status noAccount' blocks the account. \
+            With --with-data, the command permanently removes the account's zones, records, shares and assets, its public records, its \
+            participation in others' shares, and its password, sessions and keys; devices that synchronise later lose their copies. To \
+            export the data first, use 'tidemark admin account export'.
 
             Examples:
               tidemark admin account remove anna@example.org --data ~/cloud
@@ -307,10 +307,10 @@ struct AdminAccountRemove: AsyncParsableCommand {
     @Argument(help: "The address.")
     var email: String
 
-    @Flag(help: "Removes all that is stored for the account, too.")
+    @Flag(help: "Also removes the account's stored data.")
     var withData = false
 
-    @Flag(help: "Does not ask.")
+    @Flag(help: "Does not ask for confirmation.")
     var yes = false
 
     @Flag(help: "Prints one JSON object.")

@@ -10,13 +10,13 @@ import TidemarkWire
 
 struct AdminAccountExport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Writes all that a cloud has of a person to a folder.",
+        commandName: "export", abstract: "Exports all data of an account to a folder.",
         discussion: """
-            The folder gets account.json; for each container and environment records.jsonl, a line for each record of the person with its \
-            database and zone, and shares.jsonl; the assets by their SHA-256; sessions.jsonl and audit.jsonl. Records are as CloudKit Web \
-            Services has them. Records that others share with the person are not the person's own, and are left out.
+            The folder gets account.json; for each container and environment records.jsonl, a line for each record of the person with \
+            its database and zone, and shares.jsonl; the assets by their SHA-256; sessions.jsonl and audit.jsonl. Records have the form \
+            of CloudKit Web Services. Records that other owners share with the account are left out.
 
-            What is damaged in the cloud is named, and the rest is exported all the same; then the command exits with 1.
+            The command names damaged records, exports the rest, and exits with 1.
 
             Examples:
               tidemark admin account export anna@example.org --to anna --data ~/cloud
@@ -25,7 +25,7 @@ struct AdminAccountExport: AsyncParsableCommand {
     @Argument(help: "The address.")
     var email: String
 
-    @Option(help: ArgumentHelp("The folder to make; there must be none of that name.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The folder to create; it must not exist.", valueName: "dir"))
     var to: String
 
     @Flag(help: "Prints the summary as one JSON object.")

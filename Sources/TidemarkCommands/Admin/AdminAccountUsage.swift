@@ -8,8 +8,9 @@ struct AdminAccountShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Shows what an account has stored, by container.",
         discussion: """
-            Records count with their names, deleted ones too, since devices have to learn of them; assets count once; answers to \
-            requests count for the seven days for which they are kept. What an account saves in the public database counts as its own.
+            Records count with their names, also deleted ones, because devices have to fetch deletions. An asset counts once. Replies to \
+            requests count for the seven days for which the cloud stores them. Records that an account saves in the public database \
+            count for the account.
 
             Examples:
               tidemark admin account show anna@example.org --data ~/cloud
@@ -52,9 +53,9 @@ struct AdminAccountShow: AsyncParsableCommand {
 struct AdminAccountRecount: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recount",
-        abstract: "Counts what all accounts have stored from the beginning, and corrects what was counted.",
+        abstract: "Recounts the storage of all accounts, and corrects the stored totals.",
         discussion: """
-            Each container is counted in one go; what is saved meanwhile waits for it.
+            The command counts a container in one transaction; saves wait meanwhile.
 
             Examples:
               tidemark admin account recount --data ~/cloud

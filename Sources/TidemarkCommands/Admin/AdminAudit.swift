@@ -25,11 +25,11 @@ struct Since: ExpressibleByArgument {
 
 struct AdminAudit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Shows who has signed in, changed shares or administered the cloud.",
+        commandName: "audit", abstract: "Shows sign-ins, changes of shares and administration of the cloud.",
         discussion: """
-            Each line has the time, the action, who did it, the account that it concerns, from where, to what, and how it ended. Entries are \
-            kept for 180 days, and nothing changes them. An attempt to sign in to an account that there is not has a digest of what was \
-            typed: the same for the same text.
+            Each line has the time, the action, the actor, the account, the address, the object and the result. Entries stay for 180 \
+            days and are never changed. A sign-in attempt for an unknown account has a digest of the typed text; equal texts have equal \
+            digests.
 
             Examples:
               tidemark admin audit --data ~/cloud
@@ -42,10 +42,10 @@ struct AdminAudit: AsyncParsableCommand {
             "Only what was done since: a time such as 2026-11-21T08:00:00Z, a day, or 30m, 24h, 7d.", valueName: "time"))
     var since: Since?
 
-    @Option(help: ArgumentHelp("Only what this account did, or what concerns it.", valueName: "address"))
+    @Option(help: ArgumentHelp("Only entries by or about this account.", valueName: "address"))
     var account: String?
 
-    @Option(help: ArgumentHelp("At most so many lines, the newest ones.", valueName: "n"))
+    @Option(help: ArgumentHelp("The maximum number of lines, newest first.", valueName: "n"))
     var limit = 1_000
 
     @OptionGroup var listing: AdminListing

@@ -5,20 +5,20 @@ import TidemarkModel
 
 struct AdminBackup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Copies the directory of a cloud, whole and verified, while it is served.",
+        commandName: "backup", abstract: "Copies the directory of a cloud and verifies the copy, while the cloud is served.",
         discussion: """
-            The copy has each database as it is at one moment, and the assets that it names. On the same file system assets get a second \
-            name and take no room. Nothing is overwritten; what an attempt that was killed has left goes with the next one.
+            The copy has each database as of one moment, and the assets that it references. On the same file system assets are hard \
+            links and take no space. The command overwrites nothing; the next attempt removes what a killed attempt has left.
 
-            The copy has the secrets of the server: keep it as you keep the cloud. What is damaged in the cloud is copied as it is and told, \
-            and the command exits with 1.
+            The copy contains the server's secrets: protect it as you protect the cloud. The command copies damaged records as they are, \
+            names them, and exits with 1.
 
             Examples:
               tidemark admin backup /backups/Monday --data ~/cloud
               tidemark admin backup /backups/Monday --data ~/cloud --json
             """)
 
-    @Argument(help: "The copy's place, where nothing may be.")
+    @Argument(help: "The path of the copy, which must not exist.")
     var target: String
 
     @OptionGroup var place: AdminData
@@ -58,13 +58,13 @@ struct AdminBackup: AsyncParsableCommand {
 
 struct AdminRestore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Puts a backup of a cloud in its place, and has devices send what it lacks.",
+        commandName: "restore", abstract: "Restores a cloud from a backup; devices then send the records that the backup lacks.",
         discussion: """
-            The backup is verified first. Nothing is overwritten unless you say --replace: then the cloud that is there is kept beside the \
-            new one, and nobody may use it meanwhile.
+            The command verifies the backup first. It overwrites nothing without --replace; with it, the present cloud is renamed and \
+            stays beside the new one. No process may use the cloud meanwhile.
 
-            When devices synchronise next, they compare what they have with what the cloud has, and send what was acknowledged after the \
-            backup was made. Sessions, passwords and tokens are those of the backup: revoke again what was revoked since.
+            With the next sync, devices compare their records with the cloud's, and send records that the cloud had acknowledged after \
+            the backup. Sessions, passwords and tokens are those of the backup: revoke again what was revoked since.
 
             Examples:
               tidemark admin restore /backups/Monday --data ~/cloud
@@ -76,10 +76,10 @@ struct AdminRestore: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
-    @Flag(help: "Replaces the cloud that is there, which is kept beside.")
+    @Flag(help: "Replaces an existing cloud, which is renamed and kept.")
     var replace = false
 
-    @Flag(help: "Restores what is whole of a damaged backup.")
+    @Flag(help: "Restores the undamaged part of a damaged backup.")
     var acceptDamage = false
 
     @Option(help: "Shows progress on standard error: auto (on a terminal), always or never.")
@@ -100,10 +100,10 @@ struct AdminRestore: AsyncParsableCommand {
             bar.finish()
             if json { return try Output.json(summary) }
             for problem in summary.problems { Output.error("\(problem.kind.rawValue): \(problem.message)") }
-            let replaced = summary.replaced.map { " What was there is in \($0)." } ?? ""
+            let replaced = summary.replaced.map { " The previous cloud is in \($0)." } ?? ""
             try Output.line(
                 "Restored \(Wording.count(summary.containers, "container")) with \(Wording.count(summary.records, "record")) and "
-                    + "\(Wording.count(summary.assets, "asset")) of \(Wording.moment(Timestamp.text(microseconds: summary.made))) UTC to "
+                    + "\(Wording.count(summary.assets, "asset")) of \(Wording.moment(summary.createdAt)) UTC to "
                     + "\(summary.path).\(replaced)")
         }
     }

@@ -3,7 +3,7 @@ import TidemarkIdentity
 
 struct AdminContainer: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "container", abstract: "Says which containers are served.",
+        commandName: "container", abstract: "Adds, shows and removes served containers.",
         discussion: """
             Examples:
               tidemark admin container add iCloud.org.example.journal --data ~/cloud
@@ -15,9 +15,9 @@ struct AdminContainer: AsyncParsableCommand {
 
 struct AdminContainerAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Has a container be served.",
+        commandName: "add", abstract: "Adds a container to those that the server serves.",
         discussion: """
-            The cloud is made if there is none in the directory. A container that is served already stays so.
+            If the directory holds no cloud, the command creates one. Adding a served container again changes nothing.
 
             Examples:
               tidemark admin container add iCloud.org.example.journal --data ~/cloud
@@ -52,7 +52,7 @@ struct AdminContainerList: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     private struct Line: Encodable { let name: String }
@@ -72,7 +72,7 @@ struct AdminContainerList: AsyncParsableCommand {
 
 struct AdminContainerRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Has a container be served no longer; what is stored of it stays.",
+        commandName: "remove", abstract: "Stops serving a container; its stored data stays.",
         discussion: """
             Examples:
               tidemark admin container remove iCloud.org.example.journal --data ~/cloud

@@ -10,8 +10,7 @@ struct AdminKey: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key", abstract: "Adds, shows and revokes the public keys of servers.",
         discussion: """
-            A server signs its requests with a private key that only it has, and acts as an account of its own. It reaches the public \
-            database.
+            A server signs its requests with its private key, and acts as an account of its own. It can use the public database.
 
             Examples:
               openssl ecparam -name prime256v1 -genkey -noout -out private.pem
@@ -36,9 +35,9 @@ private struct KeyLine: Encodable {
 
 struct AdminKeyAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds the public key of a server, and tells its key ID.",
+        commandName: "add", abstract: "Adds the public key of a server, and prints its key ID.",
         discussion: """
-            The key is one of ECDSA over P-256 (prime256v1), in PEM.
+            The key is an ECDSA key on the curve P-256 (prime256v1), as PEM.
 
             Examples:
               tidemark admin key add --container journal --name Importer \\
@@ -51,7 +50,7 @@ struct AdminKeyAdd: AsyncParsableCommand {
     @Option(help: "development or production.")
     var environment: StoreEnvironment = .development
 
-    @Option(help: ArgumentHelp("What it is for.", valueName: "text"))
+    @Option(help: ArgumentHelp("A description of its purpose.", valueName: "text"))
     var name = ""
 
     @Option(help: ArgumentHelp("The file with the public key.", valueName: "file"))
@@ -128,7 +127,7 @@ struct AdminKeyList: AsyncParsableCommand {
 
 struct AdminKeyRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke", abstract: "Ends what a key allows; what its server has written stays.",
+        commandName: "revoke", abstract: "Revokes a key; records that its server has written stay.",
         discussion: """
             Examples:
               tidemark admin key revoke 1f6b2c9a --data ~/cloud

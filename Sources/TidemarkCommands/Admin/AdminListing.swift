@@ -5,7 +5,7 @@ import TidemarkIdentity
 struct AdminListing: ParsableArguments {
     @OptionGroup var place: AdminData
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     /// - Parameter none: What is said to people when there is nothing.
@@ -25,7 +25,7 @@ struct AdminListing: ParsableArguments {
 
 /// How the commands end what was given out, by its identifier.
 struct AdminRevocation: ParsableArguments {
-    @Argument(help: "The identifier, or the beginning of it.")
+    @Argument(help: "The identifier, or its beginning.")
     var id: String
 
     @OptionGroup var outcome: Outcome

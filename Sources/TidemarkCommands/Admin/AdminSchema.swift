@@ -6,9 +6,9 @@ import TidemarkModel
 
 struct AdminSchema: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schema", abstract: "Shows record types, says how fields can be found, and deploys to production.",
+        commandName: "schema", abstract: "Shows record types, sets indexes, and deploys the schema to production.",
         discussion: """
-            In development a container's record types grow by what is saved. In production they are what was deployed, and fixed.
+            In development, saves add record types and fields to the schema. In production, the schema is what was deployed, and fixed.
 
             Examples:
               tidemark admin schema show --container journal --data ~/cloud
@@ -34,7 +34,7 @@ struct AdminSchemaShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Shows the record types of a container, their fields and indexes.",
         discussion: """
-            The field 'recordName' stands for the type as such.
+            The field 'recordName' stands for the record type itself.
 
             Examples:
               tidemark admin schema show --container journal --data ~/cloud
@@ -49,7 +49,7 @@ struct AdminSchemaShow: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
-    @Flag(help: "Prints a JSON object for each type, a line each.")
+    @Flag(help: "Prints one JSON object per type and line.")
     var json = false
 
     private struct Line: Encodable {
@@ -89,10 +89,10 @@ struct AdminSchemaShow: AsyncParsableCommand {
 
 struct AdminSchemaIndex: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "index", abstract: "Says by which indexes a field can be found, in development.",
+        commandName: "index", abstract: "Sets the indexes of a field in the development schema.",
         discussion: """
-            The field has the indexes that are named, and no others. '--field recordName --queryable' lets all records of a type be asked \
-            for. Records that are there are found by it, too. Deploy to have it in production.
+            The field has exactly the named indexes afterwards. '--field recordName --queryable' allows queries for all records of a \
+            type. The index covers existing records, too. To have it in production, deploy the schema.
 
             Examples:
               tidemark admin schema index --container journal --type Destination --field title \\
@@ -110,16 +110,16 @@ struct AdminSchemaIndex: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field, or recordName.", valueName: "name"))
     var field: String
 
-    @Flag(help: "Can be compared with.")
+    @Flag(help: "Queries can compare the field.")
     var queryable = false
 
-    @Flag(help: "Can be sorted by.")
+    @Flag(help: "Queries can sort by the field.")
     var sortable = false
 
-    @Flag(help: "Can be searched for words.")
+    @Flag(help: "Queries can search the field for words.")
     var searchable = false
 
-    @Flag(help: "Has no index.")
+    @Flag(help: "Removes all indexes of the field.")
     var none = false
 
     @OptionGroup var outcome: Outcome
@@ -152,10 +152,11 @@ struct AdminSchemaIndex: AsyncParsableCommand {
 
 struct AdminSchemaDeploy: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "deploy", abstract: "Gives production the schema of development. What is in production can't be taken back.",
+        commandName: "deploy",
+        abstract: "Deploys the development schema to production. Deployed types and fields can't be removed.",
         discussion: """
-            Types and fields are added, and indexes become those of development. A field that has another type in production is refused, \
-            and nothing is changed then.
+            Deployment adds types and fields, and replaces the indexes by those of development. If a field has another type in \
+            production, the command refuses and changes nothing.
 
             Examples:
               tidemark admin schema deploy --container journal --data ~/cloud

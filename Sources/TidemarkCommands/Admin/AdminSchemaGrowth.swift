@@ -6,9 +6,9 @@ import TidemarkModel
 
 struct AdminSchemaFreeze: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "freeze", abstract: "Lets the development schema grow no more by what is saved.",
+        commandName: "freeze", abstract: "Freezes the development schema: saves no longer add types and fields.",
         discussion: """
-            Records with types and fields that are not there are refused from then on, as in production. '--off' lets it grow again.
+            From then on the cloud refuses records with unknown types or fields, as in production. '--off' ends the freeze.
 
             Examples:
               tidemark admin schema freeze --container journal --data ~/cloud
@@ -18,7 +18,7 @@ struct AdminSchemaFreeze: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The container.", valueName: "name"))
     var container: String
 
-    @Flag(help: "Lets it grow again.")
+    @Flag(help: "Ends the freeze.")
     var off = false
 
     @OptionGroup var outcome: Outcome
@@ -41,8 +41,9 @@ struct AdminSchemaRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes a record type or a field from the development schema.",
         discussion: """
-            The next record that has it decides its type: so a field gets another type. What records have is refused unless it is \
-            forced; then they keep their values, and nothing finds them by the field any more. What was deployed to production stays there.
+            The next saved record that has the field defines its type, so removing a field is the way to change its type. If records \
+            have the type or field, the command needs --force; the records then keep their values, but queries no longer find them by \
+            the field. Deployed types and fields stay in production.
 
             Examples:
               tidemark admin schema remove --container journal --type Destination --field stars --data ~/cloud
@@ -58,7 +59,7 @@ struct AdminSchemaRemove: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The field. (default: the whole type)", valueName: "name"))
     var field: String?
 
-    @Flag(help: "Removes it also where records have it.")
+    @Flag(help: "Removes the type or field even if records have it.")
     var force = false
 
     @OptionGroup var outcome: Outcome

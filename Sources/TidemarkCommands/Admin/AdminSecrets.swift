@@ -3,7 +3,7 @@ import TidemarkIdentity
 
 struct AdminSecrets: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "secrets", abstract: "Replaces the secret that a served cloud signs with.",
+        commandName: "secrets", abstract: "Replaces the signing secret of a served cloud.",
         discussion: """
             Examples:
               tidemark admin secrets rotate --data ~/cloud
@@ -14,21 +14,22 @@ struct AdminSecrets: AsyncParsableCommand {
 
 struct AdminSecretsRotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rotate", abstract: "Makes another secret; a server that runs uses it at once.",
+        commandName: "rotate", abstract: "Creates a new secret; a running server uses it at once.",
         discussion: """
-            Session tokens, the addresses of uploads, downloads and notifications, sign-in pages and what browsers and devices are known by \
-            are signed with the secret. Without --grace-days all of them end at once, and everybody signs in again: do that when \
-            somebody may have seen access.sqlite. With it they stay good for so many days, and who uses the cloud meanwhile stays signed in.
+            The secret signs session tokens, the URLs of uploads, downloads and notifications, sign-in pages, and the identifiers of \
+            browsers and devices. Without --grace-days all of them expire at once, and everybody has to sign in again: do this if \
+            access.sqlite may have leaked. With --grace-days they stay valid for that many days, and accounts in use stay signed in.
 
-            Passwords, API tokens and keys of servers are not signed with it. Change those with 'tidemark admin account password', 'token' and \
-            'key'.
+            The secret does not protect passwords, API tokens and keys of servers. Change those with 'tidemark admin account password', \
+            'token' and 'key'.
 
             Examples:
               tidemark admin secrets rotate --data ~/cloud
               tidemark admin secrets rotate --grace-days 30 --data ~/cloud
             """)
 
-    @Option(help: ArgumentHelp("For how many days what was signed before stays good; 0 ends it at once.", valueName: "n"))
+    @Option(
+        help: ArgumentHelp("The number of days for which older signatures stay valid; 0 revokes them at once.", valueName: "n"))
     var graceDays = 0
 
     @Flag(help: "Prints one JSON object.")

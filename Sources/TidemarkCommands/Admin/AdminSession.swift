@@ -4,7 +4,7 @@ import TidemarkModel
 
 struct AdminSession: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "session", abstract: "Shows who is signed in, and ends sessions.",
+        commandName: "session", abstract: "Shows accounts' sessions, and ends sessions.",
         discussion: """
             Examples:
               tidemark admin session list --data ~/cloud
@@ -18,16 +18,17 @@ struct AdminSessionList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Shows the sessions.",
         discussion: """
-            'device' is what the device or the browser calls itself. 'used' is when the session was used last, to the hour, or to a quarter \
-            of one in a browser that does not stay signed in; 'from' is from where, of IPv6 the network. Unless it is used again, it ends at \
-            'until': a device's 180 days after its last new token, a browser's after 30 minutes, or two weeks where it stays signed in.
+            'device' is the name that the device or browser gives itself. 'used' is the time of the last use, rounded to an hour, or to \
+            15 minutes for a browser that does not stay signed in. 'from' is the address (for IPv6, the network). An unused session ends \
+            at 'until': on a device 180 days after its last new token, in a browser after 30 minutes, or after two weeks if it stays \
+            signed in.
 
             Examples:
               tidemark admin session list --data ~/cloud
               tidemark admin session list --account anna@example.org --data ~/cloud --json
             """)
 
-    @Option(help: ArgumentHelp("Only those of this account.", valueName: "address"))
+    @Option(help: ArgumentHelp("Only sessions of this account.", valueName: "address"))
     var account: String?
 
     @OptionGroup var listing: AdminListing
@@ -67,7 +68,7 @@ struct AdminSessionList: AsyncParsableCommand {
                 sessions.map { Line($0, account: addresses[$0.account] ?? $0.account) },
                 columns: [
                     "id", "account", "container", "environment", "kind", "device", "began", "used", "from", "until",
-                ], none: "nobody is signed in"
+                ], none: "no account is signed in"
             ) { line in
                 [
                     line.id, line.account, line.container, line.environment, line.kind, line.device ?? "",
@@ -88,7 +89,7 @@ extension Optional {
 
 struct AdminSessionEnd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "end", abstract: "Ends a session, all of an account, or all there are.",
+        commandName: "end", abstract: "Ends one session, all sessions of an account, or all sessions.",
         discussion: """
             Examples:
               tidemark admin session end 9c41d0e2 --data ~/cloud
@@ -96,13 +97,13 @@ struct AdminSessionEnd: AsyncParsableCommand {
               tidemark admin session end --all --data ~/cloud
             """)
 
-    @Argument(help: "The session's identifier, or the beginning of it.")
+    @Argument(help: "The session's identifier, or its beginning.")
     var id: String?
 
     @Option(help: ArgumentHelp("All sessions of this account.", valueName: "address"))
     var account: String?
 
-    @Flag(help: "All sessions there are.")
+    @Flag(help: "All sessions.")
     var all = false
 
     @OptionGroup var outcome: Outcome

@@ -4,9 +4,9 @@ import TidemarkModel
 
 struct AdminToken: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "token", abstract: "Makes, shows and revokes the API tokens of programs.",
+        commandName: "token", abstract: "Creates, shows and revokes the API tokens of programs.",
         discussion: """
-            A program shows its token with each request. It may then read what is public, and have people sign in.
+            A program sends its token with each request. The token allows reading public records and signing people in.
 
             Examples:
               tidemark admin token add --container journal --name Web \\
@@ -39,10 +39,10 @@ private struct TokenLine: Encodable {
 
 struct AdminTokenAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Makes an API token, and tells it this once.",
+        commandName: "add", abstract: "Creates an API token, and prints it once.",
         discussion: """
-            After somebody has signed in, the browser goes to the address of --callback, or the page tells the window that has opened it, if \
-            that is of the origin of --popup.
+            After a sign-in, the browser is redirected to the URL of --callback, or the page posts a message to the window that opened \
+            it, if that window has the origin of --popup.
 
             Examples:
               tidemark admin token add --container journal --name Web \\
@@ -59,16 +59,18 @@ struct AdminTokenAdd: AsyncParsableCommand {
     @Option(help: "development or production.")
     var environment: StoreEnvironment = .development
 
-    @Option(help: ArgumentHelp("What it is for.", valueName: "text"))
+    @Option(help: ArgumentHelp("A description of its purpose.", valueName: "text"))
     var name = ""
 
-    @Option(help: ArgumentHelp("Where the browser goes with a session token.", valueName: "url"))
+    @Option(help: ArgumentHelp("The URL to which the browser is redirected with a session token.", valueName: "url"))
     var callback: String?
 
-    @Option(help: ArgumentHelp("Whose window is told a session token.", valueName: "origin"))
+    @Option(help: ArgumentHelp("The origin whose window receives a session token.", valueName: "origin"))
     var popup: String?
 
-    @Option(help: ArgumentHelp("Whose pages may use it; can be repeated. (default: anybody's)", valueName: "origin"))
+    @Option(
+        help: ArgumentHelp("An origin whose pages may use the token; can be repeated. (default: any origin)", valueName: "origin")
+    )
     var origin: [String] = []
 
     @Flag(help: "Prints one JSON object.")
@@ -98,7 +100,7 @@ struct AdminTokenAdd: AsyncParsableCommand {
 
 struct AdminTokenList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows the API tokens by their identifiers; the tokens themselves are not kept.",
+        commandName: "list", abstract: "Shows the identifiers of API tokens; the tokens themselves are not stored.",
         discussion: """
             Examples:
               tidemark admin token list --data ~/cloud
@@ -125,7 +127,7 @@ struct AdminTokenList: AsyncParsableCommand {
 
 struct AdminTokenRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke", abstract: "Ends what an API token allows.",
+        commandName: "revoke", abstract: "Revokes an API token.",
         discussion: """
             Examples:
               tidemark admin token revoke 1f6b2c9a --data ~/cloud

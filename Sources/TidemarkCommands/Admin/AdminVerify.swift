@@ -9,8 +9,8 @@ struct AdminVerify: AsyncParsableCommand {
             Checks each database by SQLite's own means, every record, share and zone against its digest, that each asset which a record \
             names is there, and the content of every asset. 'tidemark serve' may run meanwhile. Exits with 1 when it finds a problem.
 
-            With --repair it tells all devices of the records that are damaged: one that has such a record whole sends it again when it \
-            synchronises next.
+            With --repair, the cloud reports damaged records to all devices; a device with an undamaged copy sends it again with its \
+            next sync.
 
             Examples:
               tidemark admin verify --data ~/cloud
@@ -20,7 +20,7 @@ struct AdminVerify: AsyncParsableCommand {
 
     @OptionGroup var place: AdminData
 
-    @Flag(help: "Has devices send damaged records again.")
+    @Flag(help: "Makes devices send damaged records again.")
     var repair = false
 
     @Option(help: "Shows progress on standard error: auto (on a terminal), always or never.")
@@ -52,7 +52,7 @@ struct AdminVerify: AsyncParsableCommand {
                 let count = try await place.open().cloud.reportDamage()
                 Output.error(
                     count > 0
-                        ? "note: devices are told of \(Wording.count(count, "damaged record")); those that have them whole send them again"
+                        ? "note: devices are notified of \(Wording.count(count, "damaged record")); a device with an undamaged copy sends it again"
                         : "note: devices have been told of the damaged records before")
             }
             if !report.isOK { throw ExitCode(ExitStatus.problemsFound.rawValue) }

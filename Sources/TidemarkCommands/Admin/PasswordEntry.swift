@@ -3,7 +3,7 @@ import Foundation
 
 /// How a password is given: typed twice without being shown, or on standard input. Never as an argument, which others could see.
 struct PasswordEntry: ParsableArguments {
-    @Flag(help: "Reads the password from standard input, one line.")
+    @Flag(help: "Reads the password from one line of standard input.")
     var passwordStdin = false
 
     private static let sizeMax = 4096

@@ -79,9 +79,6 @@ struct FoundRecord {
 }
 
 extension RecordName {
-    /// The record's title in messages: its type, and its name without the type before it.
-    var title: String { "\(type) \(shortName)" }
-
     /// A text on the command line names the record: by its name or the short one, alone or as `TYPE/NAME`.
     func isMeant(by text: String) -> Bool { [name, shortName, "\(type)/\(name)", "\(type)/\(shortName)"].contains(text) }
 }

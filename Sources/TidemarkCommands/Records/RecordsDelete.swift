@@ -7,8 +7,8 @@ struct RecordsDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Deletes records; history keeps their values.",
         discussion: """
-            Names that are not there are told at the end (exit code 66); the others are deleted. Of what others share, a record that one \
-            may not delete is refused (exit code 77), and then nothing is deleted.
+            The command names missing records at the end (exit code 66), and deletes the others. If you lack the permission to delete \
+            one of the records, it deletes nothing (exit code 77).
 
             --dry-run prints which records would be deleted. On a terminal the command asks before --where deletes more than 100 records.
 
@@ -24,13 +24,14 @@ struct RecordsDelete: AsyncParsableCommand {
     @Argument(help: "The records' names.")
     var names: [String] = []
 
-    @Option(help: "The record type of those that --where finds.")
+    @Option(help: "The record type for --where.")
     var type: String?
 
-    @Option(name: .customLong("where"), help: ArgumentHelp("Deletes those for which this holds.", valueName: "SQL-expression"))
+    @Option(
+        name: .customLong("where"), help: ArgumentHelp("Deletes records that match this condition.", valueName: "SQL-expression"))
     var condition: String?
 
-    @Option(help: "The store: private or shared. (default: the one that has the record; with --where, private)")
+    @Option(help: "The store: private or shared. (default: the store that has the record; with --where, private)")
     var scope: StoreScope?
 
     @Flag(help: "Prints what would be deleted, and deletes nothing.")

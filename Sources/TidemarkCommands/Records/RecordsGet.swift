@@ -19,10 +19,10 @@ struct RecordsGet: AsyncParsableCommand {
     @Argument(help: "The record's name, or TYPE/NAME.")
     var name: String
 
-    @Option(help: "The record type, where it is to be of that one.")
+    @Option(help: "The record type, if the name alone is ambiguous.")
     var type: String?
 
-    @Option(help: "The store: private or shared. (default: the one that has it, private first)")
+    @Option(help: "The store: private or shared. (default: the store that has the record, private first)")
     var scope: StoreScope?
 
     @Flag(help: "Prints one JSON object, as an export does.")

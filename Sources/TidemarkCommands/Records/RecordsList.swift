@@ -7,12 +7,12 @@ import TidemarkTransfer
 
 struct RecordsList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows records, or the record types; what 'records' does without a subcommand.",
+        commandName: "list", abstract: "Shows records, or the record types. This is the default subcommand of 'records'.",
         discussion: """
-            Without --type, the record types of the container. Where others share records of the type, these are listed as well, and a column \
-            says from which store each is.
+            Without --type, the record types of the container. If other owners share records of the type, they are listed as well, and a \
+            column names the store of each record.
 
-            The condition is SQL over the type's fields, _name and the bookkeeping columns; times are microseconds since 1970.
+            The condition is SQL over the type's fields, _name and the system columns; times are microseconds since 1970.
 
             Examples:
               tidemark records MyJournal.tidemark
@@ -28,22 +28,23 @@ struct RecordsList: AsyncParsableCommand {
     @Option(help: "The record type. (default: lists the types)")
     var type: String?
 
-    @Option(name: .customLong("where"), help: ArgumentHelp("Only records for which this holds.", valueName: "SQL-expression"))
+    @Option(
+        name: .customLong("where"), help: ArgumentHelp("Only records that match this condition.", valueName: "SQL-expression"))
     var condition: String?
 
-    @Option(help: ArgumentHelp("The field to sort by. (default: as they came)", valueName: "field"))
+    @Option(help: ArgumentHelp("The field to sort by. (default: the order of insertion)", valueName: "field"))
     var sort: String?
 
     @Option(help: "The store: private or shared. (default: both)")
     var scope: StoreScope?
 
-    @Flag(help: "Sorts from the last to the first.")
+    @Flag(help: "Sorts in descending order.")
     var descending = false
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of records.", valueName: "n"))
     var limit: Int?
 
-    @Flag(help: "Prints a JSON array, a record a line.")
+    @Flag(help: "Prints a JSON array, one record per line.")
     var json = false
 
     func validate() throws {

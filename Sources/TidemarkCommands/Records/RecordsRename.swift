@@ -8,9 +8,9 @@ struct RecordsRename: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rename", abstract: "Gives a record another name; references to it follow.",
         discussion: """
-            A name is unique in its container, has 1 to 255 bytes, and is stored in the normal form C of Unicode, which the cloud demands. History \
-            and the cloud see a deletion and an insertion; 'tidemark undo' takes both back. Where an import has put the type before an id, it \
-            stays there: 7 of Order:1 makes Order:7.
+            A name is unique in its container, has 1 to 255 bytes, and is stored in the normal form C of Unicode, which the cloud \
+            requires. History and the cloud record a deletion and an insertion; 'tidemark undo' undoes both. If an import has added the \
+            type as a prefix, the prefix stays: renaming Order:1 to 7 gives Order:7.
 
             Examples:
               tidemark records rename MyJournal.tidemark lofoten lofoten-2024
@@ -22,13 +22,13 @@ struct RecordsRename: AsyncParsableCommand {
     @Argument(help: "The record's name, or TYPE/NAME.")
     var old: String
 
-    @Argument(help: "Its new name.")
+    @Argument(help: "The new name.")
     var new: String
 
-    @Option(help: "The record type, where it is to be of that one.")
+    @Option(help: "The record type, if the name alone is ambiguous.")
     var type: String?
 
-    @Option(help: "The store: private or shared. (default: the one that has it, private first)")
+    @Option(help: "The store: private or shared. (default: the store that has the record, private first)")
     var scope: StoreScope?
 
     @Flag(help: "Prints one JSON object.")

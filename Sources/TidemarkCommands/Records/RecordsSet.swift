@@ -7,17 +7,17 @@ import TidemarkTransfer
 
 struct RecordsSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Sets fields of a record, or makes a record.",
+        commandName: "set", abstract: "Sets fields of a record, or creates a record.",
         discussion: """
-            What is missing is made, and said: the container, the type, a field. A new field has the type that its value looks like, or the one \
-            after its name, as in rating:int64=3 (string, int64 or int, double, boolean or bool, timestamp or time, bytes, location, \
-            reference, asset, list<…>). In a production container the schema is fixed.
+            The command creates a missing container, type or field, and reports it. The type of a new field is inferred from its value, \
+            or is given after its name, as in rating:int64=3 (string, int64 or int, double, boolean or bool, timestamp or time, bytes, \
+            location, reference, asset, list<…>). In a production container the schema is fixed.
 
-            Values are written as in a CSV file: Booleans as true and false, times as 2024-05-01T12:30:00Z, lists as JSON arrays, positions as \
-            {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a file. FIELD= clears a \
-            field. Fields that are not named stay. A record of what others share is changed there, if one may write (else exit code 77); of \
-            equal names one's own is meant, unless --scope or --share says another. A new one goes to the private store, or with --share to \
-            what is shared.
+            Values are written as in a CSV file: Booleans as true and false, times as 2024-05-01T12:30:00Z, lists as JSON arrays, \
+            locations as {"latitude": 68.2, "longitude": 13.6}, bytes in Base64. For a field that holds an asset, give the path of a \
+            file. FIELD= clears a field. Other fields keep their values. A shared record is changed in its share, if you have the \
+            permission to write (else exit code 77); if both stores have a record of the name, the private one is meant, unless you pass \
+            --scope or --share. A new record goes to the private store, or with --share into the share.
 
             Examples:
               tidemark records set MyJournal.tidemark lofoten caption="Lofoten in May" rating=5
@@ -30,7 +30,7 @@ struct RecordsSet: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name, or TYPE/NAME of one that is there.")
+    @Argument(help: "The record's name, or TYPE/NAME of an existing record.")
     var name: String
 
     @Argument(help: ArgumentHelp("The values.", valueName: "field[:type]=value"))
@@ -45,7 +45,7 @@ struct RecordsSet: AsyncParsableCommand {
             valueName: "share"))
     var share: String?
 
-    @Option(help: "The store of a record that is there: private or shared. (default: the one that has it, private first)")
+    @Option(help: "The store of an existing record: private or shared. (default: the store that has the record, private first)")
     var scope: StoreScope?
 
     @Flag(help: "Prints one JSON object.")

@@ -79,6 +79,7 @@ extension Share {
         }
         throw StoreError(
             .notFound,
-            "'\(text)' takes no part in the share; those who do: \(participants.map(\.identity.title).joined(separator: ", "))")
+            "'\(text)' is no participant of the share; its participants: \(participants.map(\.identity.title).joined(separator: ", "))"
+        )
     }
 }

@@ -21,7 +21,7 @@ struct LinkArguments: ParsableArguments {
         help: ArgumentHelp("The link, as it was sent, in quotes. A container may stand before it.", valueName: "link"))
     var words: [String]
 
-    @Option(name: .customLong("into"), help: ArgumentHelp("The container, as before the link.", valueName: "container"))
+    @Option(name: .customLong("into"), help: ArgumentHelp("The container; the same as before the link.", valueName: "container"))
     var named: String?
 
     private var first: String? { words.count > 1 ? words.first : nil }

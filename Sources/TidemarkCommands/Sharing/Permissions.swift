@@ -10,14 +10,14 @@ extension PermissionFilter: ExpressibleByArgument {}
 
 struct Permissions: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Tells what one may do with records, and why.",
+        abstract: "Shows your permissions for records, and the reasons.",
         discussion: """
-            For each record its share's owner, and one's own role, permission and acceptance; whether one may edit, delete and share it; and \
-            what decides whether one may edit it. It tells what the container knows of the cloud's shares; when something is done, the cloud \
-            decides. All records of a store are told of as they are at one moment. The container is only read.
+            For each record the command shows its share's owner, your role, permission and acceptance, whether you may edit, delete and \
+            share it, and the rule that decides. The report is as of the last sync; the cloud decides when you make a change. All \
+            records of a store are reported as of one moment. The command only reads the container.
 
-            Records that are not there are told at the end (exit code 66). With --only, 'read-only' are records that one may read and not \
-            edit; 'owned' one's own; 'shared' those that others take part in, or let one take part in.
+            The command names missing records at the end (exit code 66). With --only, 'read-only' selects records that you may read but \
+            not edit, 'owned' your own records, and 'shared' records in shares, your own or others'.
 
             Examples:
               tidemark permissions MyJournal.tidemark
@@ -42,7 +42,7 @@ struct Permissions: AsyncParsableCommand {
 
     @Option(
         name: .customLong("as"),
-        help: ArgumentHelp("table, json (a JSON object a line) or csv.", valueName: "format"))
+        help: ArgumentHelp("table, json (one JSON object per line) or csv.", valueName: "format"))
     var format: Format = .table
 
     @Flag(help: "As '--as json'.")

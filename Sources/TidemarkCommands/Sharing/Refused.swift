@@ -8,10 +8,10 @@ import TidemarkTransfer
 
 struct Refused: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "refused", abstract: "Shows and discards saves that the cloud has refused for good.",
+        commandName: "refused", abstract: "Shows and discards saves that the cloud has refused permanently.",
         discussion: """
-            What somebody has saved and may not, the cloud refuses. The record is here again as the cloud has it, and what was saved is kept, \
-            with the reason, until it is discarded.
+            The cloud refuses a save without permission. The record is reverted to the cloud's copy; the refused save is stored with the \
+            reason until you discard it.
 
             Examples:
               tidemark refused MyJournal.tidemark
@@ -22,10 +22,10 @@ struct Refused: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: ArgumentHelp("Removes that of an identifier, or 'all', for good.", valueName: "identifier"))
+    @Option(help: ArgumentHelp("Removes one refused save by its identifier, or 'all', permanently.", valueName: "identifier"))
     var discard: [String] = []
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     func run() async throws {

@@ -7,13 +7,13 @@ import TidemarkSync
 
 struct ShareAccept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "accept", abstract: "Accepts an invitation: what is shared comes into the shared store.",
+        commandName: "accept", abstract: "Accepts an invitation; the shared records go into the shared store.",
         usage: LinkArguments.usage("accept", "[--no-sync] [--json]"),
         discussion: """
             \(LinkArguments.discussion)
 
-            Exit code 66 for a link that is none, was revoked, or is somebody else's: these are not told apart. 64 where a server's address \
-            is given in its place.
+            Exit code 66: the link is invalid, revoked, or belongs to another person; the cloud does not say which. Exit code 64: a \
+            server's address was given instead of a link.
 
             Examples:
               tidemark share accept 'tidemark://share/bPqv…?server=…&container=journal'
@@ -48,7 +48,7 @@ struct ShareDecline: AsyncParsableCommand {
         discussion: """
             \(LinkArguments.discussion)
 
-            Who has declined needs another invitation to take part after all.
+            After declining, joining needs a new invitation.
 
             Examples:
               tidemark share decline 'tidemark://share/bPqv…?server=…&container=journal'

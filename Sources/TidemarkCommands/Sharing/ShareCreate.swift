@@ -5,11 +5,11 @@ import TidemarkStore
 
 struct ShareCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "create", abstract: "Shares records, and all that hangs on them.",
+        commandName: "create", abstract: "Shares records and their hierarchies.",
         discussion: """
-            The records move into a zone of their own, with pending edits, and with all that hang on them: those that they refer to, those that \
-            refer to them, and what hangs on these in turn; --dry-run lists them. Nobody takes part before they are invited. Records that \
-            are shared already stay in their share, which is told.
+            The records move into a zone of their own, with their pending edits and with all records connected to them by references in \
+            either direction; --dry-run lists them. The share has no participants until you invite some. Records that are shared already \
+            stay in their share, and the command names them.
 
             Examples:
               tidemark share create MyJournal.tidemark senja --dry-run
@@ -27,18 +27,18 @@ struct ShareCreate: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The records: names, or TYPE/NAME.", valueName: "record"))
     var records: [String]
 
-    @Option(help: "The record type, where they are to be of that one.")
+    @Option(help: "The record type, if names alone are ambiguous.")
     var type: String?
 
-    @Option(help: "What people are shown. (default: the first record's field caption, title or name, else the record's own name)")
+    @Option(help: "The title that people see. (default: the first record's field caption, title or name, else the record's name)")
     var title: String?
 
     @Option(
         name: .customLong("public"),
-        help: "What everybody may do who has a link.")
+        help: "The permission of everybody with a link.")
     var publicPermission: GivenPermission = .none
 
-    @Option(help: ArgumentHelp("Adds them to a share that is there.", valueName: "share"))
+    @Option(help: ArgumentHelp("Adds the records to an existing share.", valueName: "share"))
     var to: String?
 
     @Flag(help: "Shows which records would be shared; changes nothing.")

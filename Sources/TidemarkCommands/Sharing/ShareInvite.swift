@@ -6,9 +6,9 @@ struct ShareInvite: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "invite", abstract: "Invites people, and prints the links to send them.",
         discussion: """
-            Who takes part already gets the permission and the role that are given. A link is for its person alone, until it is revoked \
-            with 'tidemark share link --revoke'; an open one is for whoever is invited, and for all if the share is public. A note names the \
-            addresses for which the cloud finds no account: these people have none yet, or do not let themselves be found.
+            An existing participant gets the given permission and role. A personal link is valid for one person until 'tidemark share \
+            link --revoke' revokes it; an open link is valid for every invited participant, and for everybody if the share is public. A \
+            note names addresses without a discoverable account.
 
             Examples:
               tidemark share invite MyJournal.tidemark senja ben@example.org
@@ -19,19 +19,19 @@ struct ShareInvite: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @Argument(help: ArgumentHelp("Their addresses, phone numbers or user record names.", valueName: "person"))
     var people: [String]
 
-    @Flag(help: "They may only read.")
+    @Flag(help: "Gives them read-only permission.")
     var readOnly = false
 
-    @Flag(help: "They may write. (default)")
+    @Flag(help: "Gives them read-write permission. (default)")
     var readWrite = false
 
-    @Flag(help: "They may invite, change and remove others.")
+    @Flag(help: "Makes them administrators, who may invite, change and remove participants.")
     var administrator = false
 
     @Flag(help: "Prints one link that is not limited to a person.")
@@ -88,9 +88,10 @@ extension ShareInvite {
 
 struct ShareLinks: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "link", abstract: "Makes another link to a share, lists those that there are, or revokes one.",
+        commandName: "link", abstract: "Creates, lists or revokes links to a share.",
         discussion: """
-            A link is told once: the cloud keeps what it takes to recognise it, not the link. Who takes part stays, when a link is revoked.
+            The command prints a link only once, because the cloud stores a digest of the link. Participants stay when a link is \
+            revoked.
 
             Examples:
               tidemark share link MyJournal.tidemark senja --for ben@example.org
@@ -102,16 +103,16 @@ struct ShareLinks: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("The participant to whom it is limited.", valueName: "participant"))
+    @Option(name: .customLong("for"), help: ArgumentHelp("The participant for whom the link is valid.", valueName: "participant"))
     var participant: String?
 
-    @Flag(help: "Lists the links that lead there: their identifiers, for whom they are, and since when.")
+    @Flag(help: "Lists the share's links: identifiers, participants and dates.")
     var list = false
 
-    @Option(help: ArgumentHelp("Revokes the link whose identifier that is, or begins with it.", valueName: "identifier"))
+    @Option(help: ArgumentHelp("Revokes the link with this identifier, or prefix of one.", valueName: "identifier"))
     var revoke: String?
 
     @Flag(help: "Prints one JSON object.")
@@ -151,7 +152,7 @@ struct ShareLinks: AsyncParsableCommand {
     private func show(_ links: [LinkEntryLine]) throws {
         if json { return try Output.json(["links": links]) }
         var table = TextTable(columns: ["identifier", "made", "for"])
-        for link in links { try table.add([link.identifier, link.made, link.participant ?? "whoever is invited"]) }
+        for link in links { try table.add([link.identifier, link.made, link.participant ?? "every invited participant"]) }
         try table.finish()
     }
 }

@@ -54,7 +54,8 @@ struct LinkLine: Encodable {
     }
 
     func tell() throws {
-        try Output.line("link \(identifier), for \(participant ?? "whoever is invited, or all if the share is public"):")
+        try Output.line(
+            "link \(identifier), for \(participant ?? "every invited participant, or everybody if the share is public"):")
         try Output.line("  \(link)")
     }
 }

@@ -6,9 +6,9 @@ import TidemarkStore
 
 struct ShareList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows the shares that a container takes part in, one's own first.",
+        commandName: "list", abstract: "Shows the shares of a container, your own first.",
         discussion: """
-            They are shown as the last synchronisation has told them. Their numbers change as shares come and go.
+            The list is as of the last sync. The numbers change as shares are added and removed.
 
             Examples:
               tidemark share list MyJournal.tidemark
@@ -18,7 +18,7 @@ struct ShareList: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     func run() async throws {
@@ -47,9 +47,9 @@ struct ShareList: AsyncParsableCommand {
 
 struct ShareShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Shows a share: who takes part, and may do what.",
+        commandName: "show", abstract: "Shows a share: its participants and their permissions.",
         discussion: """
-            It is shown as the last synchronisation has told it.
+            The share is shown as of the last sync.
 
             Examples:
               tidemark share show MyJournal.tidemark senja
@@ -59,7 +59,7 @@ struct ShareShow: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @Flag(help: "Prints one JSON object.")

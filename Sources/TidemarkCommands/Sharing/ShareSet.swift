@@ -4,10 +4,10 @@ import TidemarkCloud
 
 struct ShareSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes what a participant may do, or what describes the share.",
+        commandName: "set", abstract: "Changes a participant's permission or role, or the share's title and access.",
         discussion: """
-            All of it is changed, or nothing. With --public, those who were invited and have not answered are dropped; --public none drops \
-            those who came by an open link.
+            The command makes all changes or none. --public drops invited participants who have not accepted; --public none drops \
+            participants who joined by an open link.
 
             Examples:
               tidemark share set MyJournal.tidemark senja ben@example.org \\
@@ -19,22 +19,22 @@ struct ShareSet: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @Argument(help: "The participant: a name, address, phone number or identifier.")
     var participant: String?
 
-    @Option(help: "What the participant may do.")
+    @Option(help: "The participant's permission.")
     var permission: GivenPermission?
 
-    @Option(help: "As what the participant takes part.")
+    @Option(help: "The participant's role.")
     var role: GivenRole?
 
-    @Option(name: .customLong("public"), help: "What everybody may do who has a link.")
+    @Option(name: .customLong("public"), help: "The permission of everybody with a link.")
     var publicPermission: GivenPermission?
 
-    @Option(help: "What people are shown; an empty one removes it.")
+    @Option(help: "The title that people see; an empty one removes it.")
     var title: String?
 
     @OptionGroup var afterwards: SyncAfterwards
@@ -72,9 +72,9 @@ struct ShareSet: AsyncParsableCommand {
 
 struct ShareRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes participants: they are out at once.",
+        commandName: "remove", abstract: "Removes participants; they lose access at once.",
         discussion: """
-            What they have written stays. Who was removed needs another invitation to come back.
+            Records that they have written stay. A removed participant needs a new invitation to join again.
 
             Examples:
               tidemark share remove MyJournal.tidemark senja ben@example.org
@@ -83,7 +83,7 @@ struct ShareRemove: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @Argument(help: ArgumentHelp("The participants: names, addresses, phone numbers or identifiers.", valueName: "participant"))

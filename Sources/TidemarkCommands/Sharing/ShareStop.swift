@@ -3,9 +3,9 @@ import Tidemark
 
 struct ShareStop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Ends one's own share for everybody; the records stay here.",
+        commandName: "stop", abstract: "Stops sharing: ends a share of your own for all participants; the records stay here.",
         discussion: """
-            Participants lose their copies with their next synchronisation.
+            Participants lose their copies with their next sync.
 
             Examples:
               tidemark share stop MyJournal.tidemark senja
@@ -14,7 +14,7 @@ struct ShareStop: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @OptionGroup var afterwards: SyncAfterwards
@@ -36,9 +36,9 @@ struct ShareStop: AsyncParsableCommand {
 
 struct ShareLeave: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "leave", abstract: "Leaves somebody else's share; its records go here, and stay with the owner.",
+        commandName: "leave", abstract: "Leaves another owner's share; its records are removed here, and stay with the owner.",
         discussion: """
-            What was edited here and not sent yet is kept; 'tidemark refused' shows it.
+            Edits that were not sent yet are stored; 'tidemark refused' shows them.
 
             Examples:
               tidemark share leave BensJournal.tidemark senja
@@ -47,7 +47,7 @@ struct ShareLeave: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The share: a record of it, its zone, number or title.")
+    @Argument(help: "The share: one of its records, its zone, number or title.")
     var share: String
 
     @OptionGroup var afterwards: SyncAfterwards

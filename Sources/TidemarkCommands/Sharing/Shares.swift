@@ -4,12 +4,12 @@ import Tidemark
 
 struct Shares: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "share", abstract: "Shares records with people, and shows and changes who may do what.",
+        commandName: "share", abstract: "Shares records with people, and shows and changes their permissions.",
         discussion: """
-            A share is named by a record that it covers, by its zone, or by its number or title in 'share list', where only one has it. \
-            A participant is named by name, address, number or identifier. What changes is done in the cloud at once, so the account has to \
-            be signed in; then the container is synchronised once, unless --no-sync says otherwise. The cloud decides who may do what: exit \
-            code 77 is told with the reason, and with what would allow it.
+            Name a share by a record that it covers, by its zone, or by its number or a unique title in 'share list'. Name a participant \
+            by name, address, number or identifier. Changes are made in the cloud at once, so the account has to be signed in; then the \
+            container is synchronised once, unless --no-sync is given. The cloud decides permissions: with exit code 77 the command \
+            prints the reason and the remedy.
 
             Examples:
               tidemark share create MyJournal.tidemark senja

@@ -11,7 +11,7 @@ struct SharingAccess {
     let access: CloudAccess
     var databases: CloudDatabases { access.databases }
 
-    /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
+    /// - Throws: `ContainerEvent.Failure` when no account is signed in, or the account is switched off.
     static func open(_ path: String) async throws -> SharingAccess {
         let directory = try ContainerDirectory(openingAt: fileURL(path, "the container"))
         let access = try await CloudAccess(directory)

@@ -3,7 +3,7 @@ import ArgumentParser
 /// `tidemark store`: what concerns a container as a whole.
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Finds containers, tells what they hold, moves, verifies, backs up, restores and migrates them.",
+        abstract: "Locates, describes, moves, backs up, restores and migrates containers.",
         discussion: """
             Examples:
               tidemark store locate Journal

@@ -6,10 +6,10 @@ import TidemarkStore
 struct StoreBackup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copies a container, whole and verified, while others use it.",
+        abstract: "Copies a container and verifies the copy, while the container is in use.",
         discussion: """
-            The copy is a container itself: both stores as they were at one moment, and their assets. Nothing is overwritten. Where a \
-            record is damaged, nothing is copied and the tool exits with 65: repair it first, or say --allow-damage.
+            The copy is a container itself: both stores as of one moment, and their assets. The command overwrites nothing. If a record \
+            is damaged, it copies nothing and exits with 65: repair the record first, or pass --allow-damage.
 
             Examples:
               tidemark store backup MyJournal.tidemark /backups/Monday.tidemark
@@ -19,13 +19,16 @@ struct StoreBackup: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The copy's place, where nothing may be; or a folder, in which it gets the container's name and the time.")
+    @Argument(
+        help:
+            "The path of the copy, which must not exist; or a folder, in which the copy is named after the container and the time."
+    )
     var target: String
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
     var progress: ProgressMode = .auto
 
-    @Flag(help: "Copies damaged records all the same, as they are, and names them on standard error.")
+    @Flag(help: "Copies damaged records as they are, and names them on standard error.")
     var allowDamage = false
 
     @Flag(help: "Prints the summary as one JSON object.")

@@ -7,10 +7,10 @@ import TidemarkStore
 struct StoreInfo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Tells what a container holds.",
+        abstract: "Shows the contents of a container.",
         discussion: """
-            Name, identity and environment; and of each of its stores the size, the records of each type, the last transaction, the \
-            assets, the pages in the write-ahead log, and whether another process has it open, as far as that can be told.
+            The command prints the container's name, identity and environment, and for each store its size, records by type, last \
+            transaction, assets, pages in the write-ahead log, and whether another process has it open, as far as that can be found out.
 
             Examples:
               tidemark store info MyJournal.tidemark

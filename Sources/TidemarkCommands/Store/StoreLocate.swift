@@ -6,12 +6,12 @@ import TidemarkStore
 struct StoreLocate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "locate",
-        abstract: "Finds the container of a name.",
+        abstract: "Finds a container by its name.",
         discussion: """
-            Below a directory, …/store/NAME.tidemark comes first (a cloud stands behind it), …/local/store/NAME.tidemark second, and \
-            the default location last. The default location is ~/.local/share/tidemark (XDG_DATA_HOME), or with --group the folder of that \
-            group; without --in, the search is below its folder. Symbolic links are not followed, and nothing is changed. What has the \
-            name and can't be taken is told on standard error, with the reason. Exits with 66 when there is none.
+            Below a directory, …/store/NAME.tidemark comes first (a cloud stands behind it), …/local/store/NAME.tidemark second, and the \
+            default location last. The default location is ~/.local/share/tidemark (XDG_DATA_HOME), or with --group the folder of that \
+            group; without --in, the search is below its folder. Symbolic links are not followed, and nothing is changed. Unusable \
+            candidates are named on standard error, with the reason. The command exits with 66 if there is no container of the name.
 
             Examples:
               tidemark store locate Journal

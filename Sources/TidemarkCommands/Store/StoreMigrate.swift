@@ -7,7 +7,7 @@ import TidemarkStore
 struct StoreMigrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Brings a container to the newest format.",
+        abstract: "Migrates a container to the newest format.",
         discussion: """
             Every command that writes to a container of an older format migrates it first; commands that only read refuse it, and name \
             this command. Each step is durable before the next begins. After an interruption, run the command again: it goes on with the \

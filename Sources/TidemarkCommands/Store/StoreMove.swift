@@ -6,11 +6,11 @@ import TidemarkStore
 struct StoreMove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "Moves a container to another place, whole and verified.",
+        abstract: "Moves a container to another place and verifies the copy first.",
         discussion: """
             Everything is copied, read again and compared; then one renaming makes the copy count, and the old files are deleted. \
-            Writers wait meanwhile. An interrupted move goes on when it is run again, and --rollback undoes it. In the old folder a \
-            note stays that says where the container is. Run again after that, it does nothing.
+            Writers wait meanwhile. An interrupted move goes on when it is run again, and --rollback undoes it. A note with the new \
+            location stays in the old folder. Running the command again changes nothing.
 
             Examples:
               tidemark store move MyJournal.tidemark ~/Shared/MyJournal.tidemark --dry-run
@@ -22,16 +22,16 @@ struct StoreMove: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "Its new place, where nothing may be. With --rollback and --finish it need not be said.")
+    @Argument(help: "The new path, which must not exist. Not needed with --rollback and --finish.")
     var target: String?
 
-    @Flag(help: "Says what would be copied and what speaks against it, and changes nothing.")
+    @Flag(help: "Shows what would be copied and what prevents it; changes nothing.")
     var dryRun = false
 
-    @Flag(help: "Keeps the old files, which can't be opened then, until --finish.")
+    @Flag(help: "Keeps the old files, which can't be opened, until --finish.")
     var keepSource = false
 
-    @Flag(help: "Undoes a move that was interrupted, or whose old files were kept and are as they were.")
+    @Flag(help: "Undoes a move that was interrupted, or whose old files were kept and are unchanged.")
     var rollback = false
 
     @Flag(help: "Deletes the old files of a move.")

@@ -6,10 +6,10 @@ import TidemarkStore
 struct StoreRestore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Makes a container from a backup.",
+        abstract: "Creates a container from a backup.",
         discussion: """
-            The backup is verified first, and stays as it is. A container that is at the target goes only with --replace, and only when \
-            the restored one is whole. History tokens that were given out before are void afterwards.
+            The command verifies the backup first, and does not change it. It replaces a container at the target only with --replace, \
+            and only after the restored one is complete. Older history tokens are invalid afterwards.
 
             Examples:
               tidemark store restore /backups/Monday.tidemark MyJournal.tidemark
@@ -19,13 +19,13 @@ struct StoreRestore: AsyncParsableCommand {
     @Argument(help: "The backup.")
     var backup: String
 
-    @Argument(help: "The place of the container.")
+    @Argument(help: "The path of the container.")
     var container: String
 
-    @Flag(help: "Replaces the container that is there, if it is the one that was backed up.")
+    @Flag(help: "Replaces an existing container, if it is the one that was backed up.")
     var replace = false
 
-    @Flag(help: "Restores also a backup with damaged records, with these as they are.")
+    @Flag(help: "Restores a backup even if it has damaged records, with these as they are.")
     var allowDamage = false
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
@@ -49,7 +49,7 @@ struct StoreRestore: AsyncParsableCommand {
                 )
             }
             if json { return try Output.json(summary) }
-            let replaced = summary.hasReplaced ? " What was there is gone." : ""
+            let replaced = summary.hasReplaced ? " The previous container was removed." : ""
             let kept = summary.kept.map { " Files that were not the container's are in \($0)." } ?? ""
             try Output.line(
                 "Restored \(Wording.count(summary.records, "record")) and \(Wording.count(summary.assets, "asset")), "

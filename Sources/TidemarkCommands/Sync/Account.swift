@@ -27,9 +27,10 @@ enum Switch: String, ExpressibleByArgument, CaseIterable { case on, off }
 
 struct AccountStatus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Shows who is signed in, and whether the container can be synchronised.",
+        commandName: "status", abstract: "Shows the account that is signed in, and whether the container can be synchronised.",
         discussion: """
-            Exit code 69 when it can't, and 75 when that may pass by itself: a server does not answer.
+            Exit code 69: the container can't be synchronised. Exit code 75: the cause is temporary, for instance a server that does not \
+            reply.
 
             Examples:
               tidemark account status MyJournal.tidemark
@@ -59,7 +60,7 @@ struct AccountStatus: AsyncParsableCommand {
             if json {
                 try Output.json(report)
             } else {
-                try Output.line("account:  \(report.email ?? "nobody is signed in")")
+                try Output.line("account:  \(report.email ?? "no account is signed in")")
                 if let cloud = report.cloud { try Output.line("cloud:    \(cloud), container \(report.cloudContainer ?? "")") }
                 try Output.line("identity: \(report.hasIdentityToken ? "present" : "absent")")
                 try Output.line("switches: drive \(report.driveIsOn ? "on" : "off"), app \(report.appIsOn ? "on" : "off")")
@@ -124,9 +125,10 @@ struct AccountStatus: AsyncParsableCommand {
 
 struct AccountSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes the switches of an account, and how conflicts are settled.",
+        commandName: "set", abstract: "Changes an account's switches and merge policy.",
         discussion: """
-            With the app's switch off nothing is synchronised, and the drive's decides which error says so; what is saved waits, and goes out when it is on again.
+            If the app's switch is off, nothing is synchronised; the drive's switch selects the error code. Saves wait, and are exported \
+            when the switch is on again.
 
             Examples:
               tidemark account set MyJournal.tidemark --app off
@@ -140,7 +142,7 @@ struct AccountSet: AsyncParsableCommand {
     @Option(help: "The account's switch for all its files: on or off.")
     var drive: Switch?
 
-    @Option(help: "Its switch for this container: on or off.")
+    @Option(help: "The app's switch for this container: on or off.")
     var app: Switch?
 
     @Option(

@@ -11,12 +11,12 @@ import TidemarkSync
 
 struct AccountSignIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sign-in", abstract: "Has a container be synchronised with an account's cloud.",
+        commandName: "sign-in", abstract: "Signs a container in to an account's cloud, for 'tidemark sync'.",
         discussion: """
-            The cloud is a directory or a server, and all devices of a person name the same cloud, address and container. With --create a \
-            directory, and the account in it, are made as far as they are not there; without it they have to be. A server's accounts are made \
-            by who runs it ('tidemark admin'). Its password is asked for, or is the first line of standard input; what is kept is a session, \
-            in the container, for its owner only. A sign-in that fails leaves nothing.
+            The cloud is a directory or a server, and all devices of a person name the same cloud, address and container. --create \
+            creates the directory and its account if they do not exist; without it both have to exist. A server's administrator creates \
+            its accounts ('tidemark admin'). The command asks for the password, or reads it from the first line of standard input. It \
+            stores only a session, in the container, readable by its owner. A failed sign-in leaves nothing behind.
 
             Examples:
               tidemark account sign-in MyJournal.tidemark --cloud ~/cloud \\
@@ -29,23 +29,23 @@ struct AccountSignIn: AsyncParsableCommand {
                   --server https://sync.example.org --email anna@example.org
             """)
 
-    @Argument(help: "The container; made if it is not there.")
+    @Argument(help: "The container; created if it does not exist.")
     var container: String
 
-    @Option(help: ArgumentHelp("The directory of the cloud. (default: the one of the last time)", valueName: "dir"))
+    @Option(help: ArgumentHelp("The directory of the cloud. (default: the last one used)", valueName: "dir"))
     var cloud: String?
 
-    @Option(help: ArgumentHelp("The server that has the cloud, in place of a directory.", valueName: "url"))
+    @Option(help: ArgumentHelp("The server of the cloud, instead of a directory.", valueName: "url"))
     var server: String?
 
     @Option(help: ArgumentHelp("The account's address.", valueName: "address"))
     var email: String
 
-    @Flag(help: "Takes the password of a server's account from the first line of standard input.")
+    @Flag(help: "Reads the password of a server's account from the first line of standard input.")
     var passwordStdin = false
 
     @Flag(
-        name: .customLong("insecure-http"), help: "Allows http:// to other machines, where everybody on the way can read along.")
+        name: .customLong("insecure-http"), help: "Allows http:// to other machines, without encryption.")
     var insecureHTTP = false
 
     @Option(
@@ -55,21 +55,21 @@ struct AccountSignIn: AsyncParsableCommand {
             valueName: "file"))
     var authority: String?
 
-    @Option(help: ArgumentHelp("The person's name, for those with whom they share something.", valueName: "name"))
+    @Option(help: ArgumentHelp("The person's name, as participants of their shares see it.", valueName: "name"))
     var name: String?
 
-    @Option(help: ArgumentHelp("The person's phone number, by which they can be invited: + and the country's, then the rest."))
+    @Option(help: ArgumentHelp("The person's phone number, for invitations, with + and the country code."))
     var phone: String?
 
     @Option(
         name: .customLong("container"),
-        help: ArgumentHelp("The container in the cloud. (default: that of the last time, or 'default')", valueName: "name"))
+        help: ArgumentHelp("The container in the cloud. (default: the last one used, or 'default')", valueName: "name"))
     var cloudContainer: String?
 
-    @Option(help: "What becomes of records that are here already: merge, apart, delete or ask.")
+    @Option(help: "How to treat records that are in the container already: merge, apart, delete or ask.")
     var records: SignInChoice = .merge
 
-    @Flag(help: "Makes the cloud and the account, as far as they are not there.")
+    @Flag(help: "Creates the cloud and the account if they do not exist.")
     var create = false
 
     @OptionGroup var outcome: Outcome
@@ -164,7 +164,7 @@ struct AccountSignIn: AsyncParsableCommand {
     ) async throws {
         guard !create, self.name == nil, phone == nil else {
             throw ending(
-                "--create, --name and --phone are for a cloud in a directory; who runs the server makes its accounts, with 'tidemark admin'",
+                "--create, --name and --phone are for a cloud in a directory; a server's administrator creates its accounts, with 'tidemark admin'",
                 .usage)
         }
         let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment

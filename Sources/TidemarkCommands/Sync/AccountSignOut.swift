@@ -9,10 +9,10 @@ import TidemarkSync
 
 struct AccountSignOut: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sign-out", abstract: "Ends the synchronisation with an account's cloud.",
+        commandName: "sign-out", abstract: "Signs a container out of its account.",
         discussion: """
-            By default the account's records are set aside whole, edits that the cloud does not have among them; 'tidemark quarantine' \
-            shows and restores them.
+            By default the account's records are set aside, including edits that the cloud does not have; 'tidemark quarantine' shows \
+            and restores them.
 
             Examples:
               tidemark account sign-out MyJournal.tidemark
@@ -22,7 +22,7 @@ struct AccountSignOut: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(help: "What becomes of the account's records here: quarantine, keep or delete.")
+    @Option(help: "How to treat the account's records in the container: quarantine, keep or delete.")
     var records: SignOutChoice = .quarantine
 
     @OptionGroup var outcome: Outcome
@@ -32,7 +32,7 @@ struct AccountSignOut: AsyncParsableCommand {
             let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let settings = try StoreReader(container: directory).accountSettings()
             guard let email = settings.email else {
-                return try outcome.tell("account sign-out", ["signedOut": false], text: "nobody is signed in")
+                return try outcome.tell("account sign-out", ["signedOut": false], text: "no account is signed in")
             }
             let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .tool))
             // A synchronisation that is under way is not to go on with what is set aside.

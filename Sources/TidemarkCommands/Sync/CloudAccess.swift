@@ -133,7 +133,7 @@ struct CloudAccess {
         return report
     }
 
-    /// - Throws: `ContainerEvent.Failure` when nobody is signed in, or the account is switched off.
+    /// - Throws: `ContainerEvent.Failure` when no account is signed in, or the account is switched off.
     func demandAccount() throws {
         if let failure = settings.state.setupFailures.first { throw failure }
     }

@@ -7,7 +7,7 @@ import TidemarkSync
 
 struct Conflicts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the conflicts that were settled, and settles those that were left.",
+        abstract: "Shows resolved conflicts, and resolves open ones.",
         discussion: """
             Examples:
               tidemark conflicts MyJournal.tidemark
@@ -34,7 +34,7 @@ struct Conflicts: AsyncParsableCommand {
 
 struct ConflictsList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows conflicts that were settled, newest first, and those that were left.",
+        commandName: "list", abstract: "Shows resolved conflicts, newest first, and open ones.",
         discussion: """
             Examples:
               tidemark conflicts list MyJournal.tidemark
@@ -44,10 +44,10 @@ struct ConflictsList: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("So many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of conflicts.", valueName: "n"))
     var limit: Int = 20
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     private struct Line: Encodable {
@@ -91,7 +91,7 @@ struct ConflictsList: AsyncParsableCommand {
 
 struct ConflictsSettle: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "settle", abstract: "Settles conflicts that the merge policy 'error' has left.",
+        commandName: "settle", abstract: "Resolves conflicts that the merge policy 'error' has left open.",
         discussion: """
             Examples:
               tidemark conflicts settle MyJournal.tidemark senja \\
@@ -102,7 +102,7 @@ struct ConflictsSettle: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Argument(help: "The record's name. (default: all that were left)")
+    @Argument(help: "The record's name. (default: all open conflicts)")
     var record: String?
 
     @Option(help: ArgumentHelp("How: \(NamedPolicy.allValueStrings.dropFirst().joined(separator: ", ")).", valueName: "policy"))

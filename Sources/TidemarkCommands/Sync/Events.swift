@@ -6,7 +6,7 @@ import TidemarkStore
 
 struct Events: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what the synchronisation has done: setups, imports and exports.",
+        abstract: "Shows sync events: setups, imports and exports.",
         discussion: """
             Examples:
               tidemark events MyJournal.tidemark
@@ -16,10 +16,10 @@ struct Events: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("The last so many.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of events, newest first.", valueName: "n"))
     var limit: Int = 20
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     func validate() throws { if limit < 0 { throw ValidationError("--limit takes a number from 0 on") } }

@@ -9,8 +9,8 @@ struct Quarantines: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine", abstract: "Shows, restores and discards records that were set aside.",
         discussion: """
-            Records are set aside when their account signs out or another one comes, so that nothing is lost and nobody else gets them. \
-            What is set aside is a container of its own, which the other commands can read.
+            Records are set aside when their account signs out or another account signs in, so that nothing is lost and no other account \
+            gets them. They are in a container of their own, which the other commands can read.
 
             Examples:
               tidemark quarantine list MyJournal.tidemark
@@ -22,7 +22,7 @@ struct Quarantines: AsyncParsableCommand {
 
 struct QuarantineList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Shows what was set aside.",
+        commandName: "list", abstract: "Shows the records that were set aside.",
         discussion: """
             Examples:
               tidemark quarantine list MyJournal.tidemark
@@ -31,7 +31,7 @@ struct QuarantineList: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Flag(help: "Prints a JSON object a line.")
+    @Flag(help: "Prints one JSON object per line.")
     var json = false
 
     private struct Line: Encodable {
@@ -64,10 +64,10 @@ struct QuarantineList: AsyncParsableCommand {
 
 struct QuarantineRestore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Brings back what was set aside.",
+        commandName: "restore", abstract: "Restores records that were set aside.",
         discussion: """
-            Edits that no cloud had are merged with what is there by now; what the cloud had comes from there. The same account has to be \
-            signed in: records of one account do not get into another's cloud, unless you say so.
+            The command merges edits that the cloud did not have with the present records; all else is fetched from the cloud. The same \
+            account has to be signed in, unless you pass --into-another-account.
 
             Examples:
               tidemark quarantine restore MyJournal.tidemark 3f2a
@@ -80,13 +80,13 @@ struct QuarantineRestore: AsyncParsableCommand {
     @Argument(help: "The identifier, or its beginning.")
     var identifier: String
 
-    @Flag(help: "Also records that the cloud had, where they are not there.")
+    @Flag(help: "Also restores records that the cloud had, if they are missing.")
     var all = false
 
-    @Flag(help: "Also where another account is signed in, or none.")
+    @Flag(help: "Also if another account, or no account, is signed in.")
     var intoAnotherAccount = false
 
-    @Flag(help: "Keeps what was set aside.")
+    @Flag(help: "Keeps the set-aside records.")
     var keep = false
 
     @OptionGroup var outcome: Outcome
@@ -131,7 +131,7 @@ struct QuarantineRestore: AsyncParsableCommand {
 
 struct QuarantineDiscard: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "discard", abstract: "Removes what was set aside, for good.",
+        commandName: "discard", abstract: "Removes records that were set aside, permanently.",
         discussion: """
             Examples:
               tidemark quarantine discard MyJournal.tidemark 3f2a

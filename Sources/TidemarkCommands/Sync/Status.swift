@@ -6,10 +6,10 @@ import TidemarkStore
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Says what is not synchronised, and why.",
+        abstract: "Shows the records that are not synchronised, and the reasons.",
         discussion: """
-            For each record that the cloud does not have as it is here: since when, how often it was tried, what the cloud said, when it \
-            is tried again, and what it waits for.
+            For each record that differs from the cloud's copy: the time of the change, the number of attempts, the cloud's error, the \
+            time of the next attempt, and the reason for the wait.
 
             Examples:
               tidemark status MyJournal.tidemark
@@ -23,7 +23,7 @@ struct Status: AsyncParsableCommand {
     @Option(help: ArgumentHelp("One record.", valueName: "name"))
     var record: String?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Lists so many records.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of records to list.", valueName: "n"))
     var limit: Int = 20
 
     @Flag(help: "Prints one JSON object.")
@@ -34,7 +34,7 @@ struct Status: AsyncParsableCommand {
         let initialImportComplete: Bool
         let pending, blocked, conflicts, refused: Int
         let records: [SyncIssueLine]
-        let kept: [DeferredLine]
+        let deferred: [DeferredLine]
         /// Why nothing can be sent now: the account, and its switches.
         let obstacles: [Sync.Report.Failure]
         /// Why nothing was sent the last time.
@@ -65,7 +65,7 @@ struct Status: AsyncParsableCommand {
             let report = try look(reader, record)
             if json { return try Output.json(report) }
             if record != nil { return try tellOne(report) }
-            try Output.line("account: \(report.account ?? "nobody is signed in")")
+            try Output.line("account: \(report.account ?? "no account is signed in")")
             try Output.line("first import: \(report.initialImportComplete ? "complete" : "not complete")")
             let blocked = report.blocked > 0 ? ", \(Wording.count(report.blocked)) of them refused or waiting" : ""
             try Output.line("to be sent: \(Wording.count(report.pending, "change"))\(blocked)")
@@ -74,12 +74,12 @@ struct Status: AsyncParsableCommand {
             if report.pending > report.records.count, limit > 0 {
                 try Output.line("  and \(Wording.count(report.pending - report.records.count)) more")
             }
-            for kept in report.kept { try Output.line("  kept: \(kept.text)") }
+            for kept in report.deferred { try Output.line("  deferred: \(kept.text)") }
             if report.conflicts > 0 {
                 try Output.line("conflicts settled: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
             if report.refused > 0 {
-                try Output.line("refused and taken back: \(Wording.count(report.refused)); see 'tidemark refused'")
+                try Output.line("refused and reverted: \(Wording.count(report.refused)); see 'tidemark refused'")
             }
             for event in report.lastEvents { try Output.line(event.text) }
         }
@@ -92,7 +92,7 @@ struct Status: AsyncParsableCommand {
             account: settings.email, initialImportComplete: try reader.initialImportIsComplete(), pending: outbox.pending,
             blocked: outbox.blocked, conflicts: try reader.conflictCount(), refused: try reader.refused().count,
             records: entries,
-            kept: try reader.deferredLines().filter { record == nil || $0.record == record },
+            deferred: try reader.deferredLines().filter { record == nil || $0.record == record },
             obstacles: settings.state.setupFailures.map { .init(code: $0.code, reason: $0.reason) },
             lastFailure: try reader.lastFailure().map { EventLine($0) },
             lastEvents: record == nil ? try reader.events(limit: 3).map { EventLine($0) } : [])
@@ -101,11 +101,13 @@ struct Status: AsyncParsableCommand {
     private func tellOne(_ report: Report) throws {
         for entry in report.records { try Output.line(entry.text) }
         for why in report.whyNothingGoes { try Output.line(why) }
-        for kept in report.kept {
-            try Output.line("\(RecordName(type: kept.type, name: kept.record).title) is kept as the cloud has it: \(kept.reason)")
+        for kept in report.deferred {
+            try Output.line(
+                "\(RecordName(type: kept.type, name: kept.record).title) is deferred, as the cloud has it: \(kept.reason)")
         }
-        guard report.records.isEmpty, report.kept.isEmpty else { return }
+        guard report.records.isEmpty, report.deferred.isEmpty else { return }
         try Output.line(
-            report.account == nil ? "it is not to be sent: nobody is signed in" : "synchronised: the cloud has it as it is here")
+            report.account == nil
+                ? "it is not to be sent: no account is signed in" : "synchronised: the cloud has it as it is here")
     }
 }

@@ -8,10 +8,12 @@ import TidemarkSync
 
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Fetches what others have changed, and sends what was changed here.",
+        abstract: "Synchronises a container with its cloud: imports remote changes and exports local ones.",
         discussion: """
-            Exit codes: 0 nothing waits to be sent, and all was fetched (what could not be taken in whole is told); 69 nobody is signed in, the account is switched off, or a server answers what only somebody can mend; 75 something \
-            could not be sent, which 'tidemark status' explains, or a server could not be reached, or another process synchronises the container (134410).
+            Exit codes: 0 all changes are exported and imported (the command names records that could not be imported fully); 69 no \
+            account is signed in, the account is switched off, or the server reports an error that needs an administrator; 75 a record \
+            could not be exported ('tidemark status' explains it), a server could not be reached, or another process synchronises the \
+            container (134410).
 
             Examples:
               tidemark sync MyJournal.tidemark
@@ -22,10 +24,10 @@ struct Sync: AsyncParsableCommand {
     @Argument(help: "The container.")
     var container: String
 
-    @Flag(help: "Goes on, as things change here or in the cloud, until it is ended with Ctrl-C.")
+    @Flag(help: "Keeps synchronising as local or remote changes occur, until Ctrl-C.")
     var watch = false
 
-    @Flag(help: "Shows what would be fetched, decided and sent; changes nothing.")
+    @Flag(help: "Shows what would be imported, resolved and exported; changes nothing.")
     var dryRun = false
 
     @Option(
@@ -36,7 +38,7 @@ struct Sync: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How long it tries again where a cloud does not answer. On a terminal that is told. Where it is given, a connection on which nothing moves is given up after that time, too, and after 3 seconds at the earliest. (default: 10)",
+            "How many seconds the command retries while the cloud does not answer; a terminal shows each retry. If the option is given, a stalled connection is also closed after this time, and after 3 seconds at the earliest. (default: 10)",
             valueName: "seconds"))
     var patience: Double?
 
@@ -51,7 +53,7 @@ struct Sync: AsyncParsableCommand {
 
     @Flag(
         help:
-            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…}, {\"kept\":…} or {\"takenBack\":…} of a record that did not go, did not come or may not be so, {\"begun\":…} or {\"ended\":…} of what others share."
+            "Prints JSON: the report as one object, with --watch an object for each event, and {\"refused\":…}, {\"deferred\":…} or {\"reverted\":…} for a record that was not sent, was not imported or was not allowed, and {\"begun\":…} or {\"ended\":…} for a share of another owner."
     )
     var json = false
 
@@ -62,7 +64,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Report: Encodable {
         struct Failure: Encodable { let code: Int, reason: String }
-        let imported, exported, conflicts, pending, blocked, kept, refused: Int
+        let imported, exported, conflicts, pending, blocked, deferred, refused: Int
         /// Nothing waits to be sent, and nothing failed.
         let isComplete: Bool
         /// Nothing failed, and everything that the cloud has is here, whole.
@@ -75,8 +77,8 @@ struct Sync: AsyncParsableCommand {
             (begun, ended) = (news?.begun.map(ShareLine.init), news?.ended.map(ShareLine.init))
             (imported, exported, conflicts) = (report.imported, report.exported, report.conflicts)
             (pending, blocked) = (report.outbox.pending, report.outbox.blocked)
-            (kept, refused) = (report.kept, report.refused)
-            (isComplete, isFullyImported) = (report.isComplete, report.failure == nil && report.kept == 0)
+            (deferred, refused) = (report.deferred, report.refused)
+            (isComplete, isFullyImported) = (report.isComplete, report.failure == nil && report.deferred == 0)
             failure = report.failure.map { .init(code: $0.code, reason: $0.reason) }
         }
     }
@@ -130,7 +132,7 @@ struct Sync: AsyncParsableCommand {
     /// Synchronises once; where a policy is named it settles what was left before, and that is sent, too.
     private func synchronize(_ engine: ContainerSync) async throws -> SyncReport {
         let report = try await engine.sync(patience: .seconds(retrying))
-        guard let policy = settlingPolicy, report.kept > 0, report.failure == nil else { return report }
+        guard let policy = settlingPolicy, report.deferred > 0, report.failure == nil else { return report }
         let settled = try await engine.settleConflicts(policy: policy)
         guard !settled.isEmpty else { return report }
         var next = try await engine.sync(patience: .seconds(retrying), isContinued: true)
@@ -152,13 +154,13 @@ struct Sync: AsyncParsableCommand {
         var text = "fetched \(Wording.count(report.imported, "record")), sent \(Wording.count(report.exported))"
         if report.conflicts > 0 { text += ", settled \(Wording.count(report.conflicts, "conflict"))" }
         try Output.line(text)
-        if report.kept > 0 {
+        if report.deferred > 0 {
             try Output.line(
-                "\(Wording.count(report.kept, "record")) of the cloud could not be taken in whole; see 'tidemark status'")
+                "\(Wording.count(report.deferred, "record")) of the cloud could not be imported fully; see 'tidemark status'")
         }
         if report.refused > 0 {
             try Output.line(
-                "\(Wording.count(report.refused, "save")) refused by the cloud and taken back; see 'tidemark refused'")
+                "\(Wording.count(report.refused, "save")) refused by the cloud and reverted; see 'tidemark refused'")
         }
     }
 
@@ -228,11 +230,11 @@ struct Sync: AsyncParsableCommand {
         }
         for kept in news.new(keeping) {
             let line = DeferredLine(kept)
-            if json { try Output.json(["deferred": line]) } else { try Output.line("not taken in: \(line.text)") }
+            if json { try Output.json(["deferred": line]) } else { try Output.line("not imported: \(line.text)") }
         }
         for save in news.new(saves) {
             let line = try RefusedLine(save, known)
-            if json { try Output.json(["takenBack": line]) } else { try Output.line("taken back: \(line.text)") }
+            if json { try Output.json(["reverted": line]) } else { try Output.line("reverted: \(line.text)") }
         }
     }
 
@@ -250,7 +252,7 @@ struct Sync: AsyncParsableCommand {
         let conflicts: [Conflict]
         let toSend: [Change]
         let toSendCount: Int
-        let kept: [String]
+        let deferred: [String]
         /// Of these, conflicts that are left to a person.
         let left: [DeferredLine]
     }
@@ -264,7 +266,7 @@ struct Sync: AsyncParsableCommand {
         let preview = try await SyncPreview(
             of: access.directory, databases: access.databases, configuration: access.configuration(policy: mergePolicy?.policy),
             settlingBy: settlingPolicy, in: folder)
-        let left = preview.kept.filter { $0.reason == .conflict || $0.reason == .deletion }
+        let left = preview.deferred.filter { $0.reason == .conflict || $0.reason == .deletion }
         let known = try SyncReading(access.directory).knownFields()
         let report = Preview(
             fetched: preview.fetched.map {
@@ -279,7 +281,7 @@ struct Sync: AsyncParsableCommand {
                     policy: $0.policy)
             },
             toSend: preview.toSend.map { .init(type: $0.type, record: $0.record, kind: "\($0.kind)", fields: $0.fields) },
-            toSendCount: preview.toSendCount, kept: preview.kept.map(\.name), left: left.map { DeferredLine($0) })
+            toSendCount: preview.toSendCount, deferred: preview.deferred.map(\.name), left: left.map { DeferredLine($0) })
         if json { return try Output.json(report) }
         func list(_ title: String, _ changes: [Preview.Change], of count: Int) throws {
             try Output.line("\(title): \(Wording.count(count, "change"))")
@@ -298,7 +300,7 @@ struct Sync: AsyncParsableCommand {
             if left.count > 20 { try Output.line("  and \(Wording.count(left.count - 20)) more") }
         }
         try list("would be sent", report.toSend, of: report.toSendCount)
-        let others = preview.kept.filter { !left.contains($0) }.map(\.name)
-        if !others.isEmpty { try Output.line("could not be taken in whole: \(others.prefix(20).joined(separator: ", "))") }
+        let others = preview.deferred.filter { !left.contains($0) }.map(\.name)
+        if !others.isEmpty { try Output.line("could not be imported fully: \(others.prefix(20).joined(separator: ", "))") }
     }
 }

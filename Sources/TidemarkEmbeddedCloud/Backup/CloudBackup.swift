@@ -35,8 +35,8 @@ public struct CloudBackup: Sendable {
         public static let format = 1
 
         public var format = Self.format
-        /// Microseconds since 1970 UTC; when it was begun.
-        public let made: Int64
+        /// The time at which the backup began, as in RFC 3339, in UTC.
+        public let createdAt: String
         /// The databases.
         public var files: [File] = []
         public var containers = 0
@@ -102,7 +102,7 @@ public struct CloudBackup: Sendable {
 
     /// Copies all that there is into a folder, and verifies it.
     private func copyAll(to folder: URL, _ progress: (Progress) throws -> Void) throws -> Manifest {
-        var manifest = Manifest(made: Int64((Date().timeIntervalSince1970 * 1e6).rounded()))
+        var manifest = Manifest(createdAt: Timestamp.text(microseconds: Int64((Date().timeIntervalSince1970 * 1e6).rounded())))
         for container in directory.containers() {
             try progress(.init(phase: .copying, place: container.name, assets: manifest.assets))
             let file = try copy(container, to: folder)

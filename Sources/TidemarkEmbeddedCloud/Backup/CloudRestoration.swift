@@ -31,8 +31,8 @@ public struct CloudRestoration: Sendable {
     /// What was put back.
     public struct Summary: Hashable, Codable, Sendable {
         public let path: String
-        /// When the backup was made; microseconds since 1970 UTC.
-        public let made: Int64
+        /// The time at which the backup began, as in RFC 3339, in UTC.
+        public let createdAt: String
         public let containers: Int
         public let records: Int
         public let assets: Int
@@ -91,7 +91,7 @@ public struct CloudRestoration: Sendable {
         // Until here nobody has opened what was there.
         withExtendedLifetime(old) {}
         return Summary(
-            path: directory.url.path, made: manifest.made, containers: report.containers, records: report.records,
+            path: directory.url.path, createdAt: manifest.createdAt, containers: report.containers, records: report.records,
             assets: report.assets, bytes: report.bytes + manifest.files.reduce(0) { $0 + $1.bytes }, problems: report.problems,
             replaced: replaced?.path)
     }

@@ -114,7 +114,7 @@ public struct CloudVerification: Sendable {
                 let name = asset.digest.prefix(100)
                 report.problems.append(
                     .init(
-                        kind: .asset, place: place, message: "\(place): the table of assets has an entry '\(name)' that is none"))
+                        kind: .asset, place: place, message: "\(place): the table of assets has an invalid entry '\(name)'"))
                 continue
             }
             let finding: String

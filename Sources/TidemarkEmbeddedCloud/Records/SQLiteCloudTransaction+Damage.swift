@@ -54,7 +54,7 @@ extension SQLiteCloudTransaction: DamageTransaction {
 struct RowBytes {
     private var output = ByteOutput()
 
-    /// - Parameter table: So that a row of one table is none of another.
+    /// - Parameter table: So that a row of one table is not one of another.
     init(_ table: UInt8) {
         output.reserve(256)
         output.add(table)

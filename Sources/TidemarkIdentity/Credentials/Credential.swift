@@ -19,7 +19,7 @@ public enum Credential: Hashable, Sendable {
         }
     }
 
-    /// - Returns: `nil` for text that is none of a credential.
+    /// - Returns: `nil` for text that is not one of a credential.
     public init?(text: String) {
         let id = String(text.dropFirst())
         switch text.first {

@@ -65,13 +65,14 @@ public enum SignatureFailure: String, Error, CaseIterable, Sendable {
     public var reason: String {
         switch self {
         case .malformedDate: "the request's date is no UTC time without a fraction, such as 2026-11-21T08:00:00Z"
-        case .tooOld: "the request's date is over 10 minutes past: sign it anew, with the present time"
-        case .tooNew: "the request's date is over 10 minutes ahead: set the clock, and sign it anew"
+        case .tooOld: "the request's date is over 10 minutes past: sign it again, with the present time"
+        case .tooNew: "the request's date is over 10 minutes ahead: set the clock, and sign it again"
         case .malformedSignature: "the request's signature is not a DER-coded ECDSA signature in base64"
         case .wrong: "the signature is not the key's of this date, body and path"
-        case .replayed: "a request with this signature has come already: sign each one anew"
-        case .forgotten: "too many signed requests have come since this one was signed: sign it anew, with the present time"
-        case .beforeStart: "the server has started since the second in which the request was signed: sign it anew, a second later"
+        case .replayed: "a request with this signature has come already: sign each request again"
+        case .forgotten: "too many signed requests have come since this one was signed: sign it again, with the present time"
+        case .beforeStart:
+            "the server has started since the second in which the request was signed: sign it again, a second later"
         }
     }
 }

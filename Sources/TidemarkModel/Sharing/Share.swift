@@ -10,7 +10,7 @@ public struct Share: Hashable, Codable, Sendable {
     /// The root of the hierarchy that is shared; `nil` where the whole zone is.
     public let root: String?
     public var title: String?
-    /// What everybody may do who has a link.
+    /// The permission of everybody with a link.
     public var publicPermission: ShareParticipant.Permission
     /// The owner first.
     public var participants: [ShareParticipant]

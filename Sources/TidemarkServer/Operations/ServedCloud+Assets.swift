@@ -284,7 +284,7 @@ extension ServedCloud {
         reply.headers[.contentDisposition] = "attachment"
         reply.headers[.cacheControl] = "private, max-age=3600, immutable"
         var range: Range<Int64> = 0..<asset.size
-        // With the tag of another content, the range is none of this one's.
+        // With the tag of another content, the range is not one of this one's.
         if let text = call.headers[.range], call.headers[.ifRange].map({ $0 == tag }) ?? true {
             switch ByteRange(text, of: asset.size) {
             case .all: break

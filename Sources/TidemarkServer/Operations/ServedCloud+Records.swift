@@ -162,7 +162,7 @@ extension ServedCloud {
             let text = Data(base64Encoded: marker).flatMap { String(data: $0, encoding: .utf8) } ?? ""
             let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else {
-                throw CloudError(.invalidArguments, "the continuationMarker is none that this query has been answered with")
+                throw CloudError(.invalidArguments, "the continuationMarker does not belong to this query")
             }
             begin = "\(parts[0]) \(parts[1])"
             place = parts[2].isEmpty ? nil : QueryContinuation(rawValue: String(parts[2]))

@@ -22,7 +22,7 @@ extension ServedCloud {
             }
             return .deleted(id)
         }
-        guard let wanted = item.share else { throw CloudError(.invalidArguments, "the operation is none for a share") }
+        guard let wanted = item.share else { throw CloudError(.invalidArguments, "the operation does not apply to a share") }
         if operation.kind == .create {
             guard wanted.root != nil || id.recordName == CloudShare.zoneWideName else {
                 throw CloudError(

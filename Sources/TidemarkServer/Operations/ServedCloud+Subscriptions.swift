@@ -62,7 +62,7 @@ extension ServedCloud {
                     let subscription = try Subscription(given, in: call.scope ?? .private)
                     wanted.append((subscription, subscription.id))
                 } else {
-                    throw kind.refusal("is none of create, update, delete")
+                    throw kind.refusal("is not one of create, update, delete")
                 }
             }
             return wanted

@@ -9,7 +9,7 @@ extension ServedCloud {
     private func caller(_ call: Call) async throws(CloudError) -> UserIdentity {
         let database = try database(call, .private)
         let account = try await database.account()
-        guard let user = account.userRecordName else { throw CloudError(.notAuthenticated, "nobody is signed in") }
+        guard let user = account.userRecordName else { throw CloudError(.notAuthenticated, "no account is signed in") }
         return try await database.users(matching: [.userRecordName(user)]).first ?? UserIdentity(userRecordName: user)
     }
 
@@ -62,7 +62,7 @@ extension ServedCloud {
                         case .phoneNumber(let number): $0.member("phoneNumber", number)
                         case .userRecordName(let name): $0.member("userRecordName", name)
                         }
-                        CloudError(.unknownItem, "there is nobody of that name who can be found").writeMembers(&$0, dialect)
+                        CloudError(.unknownItem, "no discoverable user has this name").writeMembers(&$0, dialect)
                     }
                 }
             }

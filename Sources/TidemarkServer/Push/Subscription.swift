@@ -63,7 +63,7 @@ extension Subscription {
         events = []
         for event in try node["firesOn"]?.asArray(most: 3) ?? [] {
             guard let event = Event(rawValue: try event.asString()) else {
-                throw event.refusal("is none of create, update, delete")
+                throw event.refusal("is not one of create, update, delete")
             }
             events.append(event)
         }

@@ -147,7 +147,7 @@ extension Refusal {
     /// don't learn.
     static func notServed(_ container: String) -> Refusal {
         var refusal = Refusal.authenticationFailed(
-            "the container '\(container.prefix(255))' is not served here: whoever runs the server has it be, "
+            "the container '\(container.prefix(255))' is not served here: the server's administrator adds it, "
                 + "by 'tidemark admin container add'")
         refusal.error.containerIsServed = false
         return refusal

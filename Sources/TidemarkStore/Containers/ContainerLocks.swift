@@ -42,7 +42,7 @@ struct ContainerLocks: ~Copyable {
             guard error.code == .busy else { throw error }
             throw StoreError(
                 .busy,
-                "files are being taken in at \(url.path), by an import or by an app that has it open; try again when that is done"
+                "an import or an app that has \(url.path) open is adding files; try again when it is done"
             )
         }
         return lock

@@ -83,17 +83,17 @@ extension StoreReader {
     private static func start(_ db: Database, token: HistoryToken?, identity: StoreIdentity) throws -> Int64 {
         guard let token else { return 0 }
         guard token.history == identity.history else {
-            throw StoreError(.historyTokenExpired, "the token is of another history than the store's. Fetch all records anew")
+            throw StoreError(.historyTokenExpired, "the token is of another history than the store's. Fetch all records again")
         }
         guard try token.transaction <= last(db) else {
             throw StoreError(
-                .historyTokenExpired, "the token is of a later state than the store's, which is a copy. Fetch all records anew")
+                .historyTokenExpired, "the token is of a later state than the store's, which is a copy. Fetch all records again")
         }
         let floor = try HistoryFloor(db)
         guard token.transaction >= floor.transaction - 1 else {
             throw StoreError(
                 .historyTokenExpired,
-                "history before the transaction \(floor.transaction) was purged, and the token is older. Fetch all records anew")
+                "history before the transaction \(floor.transaction) was purged, and the token is older. Fetch all records again")
         }
         return token.transaction
     }

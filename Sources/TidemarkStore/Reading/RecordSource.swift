@@ -91,7 +91,7 @@ package struct QueriedType: Sendable {
     package var nameField: String? { type.nameField }
     package var name: String { type.name }
 
-    /// The quoted column of a field; `nil` when there is none of that name.
+    /// The quoted column of a field; `nil` when there is not one of that name.
     package func column(_ field: String) -> String? {
         type.fields.first { $0.name == field }.map { "\"\($0.column)\"" }
     }

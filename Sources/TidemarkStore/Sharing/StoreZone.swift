@@ -61,8 +61,9 @@ extension RecordStore {
             throw StoreError(
                 .invalid,
                 isOwn
-                    ? "the zone '\(name.name)' is one's own, and a shared store has only zones of others"
-                    : "the zone '\(name.name)' is somebody else's, and a \(scope.name) store has only one's own")
+                    ? "the zone '\(name.name)' belongs to this account, and a shared store has only zones of other owners"
+                    : "the zone '\(name.name)' belongs to another owner, and a \(scope.name) store has only zones of its own account"
+            )
         }
         return try connection.locked("make the zone \(name.name)") { db in
             try db.execute(

@@ -8,7 +8,7 @@ public struct AccountSettings: Hashable, Sendable {
     public var cloud: String?
     /// The cloud container, a name such as `iCloud.org.example.journal`.
     public var cloudContainer = "default"
-    /// The account; `nil` when nobody is signed in.
+    /// The account; `nil` when no account is signed in.
     public var email: String?
     /// The account's name in the cloud container, where a server has said it: a session of another account is not used.
     public var userRecordName: String?

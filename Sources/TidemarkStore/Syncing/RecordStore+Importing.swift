@@ -52,7 +52,7 @@ extension RecordStore {
     package func kept(
         _ reasons: Set<DeferredRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> [DeferredRecord] {
-        try connection.read("look for records that could not be taken in") { db in
+        try connection.read("look for deferred records") { db in
             try DeferredRecord.fetchAll(db, zone: zone).filter { reasons.contains($0.reason) }
         }
     }
@@ -75,7 +75,7 @@ extension RecordStore {
 
     /// Begins to fetch everything anew: what the cloud is known to have had and does not come was deleted meanwhile.
     package func beginRefetch(zone: Int64 = StoreFormat.defaultZone) throws(StoreError) {
-        try connection.locked("begin to fetch everything anew") { db in
+        try connection.locked("begin to fetch everything again") { db in
             guard try StoreZone.isThere(db, id: zone) else { return ((), .commit) }
             try connection.refreshSchema(db)
             try SeenRows.forget(db, types: connection.types, zone: zone)
@@ -168,7 +168,7 @@ extension RecordStore {
 extension StoreReader {
     /// Records from the cloud that could not be taken in, or not whole.
     public func kept() throws(StoreError) -> [DeferredRecord] {
-        try read("look for records that could not be taken in") { try DeferredRecord.fetchAll($0) }
+        try read("look for deferred records") { try DeferredRecord.fetchAll($0) }
     }
 }
 

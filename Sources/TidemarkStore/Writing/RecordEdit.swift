@@ -74,11 +74,12 @@ public struct UnresolvedConflicts: Error, Sendable {
 extension UnresolvedConflicts: CustomStringConvertible {
     public var description: String {
         let names = records.prefix(3).map { record in
-            "\(record.type) \(record.record)" + (record.fields.isEmpty ? "" : " (\(record.fields.joined(separator: ", ")))")
+            RecordName(type: record.type, name: record.record).title
+                + (record.fields.isEmpty ? "" : " (\(record.fields.joined(separator: ", ")))")
         }
         let more = records.count > 3 ? " and \(records.count - 3) more" : ""
         return """
-            not saved: \(names.joined(separator: ", "))\(more) changed in the store since. Load again and edit anew, or save with \
+            not saved: \(names.joined(separator: ", "))\(more) changed in the store since. Load the records again and repeat the edit, or save with \
             another merge policy
             """
     }

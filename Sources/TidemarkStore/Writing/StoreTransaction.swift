@@ -87,7 +87,7 @@ package final class StoreTransaction {
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
     package func declare(_ schema: RecordTypeSchema, environment: StoreEnvironment) throws {
-        // The field of the record names is none of the store's: its view has one column of that name.
+        // The field of the record names is not one of the store's: its view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
             guard environment == .development else { throw unknownType(schema.name) }

@@ -43,7 +43,7 @@ struct ProtocolClient: Sendable {
     let token: String?
     var scope = "private"
 
-    /// - Parameter account: `nil` for a program that nobody is signed in to.
+    /// - Parameter account: `nil` for a program that no account is signed in to.
     init(_ subject: ServedCloudSubject, account: String?) async throws {
         self.subject = subject
         guard let id = try await subject.tended.id(account) else {
