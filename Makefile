@@ -93,6 +93,11 @@ test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the
 reference: $(if $(TOOL),,server) ## Writes the command-line reference from the help of the commands; CHECK=1 compares; TOOL (release)
 	Documentation/generate-command-line.py --tidemark $(or $(TOOL),$(CLI)) $(if $(CHECK),--check)
 
+.PHONY: figures
+figures: ## Draws the plot of the benchmarks and the diagrams of the parts and modules; CHECK=1 compares
+	Benchmarks/figures.py $(if $(CHECK),--check)
+	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
+
 .PHONY: sbom
 sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
 	swift package resolve
