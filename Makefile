@@ -98,6 +98,12 @@ figures: ## Draws the plot of the benchmarks and the diagrams of the parts and m
 	Benchmarks/figures.py $(if $(CHECK),--check)
 	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
 
+.PHONY: site
+site: ## Makes one site of all documents at .build/site/index.html, which opens from a file, and checks its links
+	@.ci/install-missing site
+	Documentation/Site/make.py
+	Documentation/Site/check.py .build/site
+
 .PHONY: sbom
 sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
 	swift package resolve
