@@ -98,6 +98,12 @@ figures: ## Draws the plot of the benchmarks and the diagrams of the parts and m
 	Benchmarks/figures.py $(if $(CHECK),--check)
 	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
 
+# Nothing is added to the package for it: the extractor of symbols and docc are the toolchain's.
+.PHONY: docs
+docs: $(if $(BUILT),,deps) ## Makes the reference of all library products, a DocC archive, at .build/docs; BUILT=.build/debug builds nothing
+	$(if $(BUILT),,swift build)
+	Documentation/Site/make-reference.py $(if $(BUILT),--build $(BUILT))
+
 .PHONY: site
 site: ## Makes one site of all documents at .build/site/index.html, which opens from a file, and checks its links
 	@.ci/install-missing site

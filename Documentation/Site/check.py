@@ -48,6 +48,9 @@ def main(arguments):
                 continue
             count += 1
             target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+            if parts.path.endswith("/"):
+                # A server sends the index of a folder; DocC's pages are addressed so, and need a server in any case.
+                target /= "index.html"
             if not target.is_relative_to(root) or not target.is_file():
                 finds.append(f"{name}:{line}: {address} leads nowhere")
             elif parts.fragment and target in pages and urllib.parse.unquote(parts.fragment) not in pages[target].identifiers:

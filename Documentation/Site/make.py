@@ -283,7 +283,7 @@ class Site:
             body.append('<p>Then open <code>http://127.0.0.1:8000/api/documentation/</code>, or follow these links on that server:</p><ul class="modules">')
             for folder in sorted(it for it in archive.iterdir() if it.is_dir()):
                 name = next((title for title in self.module_names() if title.lower() == folder.name), folder.name)
-                body.append(f'<li><a href="api/documentation/{urllib.parse.quote(folder.name)}/index.html">{html.escape(name)}</a></li>')
+                body.append(f'<li><a href="api/documentation/{urllib.parse.quote(folder.name)}/">{html.escape(name)}</a></li>')
             body.append("</ul>")
         else:
             body.append("<p>The reference of all modules was not built when this site was made. These commands build it, and make the site with it:</p>")
@@ -292,7 +292,8 @@ class Site:
         return self.document(page, "\n".join(body), "")
 
     def module_names(self):
-        return {path.split("/")[1] for path in self.tree if path.startswith("Sources/") and path.count("/") > 1}
+        """The modules of libraries: programs begin with a small letter."""
+        return {path.split("/")[1] for path in self.tree if re.match(r"Sources/[A-Z]\w*/", path)}
 
 
 def code(text, language):
