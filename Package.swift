@@ -179,7 +179,8 @@ let package = Package(
         .target(
             name: "TidemarkSync",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkStore", .product(name: "Logging", package: "swift-log"),
+                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: strict),
@@ -189,12 +190,14 @@ let package = Package(
         .target(
             name: "Tidemark",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkStore", "TidemarkSync", .product(name: "GRDB", package: "GRDB.swift"),
+                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkSync",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         // Bulk import and export.
         .target(
-            name: "TidemarkTransfer", dependencies: ["CTideManifest", "TidemarkModel", "TidemarkStore"], swiftSettings: strict),
+            name: "TidemarkTransfer", dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkStore"],
+            swiftSettings: strict),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
         .target(
@@ -247,17 +250,18 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .executableTarget(
-            name: "change-poster", dependencies: ["TidemarkModel", "TidemarkStore"], path: "Tests/ChangePoster",
+            name: "change-poster", dependencies: ["TidemarkModel", "TidemarkSQLite", "TidemarkStore"], path: "Tests/ChangePoster",
             swiftSettings: strict),
         .executableTarget(
             name: "store-probe",
             dependencies: [
-                "TestSupport", "TidemarkModel", "TidemarkStore", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "TestSupport", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/StoreProbe", swiftSettings: strict),
         .executableTarget(
-            name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore"],
+            name: "journal-probe", dependencies: ["TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkStore"],
             path: "Tests/JournalProbe",
             swiftSettings: strict),
         .executableTarget(
@@ -280,7 +284,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCloudTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -316,7 +321,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkSyncTests",
             dependencies: [
-                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkStore",
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore",
                 "TidemarkSync", "TidemarkTesting", "TidemarkTransfer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -343,7 +349,8 @@ let package = Package(
             name: "TidemarkTests",
             dependencies: [
                 "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
-                "TidemarkModel", "TidemarkStore", "TidemarkSync", "TidemarkTransfer", "journal-probe", "sharing-probe",
+                "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTransfer", "journal-probe",
+                "sharing-probe",
                 "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -351,7 +358,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkTransferTests",
             dependencies: [
-                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkStore",
+                "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
+                "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

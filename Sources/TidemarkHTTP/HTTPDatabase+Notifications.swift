@@ -42,16 +42,16 @@ extension HTTPDatabase {
         return stream
     }
 
-    private struct News {
+    private struct ChangeReply {
         var cursor: String?
         var isChanged: Bool
     }
 
-    private func news(since cursor: String?) async throws(CloudError) -> News {
+    private func news(since cursor: String?) async throws(CloudError) -> ChangeReply {
         let target = own("notifications") + (cursor.map { "?cursor=\($0.percentEncoded)" } ?? "")
         return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .get, target: target)) {
             node throws(CloudError) in
-            News(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)
+            ChangeReply(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)
         }
     }
 }

@@ -71,8 +71,8 @@ public struct HTTPDatabase: SharingDatabase {
     // Records
 
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
-        guard let unspeakable = UnencodableOperations(request) else { return try await send(request) }
-        return try await unspeakable.answer(request) { request throws(CloudError) in try await send(request) }
+        guard let unencodable = UnencodableOperations(request) else { return try await send(request) }
+        return try await unencodable.answer(request) { request throws(CloudError) in try await send(request) }
     }
 
     private func send(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {

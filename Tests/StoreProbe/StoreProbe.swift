@@ -10,7 +10,9 @@ import TidemarkStore
 /// Each save adds a record `r<n>` and sets the number of the record `last` to n, in one transaction. So in every state of the store
 /// there are as many numbered records as `last` says.
 @main struct StoreProbe: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(subcommands: [Write.self, Fill.self, Read.self, Open.self, Locks.self, Migrate.self])
+    static let configuration = CommandConfiguration(subcommands: [
+        Write.self, Fill.self, Read.self, Open.self, Locks.self, Migrate.self,
+    ])
 
     static func print(_ object: [String: Any]) throws {
         let data = try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys])

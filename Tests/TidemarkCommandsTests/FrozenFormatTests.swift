@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: what people have on their disks opens in this version, is whole, and goes on. Method: archives of real containers and clouds of each
 /// format, which never change; the tool.
-@Suite(.timeLimit(.minutes(5))) struct FrozenFormatTests {
+@Suite(.timeLimit(.minutes(15))) struct FrozenFormatTests {
     private let scratch: Scratch
     private let tool: Tool
 
@@ -42,7 +42,8 @@ import Testing
         ]
         #expect(try await record("senja", of: "Anna.tidemark") == senja)
         let lowest: NSDictionary = [
-            "id": "4f0de390-0000-4000-8000-000000000001", "caption": "Ålesund", "createdAt": "1969-07-20T20:17:40Z", "rating": Int64.min,
+            "id": "4f0de390-0000-4000-8000-000000000001", "caption": "Ålesund", "createdAt": "1969-07-20T20:17:40Z",
+            "rating": Int64.min,
             "elevation": -0.5,
         ]
         #expect(try await record("4f0de390-0000-4000-8000-000000000001", of: "Anna.tidemark") == lowest)

@@ -530,7 +530,7 @@ import TidemarkModel
         }
     }
 
-    // News
+    // Notifications
 
     @Test func `news come once each, and once after the connection was lost`() async throws {
         let stub = try StubServer { request, number in

@@ -265,7 +265,7 @@ import TidemarkTesting
         #expect(try found.first?.get().fields["caption"] == .string(caption))
     }
 
-    // News
+    // Notifications
 
     @Test func `who listens is told when the server has gone`() async throws {
         var patience = HTTPTimeouts()

@@ -23,7 +23,9 @@ import TidemarkTransfer
         try scratch.write(#"{"format": 99, "unknown": true}"#, to: "Test.tidemark/container.json")
         let error = try #require(openingError(scratch.container))
         #expect(error.code == .newerFormat)
-        #expect(error.message.hasSuffix("has format 99; this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"))
+        #expect(
+            error.message.hasSuffix(
+                "has format 99; this version reads up to \(ContainerDirectory.format). Update Tidemark to open it"))
     }
 
     @Test func `a description of five gigabytes is not read`() throws {

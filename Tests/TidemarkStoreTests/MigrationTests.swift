@@ -10,7 +10,7 @@ import TidemarkTransfer
 
 /// Goal: a database of an older format becomes one of the newest whatever interrupts it, once and as a whole; what this version can't migrate
 /// stays as it is. Method: real stores, with steps that only tests have; processes that are killed at each moment of a migration.
-@Suite(.timeLimit(.minutes(5))) struct MigrationTests {
+@Suite(.timeLimit(.minutes(15))) struct MigrationTests {
     private static let old = Int(FormatMigrations.stores.newest)
     private static let new = Int(FormatMigrations.testStores.newest)
     private let scratch: Scratch
@@ -24,7 +24,8 @@ import TidemarkTransfer
     /// A container of this version's format with both stores, and a log each that is not moved yet.
     private func makeOld() async throws {
         try await scratch.importing(
-            lines: [#"{"id": "a", "n": 1, "caption": "A"}"#, #"{"id": "b", "caption": "B"}"#, #"{"id": "c", "n": 3}"#], .destination())
+            lines: [#"{"id": "a", "n": 1, "caption": "A"}"#, #"{"id": "b", "caption": "B"}"#, #"{"id": "c", "n": 3}"#],
+            .destination())
         _ = try RecordStore(container: ContainerDirectory(openingAt: scratch.container), scope: .shared)
         #expect(try formats() == [Self.old, Self.old, Self.old])
     }
@@ -143,14 +144,17 @@ import TidemarkTransfer
         #expect(try captions(opened()) == ["A!", "B!", nil])
     }
 
-    @Test(arguments: ["both", "store", "description"]) func `a newer format is refused, and no file is changed`(what: String) async throws {
+    @Test(arguments: ["both", "store", "description"]) func `a newer format is refused, and no file is changed`(
+        what: String
+    ) async throws {
         try await makeOld()
         // By this version's measure the migrated container is newer.
         let old = try Data(contentsOf: scratch["Test.tidemark/container.json"])
         if what != "description" { try opened().migrate() }
         if what == "store" { try old.write(to: scratch["Test.tidemark/container.json"]) }
         if what == "description" {
-            let text = String(decoding: old, as: UTF8.self).replacingOccurrences(of: "\"format\" : \(Self.old)", with: "\"format\" : \(Self.new)")
+            let text = String(decoding: old, as: UTF8.self).replacingOccurrences(
+                of: "\"format\" : \(Self.old)", with: "\"format\" : \(Self.new)")
             try scratch.write(text, to: "Test.tidemark/container.json")
         }
         // The migration has left a log, which opening for writing would move.
@@ -164,7 +168,9 @@ import TidemarkTransfer
             ] as [() throws -> Void] {
                 let error = #expect(throws: StoreError.self) { try body() }
                 #expect(error?.code == .newerFormat)
-                #expect(error?.message.hasSuffix("has format \(Self.new); this version reads up to \(Self.old). Update Tidemark to open it") == true)
+                #expect(
+                    error?.message.hasSuffix(
+                        "has format \(Self.new); this version reads up to \(Self.old). Update Tidemark to open it") == true)
             }
         }
         #expect(try FileState(of: scratch.container) == before)
@@ -200,9 +206,13 @@ import TidemarkTransfer
 
     @Test func `a store that was put back from before is migrated when it is opened`() async throws {
         try await makeOld()
-        let kept = ["", "-wal"].map { (name: "Test.tidemark/private.sqlite\($0)", data: try? Data(contentsOf: scratch["Test.tidemark/private.sqlite\($0)"])) }
+        let kept = ["", "-wal"].map {
+            (name: "Test.tidemark/private.sqlite\($0)", data: try? Data(contentsOf: scratch["Test.tidemark/private.sqlite\($0)"]))
+        }
         try opened().migrate()
-        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(at: scratch["Test.tidemark/private.sqlite\(suffix)"]) }
+        for suffix in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(at: scratch["Test.tidemark/private.sqlite\(suffix)"])
+        }
         for file in kept { if let data = file.data { try scratch.write(data, to: file.name) } }
         #expect(try formats() == [Self.new, Self.old, Self.new])
         _ = try RecordStore(container: opened())
@@ -229,7 +239,9 @@ import TidemarkTransfer
     }
 
     @Test func `a database beside the stores goes on where a migration was interrupted`() throws {
-        let first = FormatMigrations.Step("a second column") { db in try db.execute(sql: "ALTER TABLE contents ADD COLUMN more TEXT") }
+        let first = FormatMigrations.Step("a second column") { db in
+            try db.execute(sql: "ALTER TABLE contents ADD COLUMN more TEXT")
+        }
         let second = FormatMigrations.Step("marks") { db in try db.execute(sql: "UPDATE contents SET content = content || '!'") }
         let old = try openShared(Self.shared)
         try old.write { db in try db.execute(sql: "INSERT INTO contents (content) VALUES ('a')") }
@@ -240,7 +252,10 @@ import TidemarkTransfer
         #expect(throws: StoreError(.diskFull, "")) { _ = try openShared(stopped) }
         #expect(try FrozenFormats.format(of: scratch["shared.sqlite"]) == 4)
         let new = try openShared(Self.shared.adding([first, second]))
-        #expect(try new.reader.read { db in try String.fetchAll(db, sql: "SELECT content || coalesce(more, '') FROM contents") } == ["a!"])
+        #expect(
+            try new.reader.read { db in try String.fetchAll(db, sql: "SELECT content || coalesce(more, '') FROM contents") } == [
+                "a!"
+            ])
         #expect(try FrozenFormats.format(of: scratch["shared.sqlite"]) == 5)
         // The older version that has it open.
         #expect(throws: StoreError(.newerFormat, "")) { try old.write { db in try db.execute(sql: "DELETE FROM contents") } }
@@ -252,6 +267,8 @@ import TidemarkTransfer
     @Test func `a format from before the first frozen one is refused`() throws {
         _ = try openShared(FormatMigrations(applicationID: 0x5465_7374, oldest: 2))
         let error = #expect(throws: StoreError.self) { _ = try openShared(Self.shared) }
-        #expect(error?.message.hasSuffix("has format 2; this version reads from 3 on. Open it with the Tidemark that made it") == true)
+        #expect(
+            error?.message.hasSuffix("has format 2; this version reads from 3 on. Open it with the Tidemark that made it") == true
+        )
     }
 }

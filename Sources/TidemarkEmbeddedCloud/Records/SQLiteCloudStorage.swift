@@ -15,7 +15,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     private let writer: Writer
     private let readers: any DatabaseReader
     /// For what is read in the thread that calls; none of one in memory.
-    private let glances: DatabaseQueue?
+    private let inlineReads: DatabaseQueue?
     private let schemas = SchemaCache()
     /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
     private let nonce: Data
@@ -32,7 +32,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             nonce = Data(EmbeddedCloud.systemRandom(8))
             writer = Writer(database, schemas, nonce)
             readers = database.reader
-            glances = try SharedDatabase.watcher(of: url)
+            inlineReads = try SharedDatabase.watcher(of: url)
         } catch {
             throw CloudError(storage: error)
         }
@@ -73,7 +73,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             nonce = Data(count: 8)
             writer = Writer(database, schemas, nonce)
             readers = database.reader
-            glances = nil
+            inlineReads = nil
         } catch {
             throw CloudError(storage: error)
         }
@@ -109,7 +109,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {
         do {
-            return try glances?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce)) }
+            return try inlineReads?.read { db in try body(SQLiteCloudTransaction(db: db, schemas: schemas, writer: nonce)) }
         } catch {
             throw CloudError(storage: error)
         }
@@ -162,7 +162,8 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
         let found = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         try migrations.checkIsNewest(
-            Int(found), of: path, remedy: "To migrate it, open the cloud once: start its server, or run a command of `tidemark admin`")
+            Int(found), of: path,
+            remedy: "To migrate it, open the cloud once: start its server, or run a command of `tidemark admin`")
     }
 
     /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.

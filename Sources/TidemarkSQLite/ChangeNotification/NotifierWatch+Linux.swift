@@ -91,7 +91,7 @@
 
         // MARK: Events
 
-        private struct News {
+        private struct Events {
             /// Somebody else has rung, or may have.
             var isHeard = false
             /// What is watched has changed its place.
@@ -104,7 +104,7 @@
         private func readEvents() {
             let count = read(descriptor, buffer.baseAddress, buffer.count)
             guard count > 0 else { return }
-            var news = News()
+            var events = Events()
             var offset = 0
             let headerSize = MemoryLayout<inotify_event>.size
             while offset + headerSize <= count {
@@ -112,41 +112,41 @@
                 let event = start.loadUnaligned(as: inotify_event.self)
                 // The name is filled up with zeros.
                 let name = event.len == 0 ? "" : String(cString: (start + headerSize).assumingMemoryBound(to: CChar.self))
-                note(event, name: name, in: &news)
+                note(event, name: name, in: &events)
                 offset += headerSize + Int(event.len)
             }
-            react(to: news)
+            react(to: events)
         }
 
-        private func note(_ event: inotify_event, name: String, in news: inout News) {
+        private func note(_ event: inotify_event, name: String, in events: inout Events) {
             if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
-                news.hasMoved = true
+                events.hasMoved = true
             } else if event.wd == notifiers {
                 if event.mask & Self.endEvents != 0 {
-                    news.hasMoved = true
+                    events.hasMoved = true
                 } else if own?.isOwn(name) != true {
-                    news.isHeard = true
+                    events.isHeard = true
                 }
             } else if event.wd == parent {
                 if event.mask & Self.endEvents != 0 {
-                    news.hasMoved = true
+                    events.hasMoved = true
                 } else if name == marker {
                     // The container moves away, or another comes to its place.
-                    news.isHeard = true
+                    events.isHeard = true
                 } else if name == awaited {
                     let isNew = event.mask & UInt32(IN_CREATE | IN_MOVED_TO) != 0
                     if isNew, notifiers < 0, awaited == StoreChangeNotifier.folderName {
-                        news.hasAppeared = true
+                        events.hasAppeared = true
                     } else {
-                        news.hasMoved = true
+                        events.hasMoved = true
                     }
                 }
             }
         }
 
-        private func react(to news: News) {
-            guard news.hasMoved || news.hasAppeared else {
-                if news.isHeard { tell() }
+        private func react(to events: Events) {
+            guard events.hasMoved || events.hasAppeared else {
+                if events.isHeard { tell() }
                 return
             }
             do {
@@ -155,12 +155,12 @@
                 // The system is out of something. This is no polling: it ends as soon as there is a watch again.
                 queue.asyncAfter(deadline: .now() + 1) { [weak self] in
                     guard let self, !isClosed.load(ordering: .acquiring) else { return }
-                    var news = News()
-                    news.hasMoved = true
-                    react(to: news)
+                    var events = Events()
+                    events.hasMoved = true
+                    react(to: events)
                 }
             }
-            if news.hasMoved || news.isHeard || hasOthers() { tell() }
+            if events.hasMoved || events.isHeard || hasOthers() { tell() }
         }
 
         /// Whether anybody else has a notifier in the folder, which has just appeared: they may have rung before it was watched.

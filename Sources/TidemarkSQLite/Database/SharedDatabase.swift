@@ -111,7 +111,8 @@ package final class SharedDatabase: @unchecked Sendable {
         guard try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") != 0 else {
             return try db.inTransaction(.immediate) {
                 try db.execute(sql: tables)
-                try db.execute(sql: "PRAGMA user_version = \(migrations.newest); PRAGMA application_id = \(migrations.applicationID)")
+                try db.execute(
+                    sql: "PRAGMA user_version = \(migrations.newest); PRAGMA application_id = \(migrations.applicationID)")
                 return .commit
             }
         }

@@ -87,7 +87,8 @@ package struct FormatMigrations: Sendable {
     package func checkIsNewest(_ format: Int, of path: String, remedy: String) throws(StoreError) {
         try checkIsKnown(format, of: path)
         guard format == Int(newest) else {
-            throw StoreError(.olderFormat, "\(path) has format \(format), which this version reads once it is migrated. \(remedy)")
+            throw StoreError(
+                .olderFormat, "\(path) has format \(format), which this version reads once it is migrated. \(remedy)")
         }
     }
 
@@ -99,7 +100,8 @@ package struct FormatMigrations: Sendable {
         guard found != newest else { return }
         throw StoreError(
             found > newest ? .newerFormat : .olderFormat,
-            "\(path) has been migrated to format \(found) since it was opened; this version writes \(newest). Update Tidemark to open it")
+            "\(path) has been migrated to format \(found) since it was opened; this version writes \(newest). Update Tidemark to open it"
+        )
     }
 
     /// Takes a file step by step to the newest format. Under the lock of its writers, on a connection that makes each commit durable.
@@ -138,7 +140,8 @@ package struct FormatMigrations: Sendable {
 extension FormatMigrations: Hashable {
     /// Two lists are equal when they are for the same files and have steps of the same names.
     package static func == (left: FormatMigrations, right: FormatMigrations) -> Bool {
-        left.applicationID == right.applicationID && left.oldest == right.oldest && left.steps.map(\.name) == right.steps.map(\.name)
+        left.applicationID == right.applicationID && left.oldest == right.oldest
+            && left.steps.map(\.name) == right.steps.map(\.name)
     }
 
     package func hash(into hasher: inout Hasher) {

@@ -31,7 +31,9 @@ extension ContainerDirectory {
             let now = try ContainerDirectory(openingAt: url, migrations: migrations)
             let stores = Self.scopes.filter(now.hasStore).map { now.store($0).path }
             for path in stores {
-                try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) { try migrations.checkIsKnown(Int($0), of: path) }
+                try DatabaseFormat.checkBeforeWriting(path, applicationID: StoreFormat.applicationID) {
+                    try migrations.checkIsKnown(Int($0), of: path)
+                }
             }
             for path in stores { try now.migrateStore(path) }
             if now.hasOlderFormat {

@@ -86,7 +86,7 @@ extension StoreReader {
     ///   - isRefused: Only what was refused, or waits for what was.
     /// - Complexity: Key look-ups for each entry, and a pass over what the outbox has; not over the records.
     public func syncIssues(record: String? = nil, isRefused: Bool = false, limit: Int = 1000) throws(StoreError) -> [SyncIssue] {
-        try read("read the ledger") { db in
+        try read("read the sync issues") { db in
             var entries: [SyncIssue] = []
             let key = record.map { RecordKey(name: $0) }
             let waiting = try key == nil ? WaitingRows(db) : nil

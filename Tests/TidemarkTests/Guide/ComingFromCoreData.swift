@@ -2,7 +2,6 @@ import Foundation
 import GRDB
 import Tidemark
 import TidemarkModel
-import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `ComingFromCoreData.md`.

@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
-import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: what the guides show compiles, and does what they say.

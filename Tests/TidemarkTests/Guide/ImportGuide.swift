@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 

@@ -1,6 +1,5 @@
 import Foundation
 import Tidemark
-import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `MovingIntoAGroup.md`.

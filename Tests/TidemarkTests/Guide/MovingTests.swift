@@ -3,7 +3,6 @@ import TestSupport
 import Testing
 import Tidemark
 import TidemarkModel
-import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: the guide on moving into a group does what it says.

@@ -1,7 +1,6 @@
 import Foundation
 import Tidemark
 import TidemarkModel
-import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `SeveralProcesses.md`.

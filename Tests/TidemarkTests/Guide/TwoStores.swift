@@ -2,7 +2,6 @@ import Foundation
 import Observation
 import Tidemark
 import TidemarkModel
-import TidemarkSQLite
 import TidemarkStore
 
 /// The code of `TwoStores.md`.

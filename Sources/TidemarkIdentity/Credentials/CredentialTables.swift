@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkStore
 import TidemarkSQLite
 
 /// The layout of `access.sqlite`; see `Documentation/Formats/access.md`.

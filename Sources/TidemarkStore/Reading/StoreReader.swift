@@ -54,7 +54,8 @@ public struct StoreReader: Sendable {
                 let database = try ReadOnlyDatabase.open(container, scope)
                 try database.read { db in
                     try StoreFormat.check(
-                        db, path: container.store(scope).path, migrations: container.migrations, remedy: container.migrationRemedy)
+                        db, path: container.store(scope).path, migrations: container.migrations, remedy: container.migrationRemedy
+                    )
                 }
                 return database
             }
