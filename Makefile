@@ -93,6 +93,23 @@ test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the
 reference: $(if $(TOOL),,server) ## Writes the command-line reference from the help of the commands; CHECK=1 compares; TOOL (release)
 	Documentation/generate-command-line.py --tidemark $(or $(TOOL),$(CLI)) $(if $(CHECK),--check)
 
+.PHONY: figures
+figures: ## Draws the plot of the benchmarks and the diagrams of the parts and modules; CHECK=1 compares
+	Benchmarks/figures.py $(if $(CHECK),--check)
+	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
+
+# Nothing is added to the package for it: the extractor of symbols and docc are the toolchain's.
+.PHONY: docs
+docs: $(if $(BUILT),,deps) ## Makes the reference of all library products, a DocC archive, at .build/docs; BUILT=.build/debug builds nothing
+	$(if $(BUILT),,swift build)
+	Documentation/Site/make-reference.py $(if $(BUILT),--build $(BUILT))
+
+.PHONY: site
+site: ## Makes one site of all documents at .build/site/index.html, which opens from a file, and checks its links
+	@.ci/install-missing site
+	Documentation/Site/make.py
+	Documentation/Site/check.py .build/site
+
 .PHONY: sbom
 sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
 	swift package resolve
