@@ -9,7 +9,7 @@ import TidemarkModel
 /// variables is set, as `make prove-simulate` does: `TIDEMARK_SIMULATION_RUNS` says how many (as many as there are fixed ones),
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
 /// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened.
-@Suite struct SimulationTests {
+@Suite(.timeLimit(.minutes(30))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
     private static let seeds: [UInt64] = [3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699]
     private static let environment = ProcessInfo.processInfo.environment

@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: tags and tokens tell equal from different, and neither how many changes there were nor which came first. Method: numbers there and
 /// back, under several keys; a published vector of the cipher; and how the texts of neighbours differ.
-@Suite struct ChangeTagCipherTests {
+@Suite(.timeLimit(.minutes(30))) struct ChangeTagCipherTests {
     private let key = (0..<16).map { UInt8($0) }
 
     @Test func `numbers come back, and only by their key`() {

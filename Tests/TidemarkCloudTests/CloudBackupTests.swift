@@ -11,7 +11,7 @@ import TidemarkStore
 
 /// Goal: a backup of a cloud that is used is whole, and comes back whole or not at all. Method: backups while records and assets come and go,
 /// put back, and compared; and all that can be wrong with a backup.
-@Suite struct CloudBackupTests {
+@Suite(.timeLimit(.minutes(30))) struct CloudBackupTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")

@@ -10,7 +10,7 @@ import TidemarkModel
 
 /// Goal: what is damaged in a cloud's database is told as that, and nobody gets it for what was written. Method: bits of rows are changed
 /// beside the cloud, which is asked for them in all ways; and examined.
-@Suite struct CloudDamageTests {
+@Suite(.timeLimit(.minutes(30))) struct CloudDamageTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")

@@ -7,7 +7,7 @@ import TidemarkModel
 import TidemarkTesting
 
 /// Goal: every cloud does what the contract says. Method: the checks of `TidemarkTesting`, each on a cloud of its own.
-@Suite struct ContractTests {
+@Suite(.timeLimit(.minutes(30))) struct ContractTests {
     /// An embedded cloud in a folder of the test's own.
     final class Embedded: CloudContract.Subject {
         private let tended: FaultyCloudFixture

@@ -8,7 +8,7 @@ import TidemarkModel
 
 /// Goal: a share becomes the desired share, or stays what it was. Method: desired shares that fail at the last of their steps, and many
 /// at once that know the same state.
-@Suite struct DesiredShareTests {
+@Suite(.timeLimit(.minutes(30))) struct DesiredShareTests {
     private let scratch = try! Scratch()
     private let zone = CloudZoneID("Journal")
 

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: an embedded cloud is one cloud, however many have it open, and keeps what it has answered for.
 /// Method: several openings of one directory; races for one record; what is there after the last one is closed.
-@Suite struct EmbeddedCloudTests {
+@Suite(.timeLimit(.minutes(30))) struct EmbeddedCloudTests {
     private let scratch: Scratch
     private let zone = CloudZoneID("Journal")
     private let container = "iCloud.org.example.journal"

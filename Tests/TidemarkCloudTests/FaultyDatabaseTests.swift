@@ -8,7 +8,7 @@ import TidemarkTesting
 
 /// Goal: a database that is to go wrong does so as it was told, the same for the same seed, and else does what the one behind it does.
 /// Method: requests by seed; records as the cloud has them afterwards.
-@Suite struct FaultyDatabaseTests {
+@Suite(.timeLimit(.minutes(30))) struct FaultyDatabaseTests {
     private let zone = CloudZoneID("Journal")
     private let subject: ContractTests.Embedded
 

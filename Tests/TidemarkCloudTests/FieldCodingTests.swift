@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: fields come back from the bytes that they are kept as, and bytes that are damaged are an error and nothing worse.
 /// Method: random fields; every prefix of them, and random changes.
-@Suite struct FieldCodingTests {
+@Suite(.timeLimit(.minutes(30))) struct FieldCodingTests {
     private func scalar(_ type: FieldType.Scalar, _ random: inout Randomness) -> CloudValue {
         func number() -> Int64 {
             Int64(bitPattern: UInt64.random(in: .min ... .max, using: &random)) >> Int64.random(in: 0...63, using: &random)

@@ -12,7 +12,7 @@ import TidemarkModel
 /// can look up and what they can query are compared with what follows from the owner's records and their parents. What they were told of as
 /// deleted they had been told of before. The seed of the first history is printed, and taken back from `TIDEMARK_SEED`; those of the others follow
 /// it. There is one for each 50 of `TIDEMARK_SHARING_RUNS`.
-@Suite struct HierarchyHistoryTests {
+@Suite(.timeLimit(.minutes(30))) struct HierarchyHistoryTests {
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")
 

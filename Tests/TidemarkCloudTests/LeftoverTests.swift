@@ -7,7 +7,7 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 
 /// Goal: what nobody needs any more does not gather in a cloud. Method: leave much of it behind, and look for it.
-@Suite struct LeftoverTests {
+@Suite(.timeLimit(.minutes(30))) struct LeftoverTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: what a query costs depends on the records that the client may see, and is bounded. Method: instructions of SQLite's virtual machine,
 /// which are the same on every machine, with and without records of others; queries that look at everything.
-@Suite struct QueryCostTests {
+@Suite(.timeLimit(.minutes(30))) struct QueryCostTests {
     private static let comparators: [(CloudQuery.Comparator, CloudValue)] = [
         (.equals, .string("n42")), (.notEquals, .string("n42")), (.lessThan, .string("n2")),
         (.greaterThanOrEquals, .string("n2")),

@@ -6,7 +6,7 @@ import TidemarkCloud
 @testable import TidemarkEmbeddedCloud
 
 /// Goal: a client that asks for much waits for itself. Method: queries that end when the test says so, and a clock of the test's.
-@Suite struct QueryLaneTests {
+@Suite(.timeLimit(.minutes(30))) struct QueryLaneTests {
     private final class Trial: Sendable {
         let order = Mutex<[String]>([])
         let lanes: QueryLanes

@@ -10,7 +10,7 @@ import TidemarkModel
 
 /// Goal: an account stores no more than its quota, whatever it sends at once and wherever. Method: uploads side by side; numbers that are
 /// counted as things change, against numbers that are counted from the rows.
-@Suite struct QuotaTests {
+@Suite(.timeLimit(.minutes(30))) struct QuotaTests {
     private func content(_ number: Int, _ count: Int) -> Data {
         Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ number) })
     }

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: a request that removes much holds the database for no longer than others, and what it leaves goes, also after the process has ended.
 /// Method: a cloud that removes nothing by itself, looked at in between; its steps; the same directory opened again.
-@Suite struct RemovalTests {
+@Suite(.timeLimit(.minutes(30))) struct RemovalTests {
     private let count = 1_800
 
     private func reference(_ name: String) -> CloudValue { .reference(CloudReference(name, action: .deleteSelf)) }

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: one account's development schema does not hinder others. Method: an account that saves types without end; another that chose a type
 /// first; several openings of one cloud.
-@Suite struct SchemaGrowthTests {
+@Suite(.timeLimit(.minutes(30))) struct SchemaGrowthTests {
     private func types(_ numbers: Range<Int>, fields: Int, _ tenants: Tenants) -> [CloudRecord] {
         numbers.map { number in
             let fields = Dictionary(uniqueKeysWithValues: (0..<fields).map { ("field\($0)", CloudValue.int64(1)) })

@@ -10,7 +10,7 @@ import TidemarkModel
 ///
 /// In the table, `+` is done, `-` is refused with a decision of the policy, `0` is as if there were nothing: `zoneNotFound` or
 /// `unknownItem`, and `?` is done in vain: what is to be deleted or found is not there for who asks.
-@Suite struct SharingMatrixTests {
+@Suite(.timeLimit(.minutes(30))) struct SharingMatrixTests {
     enum Person: String, CaseIterable {
         case owner, administrator, readWrite, readOnly, `public`, invited, removed, stranger
     }

@@ -14,7 +14,7 @@ import TidemarkTesting
 /// change before it, and is there; each that was refused met a state that refuses it, among those that there were while it was under way.
 /// The seed of the first run is printed, those of the others follow it; `TIDEMARK_SHARING_RUNS` is the number of runs in memory; in two openings there is
 /// a tenth of them.
-@Suite struct SharingRaceTests {
+@Suite(.timeLimit(.minutes(30))) struct SharingRaceTests {
     private static let container = "iCloud.org.example.journal"
 
     private static func number(_ name: String) -> UInt64? { ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } }

@@ -6,7 +6,7 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 
 /// Goal: what a query is answered depends on indexes, and not on whether anything was saved. Method: the same queries before and after.
-@Suite struct UnindexedTests {
+@Suite(.timeLimit(.minutes(30))) struct UnindexedTests {
     private let tended = try! FaultyCloudFixture()
 
     private func answers(_ database: EmbeddedDatabase) async throws -> [String] {

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: whoever runs a cloud lets people, programs and servers in with few lines, and a mistake makes nothing. Method: the tool in an empty
 /// folder, what it prints and exits with, and what is in the folder afterwards.
-@Suite struct AdminCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct AdminCommandTests {
     private let scratch: Scratch
     private let tool: Tool
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: whoever runs a cloud backs it up, examines it and puts it back with a line each, and devices lose nothing by that. Method: the tool as
 /// separate processes, over a cloud in a directory that a program has open.
-@Suite struct CloudBackupCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct CloudBackupCommandTests {
     private let scratch: Scratch
     private let tool: Tool
 

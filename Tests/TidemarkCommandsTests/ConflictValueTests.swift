@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: a Boolean is `true` or `false`, and a time is a time, wherever a value is shown. Method: two containers of one account, which
 /// change the same record, and what history, the log of conflicts and the list of refused saves print of it.
-@Suite struct ConflictValueTests {
+@Suite(.timeLimit(.minutes(30))) struct ConflictValueTests {
     private let tool: Tool
     private let scratch: Scratch
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: the tool names what is damaged, with the exit code of bad data, and repairs it. Method: bits of a database file are flipped between
 /// real processes.
-@Suite struct DamageCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct DamageCommandTests {
     private let tool: Tool
     private let scratch: Scratch
     private var container: String { scratch.container.path }

@@ -5,7 +5,7 @@ import Testing
 @testable import TidemarkCommands
 
 /// Goal: the first commands that a person tries do what they say, make what is missing, and name what was misspelt. Method: real processes.
-@Suite struct FirstRecordsTests {
+@Suite(.timeLimit(.minutes(30))) struct FirstRecordsTests {
     private let tool: Tool
     private let scratch: Scratch
     private var notes: String { scratch["Notes.tidemark"].path }

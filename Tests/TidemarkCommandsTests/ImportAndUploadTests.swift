@@ -5,7 +5,7 @@ import TidemarkModel
 @testable import TidemarkTransfer
 
 /// Goal: one bar tells how far an import and its upload are. Method: steps as they come, and what the bar shows after each.
-@Suite struct ImportAndUploadTests {
+@Suite(.timeLimit(.minutes(30))) struct ImportAndUploadTests {
     private func summary(_ records: Int, rejected: Int = 0) -> ImportSummary {
         var summary = ImportSummary()
         (summary.read, summary.rejected) = (records + rejected, rejected)

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: imports are told as people need it: what was meant otherwise, what was left out, and by which option it is mended. Method: the tool,
 /// run on files as people have them.
-@Suite struct ImportCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct ImportCommandTests {
     private let scratch = try! Scratch()
 
     private func run(_ arguments: String...) async throws -> Tool.Result {

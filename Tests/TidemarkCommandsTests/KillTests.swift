@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: an import that is killed at any moment leaves whole batches, and `--resume` ends in the store of an undisturbed run.
 /// Method: SIGKILL at random moments of real processes; exports and verification compared. `make prove` does more of it.
-@Suite struct KillTests {
+@Suite(.timeLimit(.minutes(30))) struct KillTests {
     @Test func `killed at random moments and resumed, an import ends in the same store`() async throws {
         var random = Randomness("kills")
         let tool = try Tool()

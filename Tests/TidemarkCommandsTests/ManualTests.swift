@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: the manual has every command and option that the help has, and nothing of them becomes a request of the typesetter. Method: the page
 /// of the tool itself, and of a description with what a page could trip over.
-@Suite struct ManualTests {
+@Suite(.timeLimit(.minutes(30))) struct ManualTests {
     private func page(_ command: String) throws -> String {
         String(
             decoding: try Manual.page(

@@ -12,7 +12,7 @@ import TidemarkModel
 /// Method: the files of a store are kept before and after a save, and states between are made of them. Each command runs as a process of its
 /// own on a copy of the container in that state, and on one whose files are whole and hold the same. Some pairs of command and state are
 /// chosen by a seed; `TIDEMARK_ALL_STATES=1` runs all.
-@Suite struct OpeningStatesCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct OpeningStatesCommandTests {
     private typealias Files = [String: Data]
 
     /// What is to be like what.

@@ -5,7 +5,7 @@ import TidemarkModel
 
 /// Goal: `tidemark permissions` tells people and programs what one may do, and changes nothing. Method: real processes, on stores whose
 /// shares are written in SQL, as a synchronisation leaves them; whole outputs compared.
-@Suite struct PermissionsCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct PermissionsCommandTests {
     private let tool: Tool
     private let scratch: Scratch
 

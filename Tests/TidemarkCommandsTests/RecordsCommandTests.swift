@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Goal: `tidemark records set` and `tidemark history` do to one record what they say. Method: real processes.
-@Suite struct RecordsCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordsCommandTests {
     private let tool: Tool
     private let scratch: Scratch
     private var container: String { scratch.container.path }

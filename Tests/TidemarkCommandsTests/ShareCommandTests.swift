@@ -5,7 +5,7 @@ import TidemarkModel
 
 /// Goal: people share records by the tool, and after each step every store, and every report of what one may do, is as it is to be.
 /// Method: the tool as separate processes, a container for each person, over one cloud.
-@Suite struct ShareCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct ShareCommandTests {
     private let scratch: Scratch
     private let tool: Tool
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: a mistyped place or address makes nothing, and a sign-in that fails leaves nothing. Method: the tool in an empty folder, and what
 /// is in that afterwards.
-@Suite struct SignInCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct SignInCommandTests {
     private let scratch: Scratch
     private let tool: Tool
 

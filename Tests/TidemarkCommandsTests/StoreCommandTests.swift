@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Goal: `tidemark store` tells people and programs the same. Method: real processes.
-@Suite struct StoreCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct StoreCommandTests {
     private let tool: Tool
     private let scratch: Scratch
 

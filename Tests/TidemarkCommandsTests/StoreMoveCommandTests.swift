@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Goal: `tidemark store` does what its help says, for people and for programs. Method: real processes.
-@Suite struct StoreMoveCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct StoreMoveCommandTests {
     private let tool: Tool
     private let scratch: Scratch
     private let container: String

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Goal: a person synchronises containers by the tool, and is told what is amiss. Method: the tool as separate processes, over one cloud.
-@Suite struct SyncCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct SyncCommandTests {
     private let scratch: Scratch
     private let tool: Tool
 

@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: who watches a synchronisation is told once what is amiss and once that it is over, whichever stores it is about. Method: events as
 /// they come, and which of them are told.
-@Suite struct SyncNewsTests {
+@Suite(.timeLimit(.minutes(30))) struct SyncNewsTests {
     private let own = UUID()
     private let others = UUID()
 

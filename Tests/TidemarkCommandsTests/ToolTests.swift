@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Goal: the tool does what its help says, for people and for programs. Method: real processes.
-@Suite struct ToolTests {
+@Suite(.timeLimit(.minutes(30))) struct ToolTests {
     private let tool: Tool
 
     init() throws { tool = try Tool() }

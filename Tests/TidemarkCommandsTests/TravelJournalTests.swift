@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: the example journal does what a journal of the guide does, for several people. Method: its program as processes, a folder for each
 /// person, over one cloud; what it prints is compared whole.
-@Suite struct TravelJournalTests {
+@Suite(.timeLimit(.minutes(30))) struct TravelJournalTests {
     private let scratch: Scratch
     private let journal: Tool
 

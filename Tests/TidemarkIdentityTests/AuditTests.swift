@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: what was done can be looked up later, and not be made undone; the secret can be replaced while a server runs. Method: a clock that is set
 /// by hand, and other openings of the same file.
-@Suite struct AuditTests {
+@Suite(.timeLimit(.minutes(30))) struct AuditTests {
     private let day = 24 * 60 * 60 as Int64
 
     private func signIn(

@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: a capability opens for its purpose, until it expires, and nobody else can make one. Method: every bit of some turned, purposes and
 /// payloads that flow into each other, and random texts.
-@Suite struct CapabilityTests {
+@Suite(.timeLimit(.minutes(30))) struct CapabilityTests {
     @Test func `a capability carries what was put in, for its purpose, until it expires`() async throws {
         let served = try await Served()
         for payload in [Data(), Data([0]), Data("journal/a".utf8), Data(repeating: 7, count: 5000)] {

@@ -4,7 +4,7 @@ import Testing
 @testable import TidemarkIdentity
 
 /// Goal: no number of attempts from elsewhere keeps an owner from signing in. Method: turns are counted, not time.
-@Suite struct HashQueueTests {
+@Suite(.timeLimit(.minutes(30))) struct HashQueueTests {
     private func address(_ number: Int) -> (address: String, network: String) {
         ("203.\(number / 100).\(number % 100).1", "203.\(number / 100).\(number % 100).0/24")
     }

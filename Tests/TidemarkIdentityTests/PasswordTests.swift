@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: a password lets in who has it, until there is another one, and is kept as nothing but its hash. Method: passwords as they are typed,
 /// a published vector, and what the file has.
-@Suite struct PasswordTests {
+@Suite(.timeLimit(.minutes(30))) struct PasswordTests {
     @Test func `a password is its account's and nobody else's`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")

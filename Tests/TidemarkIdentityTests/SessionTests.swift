@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: a token is good until it expires or its session ends, and nothing else is a token. Method: a clock that is set by hand; every bit of a
 /// token turned; tokens of other clouds.
-@Suite struct SessionTests {
+@Suite(.timeLimit(.minutes(30))) struct SessionTests {
     private let minute = 60 as Int64
 
     @Test func `a token is good for as long as its kind says, to the microsecond`() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: whoever runs a cloud sees what is signed in, when it was used last and until when it lasts, at no cost to requests. Method: a clock that
 /// is set by hand, and other openings, which know what is on disk only.
-@Suite struct SessionUseTests {
+@Suite(.timeLimit(.minutes(30))) struct SessionUseTests {
     private let day = 24 * 60 * 60 * 1_000_000 as Int64
 
     private func begin(_ served: Served, _ kind: Session.Kind = .device, device: String = "Laptop") async throws -> SessionToken {

@@ -6,7 +6,7 @@ import Testing
 
 /// Goal: an API token is known by its text alone, and leads back only to where its owner has said. Method: addresses as they are typed by who
 /// means well, and by who does not.
-@Suite struct TokenTests {
+@Suite(.timeLimit(.minutes(30))) struct TokenTests {
     private func make(
         _ served: Served, _ callback: SignInCallback = .redirect("https://example.org/"), origins: [String] = []
     ) async throws -> (token: APIToken, text: String) {

@@ -2,7 +2,7 @@ import Testing
 import TidemarkModel
 
 /// Goal: the names of field types are read and written alike. Method: every type there is.
-@Suite struct FieldTypeTests {
+@Suite(.timeLimit(.minutes(30))) struct FieldTypeTests {
     @Test(arguments: FieldType.Scalar.allCases)
     func `every type's name reads back as the type`(scalar: FieldType.Scalar) {
         for type in [FieldType(scalar), .list(of: scalar)] { #expect(FieldType(type.description) == type) }
@@ -15,7 +15,7 @@ import TidemarkModel
 }
 
 /// Goal: times are written as RFC 3339 has it. Method: known moments.
-@Suite struct TimestampTests {
+@Suite(.timeLimit(.minutes(30))) struct TimestampTests {
     @Test(arguments: [
         (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59.999999Z"), (951_782_400_000_000, "2000-02-29T00:00:00Z"),
         (1_714_566_600_123_000, "2024-05-01T12:30:00.123Z"), (1_714_566_600_123_456, "2024-05-01T12:30:00.123456Z"),

@@ -5,7 +5,7 @@ import Testing
 
 /// Goal: no text leaves as JSON with a character that a terminal obeys, wherever it stands. Method: each such character, and some that stay, at
 /// each place among others; what is written is read by Foundation.
-@Suite struct JSONStringTests {
+@Suite(.timeLimit(.minutes(30))) struct JSONStringTests {
     private func written(_ text: String) -> [UInt8] {
         var out: [UInt8] = []
         JSONString.append(text, to: &out)

@@ -2,7 +2,7 @@ import Testing
 import TidemarkModel
 
 /// Goal: the table of merge policies, and what must hold for any of them. Method: one conflict under each; then all small cases.
-@Suite struct MergeTests {
+@Suite(.timeLimit(.minutes(30))) struct MergeTests {
     private static let ancestor: [String: FieldValue] = ["caption": .string("a"), "rating": .int64(1), "details": .string("d")]
     private static let local: [String: FieldValue] = ["caption": .string("mine"), "rating": .int64(2), "details": .string("d")]
     private static let store: [String: FieldValue] = [

@@ -2,7 +2,7 @@ import Testing
 import TidemarkModel
 
 /// Goal: which of several shares covers a record is decided in one way, whatever their order. Method: the shares of a zone in all orders.
-@Suite struct ShareCoverageTests {
+@Suite(.timeLimit(.minutes(30))) struct ShareCoverageTests {
     private static func share(
         _ name: String, root: String? = nil, _ permission: ShareParticipant.Permission = .readWrite
     ) -> Share {

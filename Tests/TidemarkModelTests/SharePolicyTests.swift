@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: who may do what is decided as documented, for everybody and everything. Method: all combinations of role, permission, acceptance,
 /// public permission, root or child, scope and operation, against the sentences of the documentation written as sets.
-@Suite struct SharePolicyTests {
+@Suite(.timeLimit(.minutes(30))) struct SharePolicyTests {
     private typealias Actor = SharePolicy.Actor
     private typealias Target = SharePolicy.Target
 
@@ -169,7 +169,7 @@ import Testing
 }
 
 /// Goal: people are found whichever way an address or a number is written, and what can be neither finds nobody.
-@Suite struct UserLookUpTests {
+@Suite(.timeLimit(.minutes(30))) struct UserLookUpTests {
     @Test(
         arguments: [
             (UserLookUp.emailAddress("Ben@Example.org"), UserLookUp.emailAddress("ben@example.org")),

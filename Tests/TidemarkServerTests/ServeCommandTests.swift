@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: who starts a server wrongly is told how it is done, in the words that were typed. Method: the tool and the server's own program, with
 /// options that can't be.
-@Suite struct ServeCommandTests {
+@Suite(.timeLimit(.minutes(30))) struct ServeCommandTests {
     private func ways() throws -> [(Tool, [String], String)] {
         [(try Tool(), ["serve"], "tidemark serve"), (try Tool(named: "tidemark-server"), [], "tidemark-server")]
     }

@@ -6,7 +6,7 @@ import TidemarkHTTP
 import TidemarkModel
 
 /// Goal: a session is its owner's alone, and a server's address is one. Method: files of all kinds in a folder of the test's.
-@Suite struct SessionFileTests {
+@Suite(.timeLimit(.minutes(30))) struct SessionFileTests {
     private let scratch: Scratch
     private let file: SessionFile
     private let session: CloudSession

@@ -8,7 +8,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: each record reads its own picture's bytes, and the store holds each content once. Method: real files.
-@Suite struct AssetTests {
+@Suite(.timeLimit(.minutes(30))) struct AssetTests {
     private let options = ImportOptions.destination { $0.assetFields = ["image"] }
 
     private func bytes(_ scratch: Scratch, _ name: String) throws -> Data {

@@ -8,7 +8,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: a dry run says what the import would do, of any store. Method: each is followed by the import itself.
-@Suite struct DryRunTests {
+@Suite(.timeLimit(.minutes(30))) struct DryRunTests {
     private func lines(_ numbers: Range<Int>, _ n: Int = 1) -> [String] {
         numbers.map { #"{"id": "r\#($0)", "n": \#($0 + n)}"# }
     }

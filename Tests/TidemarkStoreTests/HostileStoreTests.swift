@@ -10,7 +10,7 @@ import TidemarkTransfer
 
 /// Goal: a store that damage or somebody else has shaped is told by what is wrong with it; it makes nothing trap, hang, or be written
 /// elsewhere. Method: a good store, one SQL statement, and everything that reads.
-@Suite struct HostileStoreTests {
+@Suite(.timeLimit(.minutes(30))) struct HostileStoreTests {
     /// Two records, of which one was updated.
     private func container() async throws -> Scratch {
         let scratch = try Scratch()

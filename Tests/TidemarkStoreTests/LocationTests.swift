@@ -7,7 +7,7 @@ import Testing
 
 /// Goal: a location gives the same place to all who ask, and never one that others can write to. Method: real folders below a data
 /// home of the test's own.
-@Suite struct LocationTests {
+@Suite(.timeLimit(.minutes(30))) struct LocationTests {
     private let scratch: Scratch
     private let group = "group.com.example.journal"
 

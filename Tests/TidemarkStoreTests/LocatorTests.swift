@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: an extension finds the right container in a tree, and what is broken or hostile there does no harm. Method: real trees; their
 /// whole content compared before and after.
-@Suite struct LocatorTests {
+@Suite(.timeLimit(.minutes(30))) struct LocatorTests {
     private let scratch: Scratch
 
     init() throws { scratch = try Scratch() }

@@ -13,7 +13,7 @@ import TidemarkModel
 /// Method: the files before and after each step of a store's life are kept. The writes between them are known (a log's header, then each
 /// frame's header and page; a checkpoint's pages in their order), so every state between two writes can be made, and those in which a
 /// write is torn or was lost by a power cut. Each is tried with each kind of index beside it.
-@Suite struct OpeningStatesTests {
+@Suite(.timeLimit(.minutes(30))) struct OpeningStatesTests {
     /// The files of a store that SQLite writes; `nil` for one that is not there.
     struct Files: Sendable {
         var database: Data?

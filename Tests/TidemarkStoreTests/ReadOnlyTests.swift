@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: a reader sees all that is committed, whatever lies beside the database, and changes nothing. Method: stores that other
 /// processes have written to and were killed at; every byte, attribute and time of their files compared.
-@Suite struct ReadOnlyTests {
+@Suite(.timeLimit(.minutes(30))) struct ReadOnlyTests {
     static let probe = Result { try Tool(named: "store-probe") }
 
     /// What lies beside the database.

@@ -9,7 +9,7 @@ import TidemarkModel
 
 /// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole transactions,
 /// and all of them. Method: real processes that save, are killed, and come while something is read.
-@Suite struct ReaderAndWriterTests {
+@Suite(.timeLimit(.minutes(30))) struct ReaderAndWriterTests {
     private func probe() throws -> Tool { try Tool(named: "store-probe") }
 
     /// Has another process save, and end before this returns.

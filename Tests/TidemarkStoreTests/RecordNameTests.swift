@@ -9,7 +9,7 @@ import TidemarkTransfer
 
 /// What a cloud refuses is composed or refused where it enters a store: names that are not in the normal form C of Unicode, and types of too
 /// many fields. Records that were named before that rule can be renamed, and references follow.
-struct RecordNameTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordNameTests {
     private struct Trip: Tidemark.Record {
         var id: String
         var title: String

@@ -9,7 +9,7 @@ import TidemarkTransfer
 
 /// Goal: cleaning up removes what nothing names, and never anything else. Method: containers as damage, links and running imports
 /// leave them; whole listings before and after.
-@Suite struct RecoveryTests {
+@Suite(.timeLimit(.minutes(30))) struct RecoveryTests {
     private let options = ImportOptions.destination { $0.assetFields = ["image"] }
 
     /// A container with two pictures and a marker that an import with a refused row has left.

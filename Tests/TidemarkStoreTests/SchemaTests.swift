@@ -8,7 +8,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: a type that grows stays one that can be read. Method: imports that make it grow, then its table, view and export.
-@Suite struct SchemaTests {
+@Suite(.timeLimit(.minutes(30))) struct SchemaTests {
     private func fields(_ numbers: Range<Int>) -> [RecordTypeSchema.Field] { numbers.map { .init(name: "f\($0)", type: .int64) } }
 
     @Test func `more fields than can be synchronised are refused with the type's name`() async throws {

@@ -8,7 +8,7 @@ import Testing
 
 /// Goal: writes are moved from the log into the database while nobody waits, so that no write has to do it. Method: the files' sizes and the
 /// log's header, which has other numbers once the log has begun anew.
-@Suite struct SharedDatabaseTests {
+@Suite(.timeLimit(.minutes(30))) struct SharedDatabaseTests {
     private let scratch: Scratch
     private var file: URL { scratch["shared.sqlite"] }
     private static let tables = "CREATE TABLE contents (content BLOB NOT NULL) STRICT"

@@ -9,7 +9,7 @@ import TidemarkTransfer
 @testable import TidemarkStore
 
 /// Goal: what is told of a container is what is in it. Method: imports, and a second process that has the store open.
-@Suite struct SummaryTests {
+@Suite(.timeLimit(.minutes(30))) struct SummaryTests {
     private func summary(_ scratch: Scratch) throws -> ContainerSummary {
         try ContainerSummary(of: ContainerDirectory(openingAt: scratch.container))
     }

@@ -4,7 +4,7 @@ import WALReset
 
 /// Goal: no acknowledged commit is lost to SQLite's WAL reset bug. Method: the race itself, made to happen by a hook in SQLite's VFS;
 /// without our lock it must lose rows, or the test would prove nothing.
-@Suite(.serialized) struct WALResetTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct WALResetTests {
     @Test(arguments: [0, 1, 2, 3] as [Int32])
     func `under the lock a checkpoint and a commit never overlap and nothing is lost`(mode: Int32) throws {
         let scratch = try Scratch()

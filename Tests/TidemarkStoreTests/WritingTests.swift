@@ -9,7 +9,7 @@ import TidemarkStore
 @testable import TidemarkTransfer
 
 /// Goal: a batch writes what changed, and notes it. Method: whole states of the store after imports of a few lines.
-@Suite struct WritingTests {
+@Suite(.timeLimit(.minutes(30))) struct WritingTests {
     private func rows(_ scratch: Scratch, _ sql: String) throws -> [[String]] {
         try scratch.reader().database.read { db in
             try Row.fetchAll(db, sql: sql).map { row in row.databaseValues.map { $0.isNull ? "NULL" : "\($0.storage.value!)" } }
@@ -172,7 +172,7 @@ import TidemarkStore
 }
 
 /// Goal: loading an empty table without its index ends in the same store. Method: small batches, names that repeat at chosen places.
-@Suite struct LoadingTests {
+@Suite(.timeLimit(.minutes(30))) struct LoadingTests {
     private func lines(_ count: Int) -> [String] { (0..<count).map { #"{"id": "r\#($0)", "n": \#($0)}"# } }
 
     private func hasIndex(_ scratch: Scratch) throws -> Bool {

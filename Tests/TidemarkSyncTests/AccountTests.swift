@@ -12,7 +12,7 @@ import TidemarkSync
 
 /// Goal: the account decides whether a container is synchronised, and nobody gets another's records. Method: each state of the table, and
 /// real containers whose accounts come and go.
-@Suite struct AccountTests {
+@Suite(.timeLimit(.minutes(30))) struct AccountTests {
     private struct State: CustomTestStringConvertible, Sendable {
         let state: AccountState
         let codes: [Int]

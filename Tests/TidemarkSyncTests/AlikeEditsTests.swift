@@ -10,7 +10,7 @@ import TidemarkStore
 
 /// Goal: an edit counts as one although it leaves a field as somebody else has it, or as it was: under the policy of the latest edit nothing
 /// older wins over it. Method: three devices on one clock edit one field, and synchronise in different orders.
-@Suite struct AlikeEditsTests {
+@Suite(.timeLimit(.minutes(30))) struct AlikeEditsTests {
     private struct World {
         let scratch: Scratch
         let devices: [Device]

@@ -12,7 +12,7 @@ import TidemarkTransfer
 
 /// Goal: pictures go up before their records, once, and from where they were interrupted. Method: real files through a real cloud, which
 /// fails in between.
-@Suite struct AssetSyncTests {
+@Suite(.timeLimit(.minutes(30))) struct AssetSyncTests {
     /// Pictures of some MB that differ, as records of a container.
     private func importing(_ scratch: Scratch, into container: URL, pictures: [Data]) async throws {
         for (index, picture) in pictures.enumerated() { try scratch.write(picture, to: "pictures/\(index).png") }

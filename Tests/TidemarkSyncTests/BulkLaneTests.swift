@@ -10,7 +10,7 @@ import TidemarkSync
 import TidemarkTransfer
 
 /// Goal: much that is sent keeps nobody waiting. Method: a real import, and edits made while its batches are on their way.
-@Suite struct BulkLaneTests {
+@Suite(.timeLimit(.minutes(30))) struct BulkLaneTests {
     /// - Parameter padding: Bytes that each caption has more.
     private func importing(
         _ scratch: Scratch, _ count: Int, picture: Int = 1, padding: Int = 0, into container: URL

@@ -12,7 +12,7 @@ import TidemarkTransfer
 
 /// Goal: what is damaged in a store goes nowhere, and is repaired where it is known what it was. Method: values are changed in the database
 /// file behind the store's back, and devices synchronise through a real cloud.
-@Suite struct DamageTests {
+@Suite(.timeLimit(.minutes(30))) struct DamageTests {
     private func execute(_ device: Device, _ sql: String) throws {
         let queue = try DatabaseQueue(path: device.container.store(.private).path)
         try queue.write { try $0.execute(sql: sql) }

@@ -9,7 +9,7 @@ import TidemarkSync
 
 /// Goal: what is looked for ahead, while something else is on its way, changes nothing but the time that it takes. Method: bulk uploads of
 /// several requests, with edits, refusals and a process that ends in between.
-@Suite struct LookingAheadTests {
+@Suite(.timeLimit(.minutes(30))) struct LookingAheadTests {
     /// So many records that came at once, of which a request takes 400.
     private static let count = 2000
 

@@ -10,7 +10,7 @@ import TidemarkSync
 
 /// Goal: a container that moves, or is restored, goes on where its synchronisation was. Method: real containers, and a cloud that notes what
 /// is sent.
-@Suite struct MovingTests {
+@Suite(.timeLimit(.minutes(30))) struct MovingTests {
     @Test func `a moved container goes on without sending or fetching anything twice, with what was set aside`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -11,7 +11,7 @@ import TidemarkTransfer
 
 /// Goal: looking at what a synchronisation would do costs little and changes nothing. Method: a preview of a real container, and what it
 /// leaves in the caller's folder.
-@Suite struct PreviewTests {
+@Suite(.timeLimit(.minutes(30))) struct PreviewTests {
     @Test func `a preview copies the records and none of their pictures`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

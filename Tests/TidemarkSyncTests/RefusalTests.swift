@@ -12,7 +12,7 @@ import TidemarkTesting
 
 /// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the sync issues say why. Method: real containers and a real cloud,
 /// which is given what it refuses.
-@Suite struct RefusalTests {
+@Suite(.timeLimit(.minutes(30))) struct RefusalTests {
     private func fields(_ count: Int) -> [String: FieldValue?] {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("f\($0)", .int64(Int64($0))) })
     }

@@ -117,7 +117,7 @@ private final class RestoredCloud {
 
 /// Goal: when a cloud is put back to an earlier state, nothing that it had acknowledged is lost while a device has it, and all devices end with
 /// the same. Method: backups of a cloud that are put back after more was synchronised, by the restoration and by hand; whole stores compared.
-@Suite struct RestoredCloudTests {
+@Suite(.timeLimit(.minutes(30))) struct RestoredCloudTests {
     private let scratch = try! Scratch()
 
     private func text(_ value: FieldValue?) -> String? { if case .string(let text) = value { text } else { nil } }

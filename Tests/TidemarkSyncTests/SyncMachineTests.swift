@@ -5,7 +5,7 @@ import TidemarkModel
 @testable import TidemarkSync
 
 /// Goal: what is done next follows from what has happened and the time, by rule. Method: the machine alone, with a clock of the test's.
-@Suite struct SyncMachineTests {
+@Suite(.timeLimit(.minutes(30))) struct SyncMachineTests {
     private static let second: Int64 = 1_000_000
 
     private func ready() -> SyncMachine {

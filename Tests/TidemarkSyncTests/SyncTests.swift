@@ -10,7 +10,7 @@ import TidemarkSync
 import TidemarkTesting
 
 /// Goal: two devices of one account end with the same. Method: real containers, a real cloud in a directory.
-@Suite struct SyncTests {
+@Suite(.timeLimit(.minutes(30))) struct SyncTests {
     @Test func `a record made on one device arrives on the other`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

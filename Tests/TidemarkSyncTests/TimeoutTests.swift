@@ -11,7 +11,7 @@ import TidemarkStore
 
 /// Goal: a cloud that does not answer is waited for once, not for each store, and what it says may pass by itself. Method: a cloud that is
 /// away, and a clock that only waiting moves.
-@Suite struct TimeoutTests {
+@Suite(.timeLimit(.minutes(30))) struct TimeoutTests {
     @Test func `both stores together wait no longer than they may`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -11,7 +11,7 @@ import TidemarkSync
 
 /// Goal: what is told of the changes that wait is what rows and history say, though neither is read as a whole for it. Method: a real
 /// container in all the states that a change goes through, each time beside a count of everything.
-@Suite struct WaitingTests {
+@Suite(.timeLimit(.minutes(30))) struct WaitingTests {
     /// Names of what waits, by a look at every row and all of history; and how many.
     private func everything(_ device: Device) throws -> [String] {
         let reader = try device.reader()

@@ -5,7 +5,7 @@ import Tidemark
 import TidemarkEmbeddedCloud
 
 /// Goal: a program signs its container out, and gets back what was set aside. Method: typed records over one cloud, and the public API only.
-@Suite struct AccountTests {
+@Suite(.timeLimit(.minutes(30))) struct AccountTests {
     private let scratch: Scratch
     private let cloud: EmbeddedCloud
 

@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: a property that a field can't be, and a record that is no set of fields, are refused by name; nothing is read as what it is not.
 /// Method: records of one type are saved and read as another.
-@Suite struct CodingTests {
+@Suite(.timeLimit(.minutes(30))) struct CodingTests {
     /// What reading the saved record as another type says; "read" where it can be.
     private func reading<R: Tidemark.Record>(_ type: R.Type) async throws -> String {
         let scratch = try Scratch()

@@ -9,7 +9,7 @@ import TidemarkStore
 
 /// Goal: edits that come while a context is saving or refreshing are neither lost nor in conflict with oneself.
 /// Method: a hook of the record's, which runs in the midst of the save, holds it until the other edit is made.
-@Suite struct ConcurrentEditTests {
+@Suite(.timeLimit(.minutes(30))) struct ConcurrentEditTests {
     /// Lets a save wait, in its transaction, until something has happened.
     final class Gate: Sendable {
         private let (entered, hasEntered) = AsyncStream.makeStream(of: Void.self)

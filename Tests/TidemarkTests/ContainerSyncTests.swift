@@ -5,7 +5,7 @@ import Tidemark
 import TidemarkEmbeddedCloud
 
 /// Goal: a program synchronises its container and sees what comes. Method: two containers of typed records over one cloud.
-@Suite struct ContainerSyncTests {
+@Suite(.timeLimit(.minutes(30))) struct ContainerSyncTests {
     @Test func `records with pictures come over, and the container tells of them as changes from the cloud`() async throws {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(at: scratch["cloud"])

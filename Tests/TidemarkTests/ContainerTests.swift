@@ -9,7 +9,7 @@ import TidemarkStore
 
 /// Goal: what is saved comes back as it was, through every way of reading, and what must not be saved is refused.
 /// Method: real containers in a folder of the test's own; whole records compared.
-@Suite struct ContainerTests {
+@Suite(.timeLimit(.minutes(30))) struct ContainerTests {
     static func full() throws -> Destination {
         var senja = Destination("senja", caption: "Senja", details: "An \"island\" 🏔\n in the north")
         senja.rating = 5

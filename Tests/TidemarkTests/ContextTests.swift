@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: edits made without knowing of each other end as the merge policies say, in the store, in the result and in the log.
 /// Method: two contexts load one record; one saves, then the other; whole records and logs compared.
-@Suite struct ContextTests {
+@Suite(.timeLimit(.minutes(30))) struct ContextTests {
     struct Place: Tidemark.Record, Equatable {
         var id: String
         var caption: String?

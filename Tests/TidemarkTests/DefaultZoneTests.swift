@@ -11,7 +11,7 @@ import TidemarkSync
 
 /// Goal: what becomes of the default zone in the cloud concerns the records in it, and not those that are shared. Method: a container with a
 /// shared record and others, with edits that were not sent, whose default zone goes.
-@Suite struct DefaultZoneTests {
+@Suite(.timeLimit(.minutes(30))) struct DefaultZoneTests {
     private static let zone = CloudZoneID("TidemarkZone")
 
     private struct Places {

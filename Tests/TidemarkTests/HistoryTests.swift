@@ -9,7 +9,7 @@ import TidemarkStore
 
 /// Goal: history tells who changed what when, since any token, and takes it back.
 /// Method: real containers; whole records, changes and states compared.
-@Suite struct HistoryTests {
+@Suite(.timeLimit(.minutes(30))) struct HistoryTests {
     typealias Place = ContextTests.Place
 
     private func states(_ journal: PersistentContainer) async throws -> [Place] {

@@ -8,7 +8,7 @@ import TidemarkSync
 
 /// Goal: a synchronisation that goes on takes what is left and accepted meanwhile for what it is. Method: one that stays open, in whose container
 /// zones come and go.
-@Suite struct LeavingTests {
+@Suite(.timeLimit(.minutes(30))) struct LeavingTests {
     @Test func `what is accepted after something else was left comes, and stays`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)

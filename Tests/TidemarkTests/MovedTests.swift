@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: whoever has a container open learns that it has moved or was replaced, and reads nothing of what it was.
 /// Method: containers that are open for writing, for reading and for following, while they are moved and restored.
-@Suite struct MovedTests {
+@Suite(.timeLimit(.minutes(30))) struct MovedTests {
     struct Place: Tidemark.Record, Equatable {
         var id: String
         var recordName: String { id }

@@ -12,7 +12,7 @@ import TidemarkStore
 /// moment, for one record, for a query and for all; and one hears when it may have changed.
 /// Method: stores whose zones and shares are written in SQL, as a synchronisation leaves them; whole reports compared, with the rules asked
 /// directly.
-@Suite struct PermissionReporterTests {
+@Suite(.timeLimit(.minutes(30))) struct PermissionReporterTests {
     private let scratch: Scratch
     private static let anna = ShareParticipant.named("Anna", .owner)
 

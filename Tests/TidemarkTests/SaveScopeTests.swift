@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// A save either stores its records or throws: no scope and no share makes it do nothing. That a container has no public store is checked by
 /// the compiler: ``StoreScope`` has no such case.
-struct SaveScopeTests {
+@Suite(.timeLimit(.minutes(30))) struct SaveScopeTests {
     private typealias Place = ContextTests.Place
 
     private let scratch: Scratch

@@ -9,7 +9,7 @@ import TidemarkStore
 /// Goal: what several processes do to one store ends as the rules say, whoever comes first.
 /// Method: real processes; the store afterwards is compared with the table of merge policies, or with a model that does the same in the
 /// order of history.
-@Suite struct SeveralProcessesTests {
+@Suite(.timeLimit(.minutes(30))) struct SeveralProcessesTests {
     typealias Place = ContextTests.Place
 
     @Test(arguments: ContextTests.outcomes)

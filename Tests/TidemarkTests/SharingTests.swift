@@ -10,7 +10,7 @@ import TidemarkSync
 
 /// Goal: people share records, and each container has what its person may see, whoever edits what in between. Method: containers of several
 /// people over one real cloud.
-@Suite struct SharingTests {
+@Suite(.timeLimit(.minutes(30))) struct SharingTests {
     private static let senja = RecordName(type: "Destination", name: "senja")
 
     @Test func `what is shared comes into the shared store of who accepts, and both edit it from then on`() async throws {

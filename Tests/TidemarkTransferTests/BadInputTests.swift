@@ -7,7 +7,7 @@ import TidemarkTransfer
 
 /// Goal: every row that breaks a rule is refused with its line, field and reason, and the rest goes in. Method: one row per rule
 /// between two good ones, whole rejects files compared.
-@Suite struct BadInputTests {
+@Suite(.timeLimit(.minutes(30))) struct BadInputTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let row: [UInt8]
         let field: String?

@@ -10,7 +10,7 @@ import TidemarkStore
 
 /// Goal: what is damaged in a store is not imported over, exported, backed up or moved in silence. Method: values are changed in the
 /// database file behind the store's back.
-@Suite struct DamagedRecordTests {
+@Suite(.timeLimit(.minutes(30))) struct DamagedRecordTests {
     private static let lines = [
         #"{"id": "a", "caption": "Lofoten", "details": "islands", "n": 1}"#,
         #"{"id": "b", "caption": "Senja", "details": "an island", "n": 2}"#,

@@ -9,7 +9,7 @@ import TidemarkTransfer
 
 /// Goal: the copies of an export are what the store has, whatever lay in their place before; what can be rescued is. Method: folders,
 /// links and damage prepared, then compared byte by byte.
-@Suite struct ExportTests {
+@Suite(.timeLimit(.minutes(30))) struct ExportTests {
     private func container() async throws -> Scratch {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")

@@ -9,7 +9,7 @@ import TidemarkTransfer
 
 /// Goal: times, numbers and texts are read as people and programs write them. Method: known texts, and Foundation's calendar as the
 /// oracle of time zones.
-@Suite struct LocalWritingTests {
+@Suite(.timeLimit(.minutes(30))) struct LocalWritingTests {
     private static let berlin = TimeZone(identifier: "Europe/Berlin")!
 
     private func read(_ text: String, order: tide_date_order = TIDE_DATE_ORDER_NONE) -> (time: Int64, isLocal: Bool)? {

@@ -7,7 +7,7 @@
     import TidemarkTransfer
 
     /// Goal: numbers are the same in every locale. Method: imports in a process whose decimal point is a comma.
-    @Suite struct LocaleTests {
+    @Suite(.timeLimit(.minutes(30))) struct LocaleTests {
         /// Makes a locale in a folder of its own.
         private static func makeLocale(in scratch: Scratch) -> Bool {
             let arguments = ["-i", "de_DE", "-f", "UTF-8", scratch["de_DE.UTF-8"].path]

@@ -7,7 +7,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: manifests become the records that the format's document says. Method: small manifests, whole stores compared.
-@Suite struct ManifestTests {
+@Suite(.timeLimit(.minutes(30))) struct ManifestTests {
     private func types(_ scratch: Scratch, _ name: String = "Destination") throws -> [String: String] {
         Dictionary(uniqueKeysWithValues: try scratch.reader().type(named: name).fields.map { ($0.name, $0.type.description) })
     }

@@ -10,7 +10,7 @@ import TidemarkTransfer
 
 /// Names of fields and types that differ by the case of letters only are refused wherever they are declared, with the other's name: SQL would
 /// take one for the other.
-struct NameCollisionTests {
+@Suite(.timeLimit(.minutes(30))) struct NameCollisionTests {
     private let scratch: Scratch
 
     init() throws { scratch = try Scratch() }

@@ -8,7 +8,7 @@ import TidemarkTransfer
 
 /// Goal: short ids of several types are different records, are found by references, and come back as they were. Method: tables with the
 /// same ids, whole stores compared.
-@Suite struct NameFormTests {
+@Suite(.timeLimit(.minutes(30))) struct NameFormTests {
     private func names(_ scratch: Scratch, _ type: String) throws -> [String] {
         var names: [String] = []
         try scratch.reader().forEachRecord(RecordQuery(type: type, sortField: "_name")) { names.append($0.name) }

@@ -5,7 +5,7 @@ import TidemarkModel
 import TidemarkTransfer
 
 /// Goal: a folder of photos becomes records of what the files say. Method: files with known content.
-@Suite struct PhotoTests {
+@Suite(.timeLimit(.minutes(30))) struct PhotoTests {
     @Test func `photos are told by content, and what is none is passed over`() async throws {
         let scratch = try Scratch()
         let photo = try scratch.write(Picture.png(1, width: 40, height: 30), to: "in/b/Mount Fuji.png")

@@ -5,7 +5,7 @@ import TidemarkTransfer
 
 /// Goal: a rejects file costs nobody a file, and what it should hold is on disk. Method: paths that lead elsewhere, and files that
 /// can't be written.
-@Suite struct RejectsTests {
+@Suite(.timeLimit(.minutes(30))) struct RejectsTests {
     private static let rows = [#"{"id": "a"}"#, "nonsense"]
 
     private func options(_ rejects: URL, resumes: Bool = false) -> ImportOptions {

@@ -9,7 +9,7 @@ import TidemarkStore
 @testable import TidemarkTransfer
 
 /// Goal: runs can be rehearsed, interrupted and repeated. Method: whole stores compared with that of an undisturbed run.
-@Suite struct RunTests {
+@Suite(.timeLimit(.minutes(30))) struct RunTests {
     private func lines(_ numbers: Range<Int>, caption: (Int) -> String = { "place \($0)" }) -> [String] {
         numbers.map { #"{"id":"r\#($0)","caption":"\#(caption($0))","n":\#($0)}"# }
     }

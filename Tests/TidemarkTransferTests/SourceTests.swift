@@ -8,7 +8,7 @@ import TidemarkTransfer
 
 /// Goal: sources are taken as people have them: JSON in any layout, compressed, in archives, one photo. Method: the same rows in each
 /// form, whole stores compared; damaged and hostile forms leave nothing.
-@Suite(.serialized) struct SourceTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct SourceTests {
     private static let rows = [#"{"id":"a","n":1}"#, #"{"id":"b","n":2}"#]
 
     @Test(

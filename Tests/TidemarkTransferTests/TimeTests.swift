@@ -8,7 +8,7 @@ import TidemarkStore
 import TidemarkTransfer
 
 /// Goal: RFC 3339 times, and nothing else, are times. Method: known texts, and random moments written and read back.
-@Suite struct TimeTests {
+@Suite(.timeLimit(.minutes(30))) struct TimeTests {
     private func parse(_ text: String) -> Int64? {
         var time: Int64 = 0
         let utf8 = Array(text.utf8CString)

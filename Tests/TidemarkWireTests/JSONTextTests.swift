@@ -5,7 +5,7 @@ import TidemarkModel
 @testable import TidemarkWire
 
 /// Goal: no text from outside is taken for what it is not, or costs more than it may. Method: texts that are wrong in one way each.
-@Suite struct JSONTextTests {
+@Suite(.timeLimit(.minutes(30))) struct JSONTextTests {
     private func refusal(_ text: String) -> String {
         do throws(CloudError) {
             try JSONText.read(Array(text.utf8)) { _ throws(CloudError) in () }

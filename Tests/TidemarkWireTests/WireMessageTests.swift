@@ -6,7 +6,7 @@ import TidemarkModel
 @testable import TidemarkWire
 
 /// Goal: requests and answers mean the same on both sides. Method: what one side writes the other one reads; texts of the protocol.
-@Suite struct WireMessageTests {
+@Suite(.timeLimit(.minutes(30))) struct WireMessageTests {
     private let zone = CloudZoneID("notes", owner: "_a1")
     private let extended = WireDialect(isExtended: true)
 

@@ -7,7 +7,7 @@ import TidemarkModel
 
 /// Goal: a value means the same on both sides, and what clients send is understood as they mean it. Method: values there and back; texts of
 /// section 5 of the protocol.
-@Suite struct WireValueTests {
+@Suite(.timeLimit(.minutes(30))) struct WireValueTests {
     private let zone = CloudZoneID("notes", owner: "_a")
     private static let asset = CloudAsset(digest: String(repeating: "0123456789abcdef", count: 4), size: 5)
 

@@ -8,7 +8,7 @@ import TidemarkModel
 
 /// Goal: contents go up and come down as clients of CloudKit Web Services send and fetch them, and nobody gets at another's. Method: the real
 /// server, contents of several pieces.
-@Suite struct AssetProtocolTests {
+@Suite(.timeLimit(.minutes(30))) struct AssetProtocolTests {
     private static let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
 
     private func address(_ client: ProtocolClient, record: String = "a", field: String = "photo") async throws -> String {

@@ -10,7 +10,7 @@ import TidemarkModel
 
 /// Goal: who subscribes hears of their own, costs no more than is allowed, and takes nothing from others. Method: the protocol against the
 /// real server; what depends on the moment, against the parts themselves.
-@Suite struct PushTests {
+@Suite(.timeLimit(.minutes(30))) struct PushTests {
     private let tokens = "/database/1/\(FaultyCloudFixture.container)/development/tokens"
 
     private func client(_ account: String = "anna@example.org") async throws -> ProtocolClient {

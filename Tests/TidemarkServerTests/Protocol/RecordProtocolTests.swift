@@ -8,7 +8,7 @@ import TidemarkModel
 
 /// Goal: what the protocol leaves open is done as Documentation/Formats/http.md says, and clients' habits are understood. Method: requests as
 /// clients send them, to the real server.
-@Suite struct RecordProtocolTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordProtocolTests {
     private func client(_ account: String? = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
     }

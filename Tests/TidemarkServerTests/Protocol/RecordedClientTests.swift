@@ -8,7 +8,7 @@ import TidemarkModel
 
 /// Goal: answers have what recorded traffic of CloudKit's own clients has. Method: requests in the form of the recordings, to the real server.
 /// Documentation/Formats/http.md names the sources.
-@Suite struct RecordedClientTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordedClientTests {
     private func client(_ account: String? = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
     }

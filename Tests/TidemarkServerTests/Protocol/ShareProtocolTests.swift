@@ -7,7 +7,7 @@ import TidemarkModel
 @testable import TidemarkServer
 
 /// Goal: people share by the protocol alone. Method: two accounts, section 8 of the protocol, against the real server.
-@Suite struct ShareProtocolTests {
+@Suite(.timeLimit(.minutes(30))) struct ShareProtocolTests {
     private func shared(
         _ more: String = ""
     ) async throws -> (anna: ProtocolClient, ben: ProtocolClient, share: ProtocolClient.Object) {

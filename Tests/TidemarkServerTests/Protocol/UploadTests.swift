@@ -12,7 +12,7 @@ import TidemarkModel
 
 /// Goal: what comes in is whole, has room and hinders nobody. Method: the real server, requests that end early, claim too much or come at
 /// the same time; and the count of what runs as a value.
-@Suite struct UploadTests {
+@Suite(.timeLimit(.minutes(30))) struct UploadTests {
     private static let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 9) }
 
     private func started() async throws -> ProtocolClient {

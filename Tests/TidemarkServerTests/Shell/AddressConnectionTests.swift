@@ -4,7 +4,7 @@ import Testing
 @testable import TidemarkServer
 
 /// Connections that one address may have of those that there are for all.
-@Suite struct AddressConnectionTests {
+@Suite(.timeLimit(.minutes(30))) struct AddressConnectionTests {
     private func ask(_ connection: RawConnection) async throws {
         try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         try await connection.receive("ok\n")

@@ -7,7 +7,7 @@ import TidemarkIdentity
 @testable import TidemarkServer
 
 /// Who is let in, by what they show: each way with each kind of database, and all that is forged, mixed or another container's.
-@Suite struct AdmissionTests {
+@Suite(.timeLimit(.minutes(30))) struct AdmissionTests {
     @Test func `an API token alone reads what is public, and is sent to sign in for the rest`() async throws {
         try await ShellServer.with { server in
             let open = try await server.send(.POST, server.path("records/query", query: server.api))

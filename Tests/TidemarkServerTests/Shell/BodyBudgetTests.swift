@@ -8,7 +8,7 @@ import TidemarkWire
 @testable import TidemarkServer
 
 /// What one address may take of what there is for all, and what who watches over a server may ask.
-@Suite struct BodyBudgetTests {
+@Suite(.timeLimit(.minutes(30))) struct BodyBudgetTests {
     @Test func `an address has a share of the bytes of bodies`() {
         let budget = BodyBudget(limit: 100, share: 60)
         #expect(budget.take(60, for: "a") == .taken)

@@ -6,7 +6,7 @@ import TidemarkCloud
 @testable import TidemarkServer
 
 /// What a server tells of what it refused, dropped and has waiting.
-@Suite struct FigureTests {
+@Suite(.timeLimit(.minutes(30))) struct FigureTests {
     private func has(_ metrics: ServerMetrics, _ line: String) -> Bool { metrics.text(bodies: 0).contains("\n\(line)\n") }
 
     @Test func `refusals are counted by their code`() async throws {

@@ -8,7 +8,7 @@ import TidemarkWire
 @testable import TidemarkServer
 
 /// What is too much: of bytes, packed or not, of requests, of time.
-@Suite struct LimitTests {
+@Suite(.timeLimit(.minutes(30))) struct LimitTests {
     @Test func `a body that is too large is refused before it is read, or as soon as it is`() async throws {
         var limits = ServerLimits()
         limits.bodySize = 10_000

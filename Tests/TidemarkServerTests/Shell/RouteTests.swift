@@ -7,7 +7,7 @@ import Testing
 @testable import TidemarkServer
 
 /// Addresses: what leads to an operation, and what is answered where none is.
-@Suite struct RouteTests {
+@Suite(.timeLimit(.minutes(30))) struct RouteTests {
     @Test func `what is nowhere, otherwise, or of another database is told apart`() async throws {
         try await ShellServer.with { server in
             let nowhere = try await server.send(.POST, server.path("records/none", query: server.api))

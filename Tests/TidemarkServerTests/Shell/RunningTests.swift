@@ -11,7 +11,7 @@ import TidemarkCloud
 @testable import TidemarkServer
 
 /// How a server runs, tells of itself, and ends.
-@Suite struct RunningTests {
+@Suite(.timeLimit(.minutes(30))) struct RunningTests {
     /// Something that a test opens when it is time.
     private final class Gate: Sendable {
         private let stream: AsyncStream<Void>

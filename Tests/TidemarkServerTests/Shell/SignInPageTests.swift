@@ -7,7 +7,7 @@ import TidemarkIdentity
 @testable import TidemarkServer
 
 /// The page where people sign in, as a browser without script sees it.
-@Suite struct SignInPageTests {
+@Suite(.timeLimit(.minutes(30))) struct SignInPageTests {
     /// The address of the page, as the answer to who has to sign in has it.
     private func page(_ server: ShellServer) async throws -> String {
         let answer = try await server.send(.POST, server.path("records/query", database: "private", query: server.api))

@@ -11,7 +11,7 @@ import TidemarkModel
 @testable import TidemarkServer
 
 /// What a server takes away by itself, and what it tells of that.
-@Suite struct SweeperTests {
+@Suite(.timeLimit(.minutes(30))) struct SweeperTests {
     /// What comes of each sweep.
     private final class Course: Sendable {
         private let outcomes: Mutex<[Result<EmbeddedCloud.Sweep, any Error>]>

@@ -9,7 +9,7 @@ import TidemarkStore
 
 /// Goal: a backup is a container of one moment, and what is restored from it is whole, or nothing has changed. Method: backups
 /// while others write, damaged backups, kills; whole states.
-@Suite struct BackupTests {
+@Suite(.timeLimit(.minutes(30))) struct BackupTests {
     private func historyIdentity(_ url: URL) throws -> String? {
         try StoreReader(container: ContainerDirectory(openingAt: url), scope: .shared).database.read { db in
             try String.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'history_identity'")

@@ -6,7 +6,7 @@ import TidemarkStore
 
 /// Goal: whenever a move is killed, exactly one whole container is there, and the move can go on or be undone. Method: SIGKILL of
 /// real processes, after each step and at random moments; whole states. Tests/Prove/kill-move.py does more of it.
-@Suite struct MoveKillTests {
+@Suite(.timeLimit(.minutes(30))) struct MoveKillTests {
     private let tool: Tool
 
     init() throws { tool = try Tool() }

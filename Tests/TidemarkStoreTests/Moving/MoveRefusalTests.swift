@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: a move that can't be done is refused before anything happens, with the reason; and one that fails leaves all as it was.
 /// Method: targets and sources of every wrong kind; whole listings before and after.
-@Suite struct MoveRefusalTests {
+@Suite(.timeLimit(.minutes(30))) struct MoveRefusalTests {
     /// Moves in vain, and checks that nothing of the source has changed and nothing is left of the copy.
     private func refusal(_ movable: MovableContainer, to target: URL? = nil) throws -> StoreError {
         let places = [movable.source, target ?? movable.target]

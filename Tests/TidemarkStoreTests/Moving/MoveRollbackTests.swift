@@ -9,7 +9,7 @@ import TidemarkTransfer
 
 /// Goal: a move can be undone until the old files are deleted or something was written at the new place. Method: moves undone at
 /// each stage; whole states.
-@Suite struct MoveRollbackTests {
+@Suite(.timeLimit(.minutes(30))) struct MoveRollbackTests {
     @Test func `a move whose old files are kept is undone, and then repeated and finished`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)

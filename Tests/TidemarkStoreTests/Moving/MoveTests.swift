@@ -8,7 +8,7 @@ import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: a move takes everything along, once, and leaves one container. Method: real containers; the whole state before and after.
-@Suite struct MoveTests {
+@Suite(.timeLimit(.minutes(30))) struct MoveTests {
     @Test func `a move takes along every row, asset and token, and leaves a note`() async throws {
         let movable = try await MovableContainer()
         let summary = try StoreMover(from: movable.source, to: movable.target).run()

@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: a record that moves into another zone is the same record everywhere, whoever edits it meanwhile and whatever comes first. Method:
 /// devices of one person exchange with a cloud in memory, step by step.
-@Suite struct MovingBetweenZonesTests {
+@Suite(.timeLimit(.minutes(30))) struct MovingBetweenZonesTests {
     private static let firstSeed = 100
     private static let senja = RecordName(type: "Destination", name: "senja")
 

@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: what a cloud refuses for good is taken back and kept, so that the store has what the cloud has and nothing that somebody wrote is
 /// lost. Method: a shared store and a cloud in memory that refuses.
-@Suite struct RefusedSaveTests {
+@Suite(.timeLimit(.minutes(30))) struct RefusedSaveTests {
     private static let zone = ZoneName.of("anna")
     private static let permissionFailure = ExportResult.rejected(code: "permissionFailure", reason: "the permission is Read-Only")
     private static let values: [String: FieldValue] = [

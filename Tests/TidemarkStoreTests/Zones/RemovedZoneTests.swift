@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: a zone that was removed is gone, whatever comes late for it, and nothing that comes after it is taken for it. Method: stores whose
 /// zones are removed in between, and all their tables.
-@Suite struct RemovedZoneTests {
+@Suite(.timeLimit(.minutes(30))) struct RemovedZoneTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
 
     private static func remote(_ name: String, tag: String) -> RemoteChange {

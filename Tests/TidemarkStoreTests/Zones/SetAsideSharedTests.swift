@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: what is set aside of a shared store comes back where it belongs, or is kept as refused, and nothing of it is lost. Method: stores with
 /// the zones of two owners, which are not there, or allow less, when it comes back.
-@Suite struct SetAsideSharedTests {
+@Suite(.timeLimit(.minutes(30))) struct SetAsideSharedTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
     private static let objectTrump: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
 

@@ -9,7 +9,7 @@ import TidemarkStore
 @testable import TidemarkTransfer
 
 /// Goal: zones of one store are kept apart, in all that a store does. Method: stores with two zones, and a cloud in memory.
-@Suite struct ZoneTests {
+@Suite(.timeLimit(.minutes(30))) struct ZoneTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
 
     private func remote(_ name: String, _ caption: String, tag: String) -> RemoteChange {

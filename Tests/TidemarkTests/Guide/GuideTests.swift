@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: what the guides show compiles, and does what they say.
 /// Method: their blocks of Swift are looked up in the sources of this folder, whose functions run against real containers.
-@Suite struct GuideTests {
+@Suite(.timeLimit(.minutes(30))) struct GuideTests {
     typealias Destination = Guide.Destination
 
     static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

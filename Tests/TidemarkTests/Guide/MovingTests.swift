@@ -7,7 +7,7 @@ import TidemarkStore
 
 /// Goal: the guide on moving into a group does what it says.
 /// Method: its functions run against real containers.
-@Suite struct GuideMovingTests {
+@Suite(.timeLimit(.minutes(30))) struct GuideMovingTests {
     private func former(_ scratch: Scratch) async throws -> URL {
         let old = scratch["old/Journal.tidemark"]
         try FileManager.default.createDirectory(at: old.deletingLastPathComponent(), withIntermediateDirectories: true)
