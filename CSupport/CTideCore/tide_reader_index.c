@@ -1,6 +1,5 @@
 #include "tide_reader_index.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -9,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tide_shm_descriptors.h"
 
 #if !defined(F_OFD_SETLK) && defined(__APPLE__)
 #define F_OFD_SETLK 90
@@ -35,115 +36,9 @@ enum {
     READ_MARKS = 5,
 };
 
-// Descriptors
-
-/// A descriptor of a -shm file. All that there are of the process are in one list.
-typedef struct listed {
-    struct listed *next;
-    int descriptor;
-    dev_t device;
-    ino_t inode;
-    bool is_in_use;
-} listed;
-
-static listed *all_listed;
-
-/// SQLite opens, locks and closes -shm files under the same mutex.
-static sqlite3_mutex *list_lock(void) {
-    sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_VFS1);
-    sqlite3_mutex_enter(mutex);
-    return mutex;
-}
-
-static listed *list_find(int descriptor) {
-    listed *entry = all_listed;
-    while (entry && entry->descriptor != descriptor) entry = entry->next;
-    return entry;
-}
-
-static bool list_is_of(const listed *entry, dev_t device, ino_t inode) {
-    return entry->device == device && entry->inode == inode;
-}
-
-/// Whether the process has the file open for something else, or may have.
-static bool is_open_elsewhere(dev_t device, ino_t inode) {
-    DIR *descriptors = opendir("/dev/fd");
-    if (!descriptors) return true;
-    bool is_found = false;
-    for (struct dirent *entry; !is_found && (entry = readdir(descriptors));) {
-        char *end;
-        long number = strtol(entry->d_name, &end, 10);
-        struct stat status;
-        if (end == entry->d_name || *end || list_find((int)number) || fstat((int)number, &status) != 0) continue;
-        is_found = status.st_dev == device && status.st_ino == inode;
-    }
-    closedir(descriptors);
-    return is_found;
-}
-
-/// Opens a file into a new entry of the list. Returns 0, or errno.
-static int list_open(const char *path, listed **opened) {
-    listed *entry = sqlite3_malloc(sizeof *entry);
-    if (!entry) return ENOMEM;
-    struct stat status;
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int failure = descriptor < 0 ? errno : 0;
-    if (!failure && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) {
-        // No file that anybody has locks on.
-        close(descriptor);
-        failure = EINVAL;
-    }
-    if (failure) {
-        sqlite3_free(entry);
-        return failure;
-    }
-    *entry = (listed){all_listed, descriptor, status.st_dev, status.st_ino, false};
-    *opened = all_listed = entry;
-    return 0;
-}
-
-/// Gives the index a descriptor of its file. Returns 0, or errno.
-static int descriptor_take(tide_index *index) {
-    sqlite3_mutex *mutex = list_lock();
-    listed *entry = NULL;
-    int failure = 0;
-    struct stat status;
-    if (lstat(index->path, &status) == 0) {
-        entry = all_listed;
-        while (entry && (entry->is_in_use || !list_is_of(entry, status.st_dev, status.st_ino))) entry = entry->next;
-    }
-    if (!entry) failure = list_open(index->path, &entry);
-    if (!failure) {
-        entry->is_in_use = true;
-        index->descriptor = entry->descriptor;
-        index->device = entry->device;
-        index->inode = entry->inode;
-    }
-    sqlite3_mutex_leave(mutex);
-    return failure;
-}
-
-/// Takes the descriptor back, with its locks. It is closed only when no other of the process has the file: the end of any descriptor
-/// releases all the process's locks of the older kind, which SQLite's writers rely on.
-static void descriptor_give(tide_index *index) {
+static void descriptor_close(tide_index *index) {
     if (index->descriptor < 0) return;
-    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    fcntl(index->descriptor, F_OFD_SETLK, &all);
-    sqlite3_mutex *mutex = list_lock();
-    list_find(index->descriptor)->is_in_use = false;
-    if (!is_open_elsewhere(index->device, index->inode)) {
-        for (listed **link = &all_listed; *link;) {
-            listed *entry = *link;
-            if (entry->is_in_use || !list_is_of(entry, index->device, index->inode)) {
-                link = &entry->next;
-                continue;
-            }
-            *link = entry->next;
-            close(entry->descriptor);
-            sqlite3_free(entry);
-        }
-    }
-    sqlite3_mutex_leave(mutex);
+    tide_shm_descriptor_close(index->descriptor);
     index->descriptor = -1;
 }
 
@@ -254,14 +149,14 @@ static int attach(tide_index *index) {
     bool is_open = is_there && index->descriptor >= 0 && status.st_dev == index->device && status.st_ino == index->inode;
     if (!is_open) {
         bool is_same = !is_there && index->state == TIDE_INDEX_ABSENT;
-        descriptor_give(index);
+        descriptor_close(index);
         mappings_end(index);
         index->state = TIDE_INDEX_UNKNOWN;
         // What SQLite believes to have locked was another file, or none.
         if (index->held && !is_same) return SQLITE_READONLY;
     }
     if (is_there && !is_open) {
-        int failure = descriptor_take(index);
+        int failure = tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode);
         if (failure == ENOMEM) return SQLITE_NOMEM;
         if (failure != 0 && failure != ENOENT) return SQLITE_CANTOPEN;
         is_there = failure == 0;
@@ -287,7 +182,7 @@ static int attach(tide_index *index) {
 // Looking
 
 bool tide_index_peek(tide_index *index, tide_index_header *header) {
-    if (index->descriptor < 0 && descriptor_take(index) != 0) return false;
+    if (index->descriptor < 0 && tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode) != 0) return false;
     uint32_t words[2 * HEADER_WORDS + 1];
     ssize_t got;
     do got = pread(index->descriptor, words, sizeof words, 0);
@@ -313,7 +208,7 @@ int tide_index_begin(tide_index *index, const char *database) {
 
 void tide_index_release(tide_index *index) {
     mappings_end(index);
-    descriptor_give(index);
+    descriptor_close(index);
     index->state = TIDE_INDEX_UNKNOWN;
     index->held = 0;
 }

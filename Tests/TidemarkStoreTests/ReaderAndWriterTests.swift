@@ -41,6 +41,28 @@ import TidemarkModel
             policy: { _ in .overwrite }, check: { _ in })
     }
 
+    #if os(Linux)
+        @Test func `a process that opens one container after the other keeps no descriptors of those that it has closed`()
+            async throws
+        {
+            let scratch = try Scratch()
+            for number in 0..<20 {
+                let url = scratch["\(number).tidemark"]
+                let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url))
+                try await save(store, 1)
+                // It is closed while the process writes: the descriptor of the index has to stay open then.
+                let reader = try StoreReader(container: store.container)
+                #expect(try reader.read(numbers) == [1, 1])
+            }
+            let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+            }
+            // Those of the last container go with the next reader that is closed.
+            let left = open.filter { $0.hasPrefix(scratch.url.path) && !$0.contains("/19.tidemark/") }
+            #expect(left.isEmpty)
+        }
+    #endif
+
     @Test(arguments: [false, true])
     func `a reader and a writer of one process see each other's locks and keep their own`(readsConcurrently: Bool) async throws {
         let scratch = try Scratch()
