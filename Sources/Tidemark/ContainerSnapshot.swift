@@ -15,7 +15,7 @@ import TidemarkStore
 /// stores are pinned one after the other.
 public struct ContainerSnapshot: RecordReading {
     public let recordSources: RecordSources
-    private let databases: PerScope<any DatabaseReader>
+    let databases: PerScope<any DatabaseReader>
 
     init(_ container: PersistentContainer) throws {
         let databases = try container.stores.map { store -> any DatabaseReader in
@@ -28,9 +28,6 @@ public struct ContainerSnapshot: RecordReading {
         self.databases = databases
         recordSources = RecordSources(all: container.sources.all.map { $0.reading(databases[$0.scope]) })
     }
-
-    /// GRDB's reader of a store in this state, for any SQL.
-    public func reader(_ scope: StoreScope = .private) -> any DatabaseReader { databases[scope] }
 }
 
 extension PersistentContainer {

@@ -252,14 +252,6 @@ public actor PersistentContainer: RecordReading {
         return names.flatMap { $0 }
     }
 
-    // Any SQL
-
-    /// GRDB's reader of a store, for any SQL and for `ValueObservation`; it sees what is committed. It is for reading only: what is written
-    /// past the container has no history, no lock and no digest.
-    ///
-    /// Observations made with it follow what this process writes; with ``followOthers()`` also what others write.
-    public nonisolated func reader(_ scope: StoreScope = .private) -> any DatabaseReader { stores[scope].reader }
-
     /// Has observations of one's own, made with ``reader(_:)``, follow what other processes write. ``observe(_:where:sortedBy:limit:in:)`` and
     /// ``changes(since:withOwn:)`` do so by themselves.
     ///
@@ -272,7 +264,7 @@ public actor PersistentContainer: RecordReading {
     public nonisolated func observe<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate? = nil, sortedBy sorts: [RecordSort] = [], limit: Int? = nil,
         in scope: StoreScope = .private
-    ) -> AsyncValueObservation<[R]> {
+    ) -> RecordObservation<R> {
         let source = sources[scope]
         let all = recordSources
         let listening = Result { () throws(StoreError) in try listen() }
@@ -291,7 +283,7 @@ public actor PersistentContainer: RecordReading {
             }
         }
         let changes = observation.removeDuplicates().map { (observed: [Observed<R>]) -> [R] in observed.map(\.record) }
-        return changes.values(in: source.database)
+        return RecordObservation(base: changes.values(in: source.database))
     }
 
     // Parts of it

@@ -45,11 +45,6 @@ public struct ReadOnlyContainer: RecordReading {
         }
     }
 
-    /// GRDB's reader of a store, for any SQL; `nil` when the container has no such store.
-    public func reader(_ scope: StoreScope = .private) -> (any DatabaseReader)? {
-        readers.first { $0.scope == scope }?.database
-    }
-
     /// The history of a store; `nil` when the container has no such store.
     public func history(_ scope: StoreScope = .private) -> StoreReader? { readers.first { $0.scope == scope } }
 

@@ -43,11 +43,6 @@ public struct RecordPredicate: Sendable {
     /// Begins a comparison.
     public static func field(_ name: String) -> Field { Field(name: name) }
 
-    /// An SQL expression over the columns of the type's table, `_name` and the bookkeeping columns, with `?` for arguments.
-    public static func sql(_ expression: String, _ arguments: (any DatabaseValueConvertible & Sendable)?...) -> RecordPredicate {
-        RecordPredicate(.sql(expression, StatementArguments(arguments)))
-    }
-
     public static func && (left: RecordPredicate, right: RecordPredicate) -> RecordPredicate {
         RecordPredicate(.all([left.node, right.node]))
     }

@@ -381,7 +381,7 @@ private final class RestoredCloud {
         let second = try await world.sync(0)
         #expect(second.failure == nil && second.deferred == 0 && second.exported == 1)
         let third = try await world.sync(1)
-        #expect(third.kept == 0)
+        #expect(third.deferred == 0)
         let wanted = try texts(world.devices[0])
         #expect(wanted["b"] == ["caption": "caption of b", "note": "note"])
         #expect(try texts(world.devices[1]) == wanted)

@@ -434,7 +434,7 @@ import TidemarkSync
             let preview = try await SyncPreview(of: person.container.directory, databases: person.databases, in: folder)
             #expect(preview.fetched.last?.record == Self.senja)
             #expect(preview.fetched.last.map { $0.kind != .delete } == true)
-            #expect(preview.toSendCount == 0 && preview.kept == [])
+            #expect(preview.toSendCount == 0 && preview.deferred == [])
         }
         #expect(try await ben.captions() == [:])
         #expect(try await tablet.captions() == ["senja": "Senja"])

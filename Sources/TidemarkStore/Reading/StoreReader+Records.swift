@@ -20,15 +20,23 @@ public struct RecordQuery: Sendable {
     /// An SQL expression over the fields, `_name` and the bookkeeping columns; `nil` for all.
     public var condition: String?
     /// What stands for `?` in the condition.
-    public var arguments: StatementArguments
+    package var arguments: StatementArguments
     /// A field, or `_name`; `nil` for the order in which records came.
     public var sortField: String?
     public var isDescending: Bool
     public var limit: Int?
 
     public init(
-        type: String, condition: String? = nil, arguments: StatementArguments = StatementArguments(), sortField: String? = nil,
-        isDescending: Bool = false, limit: Int? = nil
+        type: String, condition: String? = nil, sortField: String? = nil, isDescending: Bool = false, limit: Int? = nil
+    ) {
+        self.init(
+            type: type, condition: condition, arguments: StatementArguments(), sortField: sortField, isDescending: isDescending,
+            limit: limit)
+    }
+
+    package init(
+        type: String, condition: String?, arguments: StatementArguments, sortField: String? = nil, isDescending: Bool = false,
+        limit: Int? = nil
     ) {
         self.type = type
         self.condition = condition

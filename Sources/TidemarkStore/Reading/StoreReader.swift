@@ -22,7 +22,7 @@ public struct StoreReader: Sendable {
     ///
     /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
     /// while something is read, the read fails with `SQLITE_BUSY_SNAPSHOT`, and may be begun again; ``read(_:)`` does that.
-    public let database: any DatabaseReader
+    package let database: any DatabaseReader
     /// What its reads of history have learned of the schema.
     let schema = SchemaCache()
 
@@ -95,7 +95,7 @@ public struct StoreReader: Sendable {
     /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
     /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened; a snapshot goes on
     ///   reading what it has pinned.
-    public func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
+    package func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
         if !isSnapshot { try container.checkPlace() }
         do {
             return try ReadOnlyDatabase.reading(database) {

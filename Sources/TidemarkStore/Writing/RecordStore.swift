@@ -20,7 +20,7 @@ public actor RecordStore {
     public nonisolated let scope: StoreScope
     package nonisolated let identity: StoreIdentity
     /// Reads what is committed: for any SQL, and for GRDB's `ValueObservation`.
-    public nonisolated let reader: any DatabaseReader
+    package nonisolated let reader: any DatabaseReader
     /// Names this opening of the store in history, so that its own transactions can be told from others'.
     package nonisolated let writer = UUID()
     let connection: StoreConnection

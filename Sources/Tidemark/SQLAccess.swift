@@ -1,0 +1,50 @@
+// The only place where GRDB is part of the API: programs that want SQL import GRDB beside Tidemark.
+import GRDB
+import TidemarkModel
+import TidemarkStore
+
+extension PersistentContainer {
+    /// Returns GRDB's reader of a store, for any SQL and for `ValueObservation`. It sees committed data, and only reads: SQL that wrote past
+    /// the container would have no history, no lock and no digest.
+    ///
+    /// Observations that use the reader follow writes of this process; with ``followOthers()`` also writes of other processes.
+    ///
+    /// ```swift
+    /// import GRDB
+    ///
+    /// let captions = try await container.reader().read { db in
+    ///     try String.fetchAll(db, sql: "SELECT caption FROM Destination ORDER BY createdAt DESC LIMIT 10")
+    /// }
+    /// ```
+    ///
+    /// - Parameter scope: The store.
+    public nonisolated func reader(_ scope: StoreScope = .private) -> any DatabaseReader { stores[scope].reader }
+}
+
+extension ReadOnlyContainer {
+    /// Returns GRDB's reader of a store, for any SQL.
+    ///
+    /// - Parameter scope: The store.
+    /// - Returns: `nil` if the container has no such store.
+    public func reader(_ scope: StoreScope = .private) -> (any DatabaseReader)? {
+        readers.first { $0.scope == scope }?.database
+    }
+}
+
+extension ContainerSnapshot {
+    /// Returns GRDB's reader of a store in the pinned state, for any SQL.
+    ///
+    /// - Parameter scope: The store.
+    public func reader(_ scope: StoreScope = .private) -> any DatabaseReader { databases[scope] }
+}
+
+extension RecordPredicate {
+    /// Makes a predicate of an SQL expression over the columns of the type's table, `_name` and the system columns.
+    ///
+    /// - Parameters:
+    ///   - expression: The expression, with `?` for each argument.
+    ///   - arguments: Values for the question marks, in their order.
+    public static func sql(_ expression: String, _ arguments: (any DatabaseValueConvertible & Sendable)?...) -> RecordPredicate {
+        RecordPredicate(.sql(expression, StatementArguments(arguments)))
+    }
+}
