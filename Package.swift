@@ -24,8 +24,10 @@ let package = Package(
     // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in Documentation/Guides/Install.md.
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
-        .library(name: "Tidemark", targets: ["Tidemark", "TidemarkCloud", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
-        .library(name: "TidemarkStore", targets: ["TidemarkStore", "TidemarkModel"]),
+        .library(
+            name: "Tidemark",
+            targets: ["Tidemark", "TidemarkCloud", "TidemarkContainers", "TidemarkStore", "TidemarkSync", "TidemarkModel"]),
+        .library(name: "TidemarkStore", targets: ["TidemarkContainers", "TidemarkStore", "TidemarkModel"]),
         .library(name: "TidemarkTransfer", targets: ["TidemarkTransfer"]),
         .library(
             name: "TidemarkCloud", targets: ["TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel"]),
@@ -103,10 +105,17 @@ let package = Package(
             name: "TidemarkSQLite",
             dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
             swiftSettings: strict),
-        // A store and its blobs, and containers of stores.
+        // A store and its blobs, in a container.
         .target(
             name: "TidemarkStore",
             dependencies: ["CTideCore", "TidemarkModel", "TidemarkSQLite", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict),
+        // Containers as a whole: finding, moving, backing up, verifying, setting aside.
+        .target(
+            name: "TidemarkContainers",
+            dependencies: [
+                "CTideCore", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         // What a cloud does, whatever fulfils it.
         .target(
@@ -179,7 +188,7 @@ let package = Package(
         .target(
             name: "TidemarkSync",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
@@ -190,13 +199,14 @@ let package = Package(
         .target(
             name: "Tidemark",
             dependencies: [
-                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkSync",
+                "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         // Bulk import and export.
         .target(
-            name: "TidemarkTransfer", dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkStore"],
+            name: "TidemarkTransfer",
+            dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore"],
             swiftSettings: strict),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
@@ -204,7 +214,7 @@ let package = Package(
             name: "TidemarkCommands",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore",
+                "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkIdentity", "TidemarkHTTP", "TidemarkTransfer", "TidemarkWire",
                 .product(name: "Logging", package: "swift-log"),
@@ -243,7 +253,7 @@ let package = Package(
             name: "TestSupport",
             dependencies: [
                 "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore",
+                "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
                 "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -255,7 +265,7 @@ let package = Package(
         .executableTarget(
             name: "store-probe",
             dependencies: [
-                "TestSupport", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                "TestSupport", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -285,7 +295,7 @@ let package = Package(
             name: "TidemarkCloudTests",
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore",
+                "TidemarkContainers", "TidemarkStore",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -322,7 +332,7 @@ let package = Package(
             name: "TidemarkSyncTests",
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore",
+                "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync", "TidemarkTesting", "TidemarkTransfer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -331,7 +341,7 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore", "TidemarkSync",
+                "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 "TidemarkTesting",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
@@ -340,16 +350,26 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer", "WALReset",
+                "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkTransfer", "WALReset",
                 "change-poster", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkContainersTests",
+            dependencies: [
+                "TestSupport", "Tidemark", "TidemarkContainers", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                "TidemarkTransfer",
+                "store-probe", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkTests",
             dependencies: [
                 "TestSupport", "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkHTTP",
-                "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkSync", "TidemarkTransfer", "journal-probe",
+                "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync", "TidemarkTransfer",
+                "journal-probe",
                 "sharing-probe",
                 "tidemark",
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -359,14 +379,15 @@ let package = Package(
             name: "TidemarkTransferTests",
             dependencies: [
                 "CArchive", "CTideCore", "CTideManifest", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkStore",
+                "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "TidemarkCommandsTests",
             dependencies: [
-                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer",
+                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkTransfer",
                 "journal", "tidemark",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,3 +1,4 @@
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

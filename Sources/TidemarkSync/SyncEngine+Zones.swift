@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 
 /// A folder of a test's own, gone when the test is.
 public final class Scratch: Sendable {
@@ -31,5 +32,14 @@ public final class Scratch: Sendable {
     @discardableResult
     public func writeLines(_ lines: [String], to path: String) throws -> URL {
         try write(lines.map { $0 + "\n" }.joined(), to: path)
+    }
+}
+
+extension DatabaseQueue {
+    /// Executes SQL in a database past the store, by a connection of its own.
+    public static func execute(_ database: URL, _ sql: String) throws {
+        let queue = try DatabaseQueue(path: database.path)
+        try queue.inDatabase { db in try db.execute(sql: sql) }
+        try queue.close()
     }
 }

@@ -56,7 +56,7 @@ import Testing
         let refused = try await run("admin", "restore", backup, "--data", cloud, expecting: 73)
         #expect(refused.errors.contains("--replace"))
         let restored = try await run("admin", "restore", backup, "--data", cloud, "--replace")
-        #expect(restored.output.contains("What was there is in \(cloud).replaced-"))
+        #expect(restored.output.contains("The previous cloud is in \(cloud).replaced-"))
         for name in ["b", "a", "b", "a"] { try await run("sync", path(name)) }
         #expect(try await captions("a") == ["one second", "two new"])
         #expect(try await captions("b") == ["one second", "two new"])
@@ -79,7 +79,7 @@ import Testing
         let problems = try #require(found["problems"] as? [[String: Any]])
         #expect(problems.count == 1 && problems[0]["kind"] as? String == "record")
         let asked = try await run("admin", "verify", "--data", cloud, "--repair", expecting: 1)
-        #expect(asked.errors.contains("devices are told of 1 damaged record"))
+        #expect(asked.errors.contains("devices are notified of 1 damaged record"))
         try await run("sync", path("a"))
         try await run("admin", "verify", "--data", cloud)
         try await run("sync", path("b"))

@@ -3,6 +3,7 @@ import GRDB
 import Synchronization
 import TestSupport
 import Testing
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkSQLite

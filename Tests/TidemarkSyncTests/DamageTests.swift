@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkSQLite

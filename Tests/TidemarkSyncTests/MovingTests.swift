@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkSQLite

@@ -1,5 +1,6 @@
 import Testing
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkModel
 
 @testable import TidemarkSync

@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

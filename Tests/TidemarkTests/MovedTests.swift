@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Tidemark
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,4 +1,5 @@
 import GRDB
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

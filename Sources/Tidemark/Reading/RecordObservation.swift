@@ -4,8 +4,9 @@ import GRDB
 /// returns.
 ///
 /// ```swift
-/// for try await destinations in container.observe(Destination.self, sortedBy: [.descending("createdAt")]) {
-///     show(destinations)
+/// let newestFirst = [RecordSort.descending("createdAt")]
+/// for try await destinations in journal.observe(Destination.self, sortedBy: newestFirst) {
+///     self.destinations = destinations
 /// }
 /// ```
 ///

@@ -10,9 +10,7 @@ extension PersistentContainer {
     /// Observations that use the reader follow writes of this process; with ``followOthers()`` also writes of other processes.
     ///
     /// ```swift
-    /// import GRDB
-    ///
-    /// let captions = try await container.reader().read { db in
+    /// let captions = try await journal.reader().read { db in
     ///     try String.fetchAll(db, sql: "SELECT caption FROM Destination ORDER BY createdAt DESC LIMIT 10")
     /// }
     /// ```

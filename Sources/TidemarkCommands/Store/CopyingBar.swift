@@ -1,4 +1,5 @@
 import Synchronization
+import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 

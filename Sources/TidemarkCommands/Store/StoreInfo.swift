@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 

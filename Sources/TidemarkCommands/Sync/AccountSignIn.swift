@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkContainers
 import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkCloud
+import TidemarkContainers
 import TidemarkHTTP
 import TidemarkModel
 import TidemarkSQLite

@@ -3,7 +3,7 @@ import Foundation
 import TidemarkSQLite
 
 /// Copies assets from one container's folder to another's, on several threads.
-final class AssetCopying: Sendable {
+package final class AssetCopying: Sendable {
     /// Copying waits for the disk more than it works.
     private static let workers = 4
 
@@ -14,22 +14,22 @@ final class AssetCopying: Sendable {
     /// - Parameters:
     ///   - to: Made with the first asset.
     ///   - mayLink: Whether an asset may get a second name where a copy would be on the same file system.
-    init(from: URL, to: URL, mayLink: Bool) { (self.from, self.to, self.mayLink) = (from, to, mayLink) }
+    package init(from: URL, to: URL, mayLink: Bool) { (self.from, self.to, self.mayLink) = (from, to, mayLink) }
 
     /// Copies each asset that is not there yet, whole. Nothing is durable before `synchronize`.
     ///
     /// - Parameter progress: Called with each asset, from several threads.
     /// - Throws: ``StoreError`` `corrupt` when one is missing or damaged; `diskFull`, `io`; and what `progress` throws.
-    func copy(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
+    package func copy(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
         try run(ids, progress: progress) { copier, id, error in tide_copier_copy(copier, id, error) }
     }
 
     /// Reads each copy again.
-    func verify(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
+    package func verify(_ ids: [String], progress: @escaping (String) throws -> Void) throws {
         try run(ids, progress: progress) { copier, id, error in tide_copier_verify(copier, id, error) }
     }
 
-    func synchronize() throws(StoreError) {
+    package func synchronize() throws(StoreError) {
         let copier = try Copier(from: from, to: to, mayLink: mayLink)
         try checked { tide_copier_sync(copier.pointer, &$0) }
     }

@@ -3,14 +3,14 @@ import Foundation
 import TidemarkSQLite
 
 /// What lies in a container's `assets/`.
-struct AssetFiles {
+package struct AssetFiles {
     /// Identifiers of the assets that lie where they belong.
-    private(set) var ids: [String] = []
+    package private(set) var ids: [String] = []
     /// Paths below `assets/` of everything else, links and folders of other names among them. None of it is ours to remove.
-    private(set) var others: [String] = []
+    package private(set) var others: [String] = []
 
     /// - Complexity: A listing of each folder in it.
-    init(in url: URL) throws(StoreError) {
+    package init(in url: URL) throws(StoreError) {
         guard let root = try Self.root(url) else { return }
         for entry in try root.entries() {
             guard entry.kind == .folder, Self.isFolderName(entry.name) else {
@@ -30,7 +30,7 @@ struct AssetFiles {
     /// Whether there is any asset at all.
     static func isEmpty(_ url: URL) throws(StoreError) -> Bool { try AssetFiles(in: url).ids.isEmpty }
 
-    static func remove(_ ids: [String], in url: URL) throws(StoreError) {
+    package static func remove(_ ids: [String], in url: URL) throws(StoreError) {
         guard !ids.isEmpty, let root = try root(url) else { return }
         for (folder, ids) in Dictionary(grouping: ids, by: { String($0.prefix(2)) }) {
             let folder = try root.folder(folder)
@@ -39,7 +39,7 @@ struct AssetFiles {
     }
 
     /// Whether a text has the form of an asset's identifier; only then may it become a path.
-    static func isIdentifier(_ text: String) -> Bool {
+    package static func isIdentifier(_ text: String) -> Bool {
         let utf8 = Array(text.utf8).map(CChar.init(bitPattern:))
         return tide_blob_id_is_valid(utf8, utf8.count)
     }

@@ -61,7 +61,7 @@ package final class BlobStore: @unchecked Sendable {
     }
 
     /// Removes what a dead process has left, as opening does.
-    static func recover(_ container: ContainerDirectory) throws(StoreError) {
+    package static func recover(_ container: ContainerDirectory) throws(StoreError) {
         // Without the folder nothing was ever taken in.
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         try recoverIfAlone(try StoreLock(at: container.staging.appendingPathComponent("lock")), container: container)

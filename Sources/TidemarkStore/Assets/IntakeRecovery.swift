@@ -4,8 +4,10 @@ import TidemarkModel
 import TidemarkSQLite
 
 /// Removes what a process has left that died while it took files in. The caller holds the intake lock exclusively.
-struct IntakeRecovery {
+package struct IntakeRecovery {
     let container: ContainerDirectory
+
+    package init(container: ContainerDirectory) { self.container = container }
 
     /// - Throws: ``StoreError``; before anything is removed when a registry is missing, or is none.
     /// - Complexity: A listing of `staging/`; after an interruption also one of `assets/` and a look-up per blob.
@@ -21,7 +23,7 @@ struct IntakeRecovery {
     /// Assets that no store of the container has in its registry.
     func strays() throws -> [String] { try strays(among: AssetFiles(in: container.assets).ids) }
 
-    func strays(among ids: [String]) throws -> [String] {
+    package func strays(among ids: [String]) throws -> [String] {
         guard !ids.isEmpty else { return [] }
         // Without a registry everything would look like a stray.
         guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }

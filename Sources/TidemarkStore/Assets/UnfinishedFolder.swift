@@ -3,8 +3,8 @@ import Foundation
 import TidemarkSQLite
 
 /// A container that is being made beside its place, hidden, and comes there whole.
-struct UnfinishedFolder: ~Copyable {
-    let url: URL
+package struct UnfinishedFolder: ~Copyable {
+    package let url: URL
     private let place: URL
     /// Held while it is being made; that of its own store, so that nothing else comes to lie in it.
     private let lock: StoreLock
@@ -12,7 +12,7 @@ struct UnfinishedFolder: ~Copyable {
     /// Makes it; what an interrupted attempt for the same place has left is removed.
     ///
     /// - Throws: ``StoreError`` `busy` while another process makes one for the same place.
-    init(for place: URL) throws {
+    package init(for place: URL) throws {
         let parent = place.deletingLastPathComponent()
         try Folder.make(parent, mode: 0o777)
         let url = parent.appendingPathComponent(".\(place.lastPathComponent)\(Self.suffix)", isDirectory: true)
@@ -28,7 +28,7 @@ struct UnfinishedFolder: ~Copyable {
     }
 
     /// Removes what interrupted attempts have left beside a place, for places whose names begin alike.
-    static func sweep(_ parent: URL, prefix: String) throws {
+    package static func sweep(_ parent: URL, prefix: String) throws {
         for entry in try Folder(at: parent, followsLink: true).entries() {
             guard entry.kind == .folder, entry.name.hasPrefix(".\(prefix)"), entry.name.hasSuffix(Self.suffix) else { continue }
             let url = parent.appendingPathComponent(entry.name, isDirectory: true)
@@ -41,7 +41,7 @@ struct UnfinishedFolder: ~Copyable {
     private static let suffix = ".unfinished"
 
     /// Runs `body`, and removes everything if it fails.
-    borrowing func fill(_ body: (URL) throws -> Void) throws {
+    package borrowing func fill(_ body: (URL) throws -> Void) throws {
         do {
             try body(url)
         } catch {
@@ -51,7 +51,7 @@ struct UnfinishedFolder: ~Copyable {
     }
 
     /// Gives it its place, where nothing may be.
-    borrowing func settle() throws {
+    package borrowing func settle() throws {
         // An empty folder is replaced, one that holds anything is not.
         guard rename(url.path, place.path) == 0 else {
             let failure = Folder.failure("make", place.path)
@@ -65,9 +65,9 @@ struct UnfinishedFolder: ~Copyable {
     /// Exchanges it with what is at its place, which then lies where this did. It is durable after ``synchronizePlace()``.
     ///
     /// - Throws: ``StoreError``; then nothing was exchanged.
-    borrowing func replace() throws { try Self.exchange(url, place) }
+    package borrowing func replace() throws { try Self.exchange(url, place) }
 
-    borrowing func synchronizePlace() throws { try Folder(at: place.deletingLastPathComponent()).synchronize() }
+    package borrowing func synchronizePlace() throws { try Folder(at: place.deletingLastPathComponent()).synchronize() }
 
     private static func exchange(_ copy: URL, _ place: URL) throws {
         do throws(StoreError) {
@@ -100,7 +100,7 @@ struct UnfinishedFolder: ~Copyable {
         )
     }
 
-    borrowing func drop() throws { try Self.drop(url) }
+    package borrowing func drop() throws { try Self.drop(url) }
 
     private static func drop(_ url: URL) throws {
         try Self.empty(url)

@@ -5,17 +5,20 @@ import TidemarkSQLite
 /// What lies in a container's folder: what is the container's own, and what is not.
 package struct ContainerContents {
     /// Names of the container's own files and folders, its description apart.
-    private(set) var own: [String] = []
+    package private(set) var own: [String] = []
     /// Names of what others have put there. None of it is ours to copy or to remove.
-    private(set) var others: [String] = []
+    package private(set) var others: [String] = []
 
-    init(of url: URL) throws(StoreError) {
+    package init(of url: URL) throws(StoreError) {
         for name in try Folder(at: url).entries().map(\.name) where name != Self.description {
             if Self.isOwn(name) { own.append(name) } else { others.append(name) }
         }
     }
 
-    static let description = "container.json"
+    package static let description = "container.json"
+    /// What the name of a database that is being copied ends with.
+    package static let unfinishedCopy = ".copy"
+
     private static let folders = ["assets", "staging", "notifier", downloads, Quarantine.folder]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
     /// Held by the process that synchronises.
@@ -41,8 +44,8 @@ package struct ContainerContents {
 
     private static func isDatabase(_ name: String) -> Bool {
         ContainerDirectory.scopes.map { "\($0.name).sqlite" }.contains {
-            name == $0 || name.hasPrefix("\($0)-") && name != "\($0)-lock" || name == $0 + DatabaseSnapshot.unfinished
-                || name.hasPrefix("\($0)\(DatabaseSnapshot.unfinished)-")
+            name == $0 || name.hasPrefix("\($0)-") && name != "\($0)-lock" || name == $0 + unfinishedCopy
+                || name.hasPrefix("\($0)\(unfinishedCopy)-")
         }
     }
 
@@ -51,15 +54,15 @@ package struct ContainerContents {
     }
 
     /// Whether there is more than what a container may leave that has moved: locks, which a late comer has made again.
-    var isMore: Bool { own.contains { !Self.isLock($0) && !Self.isUnfinished($0) } }
+    package var isMore: Bool { own.contains { !Self.isLock($0) && !Self.isUnfinished($0) } }
     /// Whether there is nothing that has to stay.
-    var isEmpty: Bool { !isMore && others.allSatisfy { $0.hasPrefix(".") } }
+    package var isEmpty: Bool { !isMore && others.allSatisfy { $0.hasPrefix(".") } }
 
     /// Removes a container's files but for its description and the journals: databases first, locks last. That something is gone
     /// already is no error; what is not the container's own stays.
     ///
     /// - Parameter atStep: Called with what is gone.
-    static func remove(from url: URL, keepsLocks: Bool = false, atStep: (RemovalStep) throws -> Void = { _ in }) throws {
+    package static func remove(from url: URL, keepsLocks: Bool = false, atStep: (RemovalStep) throws -> Void = { _ in }) throws {
         let folder = try Folder(at: url)
         let own = try ContainerContents(of: url).own
         // Without its database a store is none: whoever comes after an interruption can tell that its end had begun.
@@ -85,7 +88,7 @@ package struct ContainerContents {
     }
 
     /// Takes along to another place what a served cloud knows the container by. What would not be trusted stays behind.
-    static func copySession(from source: URL, to target: URL) throws(StoreError) {
+    package static func copySession(from source: URL, to target: URL) throws(StoreError) {
         for name in credentials {
             guard let status = try Folder(at: source, followsLink: true).status(of: name), status.st_mode & 0o077 == 0,
                 status.st_uid == geteuid(), let data = try? DurableFile.data(of: source.appendingPathComponent(name))
@@ -102,12 +105,12 @@ package struct ContainerContents {
     }
 
     /// Removes files of ours that were being written when their process died.
-    static func removeUnfinished(from url: URL) throws(StoreError) {
+    package static func removeUnfinished(from url: URL) throws(StoreError) {
         let own = try ContainerContents(of: url).own
         for name in own where isUnfinished(name) { try Folder(at: url).remove(name) }
     }
 
-    enum RemovalStep { case databases, assets, locks }
+    package enum RemovalStep { case databases, assets, locks }
 
     private static func removeFiles(in url: URL) throws {
         guard let folder = try? Folder(at: url) else { return }
@@ -115,7 +118,7 @@ package struct ContainerContents {
     }
 
     /// Removes a folder unless there is something in it.
-    static func removeIfEmpty(_ url: URL) throws(StoreError) {
+    package static func removeIfEmpty(_ url: URL) throws(StoreError) {
         guard rmdir(url.path) != 0, ![ENOENT, ENOTEMPTY, EEXIST, ENOTDIR].contains(errno) else { return }
         throw Folder.failure("remove the folder", url.path)
     }

@@ -9,7 +9,7 @@ extension ContainerDirectory {
     /// Nothing in the folder is followed that is a symbolic link, nothing is written and no lock is taken.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `notFound` when it has no private store, or `io`.
-    init(examining folder: borrowing Folder, at url: URL) throws(StoreError) {
+    package init(examining folder: borrowing Folder, at url: URL) throws(StoreError) {
         let place = ContainerPlace(of: url.appendingPathComponent("container.json"))
         try self.init(at: url, describedBy: Self.description(in: folder), place: place)
         try Self.checkStore(in: folder, name: "\(StoreScope.private.name).sqlite")
@@ -86,7 +86,7 @@ private struct DatabaseHeader {
 
 extension Folder {
     /// What a name in it stands for, itself if it is a symbolic link; `nil` for nothing.
-    borrowing func status(of name: String) throws(StoreError) -> stat? {
+    package borrowing func status(of name: String) throws(StoreError) -> stat? {
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
             if errno == ENOENT { return nil }
@@ -96,7 +96,7 @@ extension Folder {
     }
 
     /// What it is itself.
-    var status: stat? {
+    package var status: stat? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? status : nil
     }

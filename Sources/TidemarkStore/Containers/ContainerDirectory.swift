@@ -46,7 +46,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     package func hasStore(_ scope: StoreScope) -> Bool { Self.size(store(scope)) > 0 }
 
     /// Says that a store that has been there is gone.
-    func storeIsMissing(_ scope: StoreScope) -> StoreError {
+    package func storeIsMissing(_ scope: StoreScope) -> StoreError {
         StoreError(
             .notFound,
             """
@@ -57,7 +57,7 @@ public struct ContainerDirectory: Hashable, Sendable {
 
     /// Makes sure that a store which is not there may be made: one whose log is left is missing instead, and so is the private one where
     /// assets are left that no other store can have named.
-    func checkStoreMayBeMade(_ scope: StoreScope) throws(StoreError) {
+    package func checkStoreMayBeMade(_ scope: StoreScope) throws(StoreError) {
         guard Self.size(URL(fileURLWithPath: store(scope).path + "-wal")) <= 0 else { throw storeIsMissing(scope) }
         try checkAssetsBelongToOthers(scope)
     }
@@ -74,7 +74,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// What a container is that does not count where it lies: the old files of one that has moved, or a copy that is being made.
-    init(uncountedAt url: URL, description: Description) {
+    package init(uncountedAt url: URL, description: Description) {
         self.url = url
         self.description = description
         place = ContainerPlace(of: url.appendingPathComponent("container.json"))

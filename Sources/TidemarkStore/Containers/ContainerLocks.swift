@@ -5,14 +5,14 @@ import TidemarkSQLite
 /// All locks of a container: while they are held, nobody writes to its stores, moves their logs or takes files in.
 ///
 /// They are let go of when this goes.
-struct ContainerLocks: ~Copyable {
+package struct ContainerLocks: ~Copyable {
     private let ownStore: StoreLock
     private let sharedStore: StoreLock
     private let intake: StoreLock?
 
     /// - Parameter timeout: How long each is waited for.
     /// - Throws: ``StoreError`` `busy`.
-    init(at url: URL, timeout: Duration) throws(StoreError) {
+    package init(at url: URL, timeout: Duration) throws(StoreError) {
         // This first: it may be held for long, and nobody waits for it while writing.
         let intake = try Self.intake(at: url, timeout: timeout)
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
@@ -23,7 +23,7 @@ struct ContainerLocks: ~Copyable {
     }
 
     /// The stores' locks alone: files may be taken in meanwhile.
-    init(storesAt url: URL, timeout: Duration) throws(StoreError) {
+    package init(storesAt url: URL, timeout: Duration) throws(StoreError) {
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
         let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
         self.intake = nil
@@ -54,7 +54,7 @@ struct ContainerLocks: ~Copyable {
         return lock
     }
 
-    borrowing func release() {
+    package borrowing func release() {
         intake?.release()
         sharedStore.release()
         ownStore.release()

@@ -86,7 +86,7 @@ extension ContainerDirectory {
     }
 
     /// Whether what is at the container's path is still what was opened, or may be.
-    var isInPlace: Bool {
+    package var isInPlace: Bool {
         do {
             try checkPlace()
             return true

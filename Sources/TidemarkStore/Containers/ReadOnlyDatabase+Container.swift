@@ -12,7 +12,7 @@ extension ReadOnlyDatabase {
     /// Opens one connection that reads a store.
     ///
     /// - Parameter allowsUnsafeTransactions: Whether transactions may be left open.
-    static func openQueue(
+    package static func openQueue(
         _ container: ContainerDirectory, _ scope: StoreScope, allowsUnsafeTransactions: Bool
     ) throws -> DatabaseQueue {
         var configuration = try configuration { try container.checkPlace() }

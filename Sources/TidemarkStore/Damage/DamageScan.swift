@@ -4,11 +4,11 @@ import TidemarkModel
 import TidemarkSQLite
 
 /// Finds the rows of a store that are not what their digests say.
-enum DamageScan {
+package enum DamageScan {
     /// The damaged rows of a type, and how many rows it has.
     ///
     /// - Complexity: Reads the whole table.
-    static func rows(_ db: Database, type: StoredType, seed: UInt64) throws -> (damaged: [Int64], count: Int) {
+    package static func rows(_ db: Database, type: StoredType, seed: UInt64) throws -> (damaged: [Int64], count: Int) {
         var damaged: [Int64] = []
         var rows: UInt64 = 0
         let handle = try db.handle
@@ -25,7 +25,7 @@ enum DamageScan {
     }
 
     /// All damaged records of a store.
-    static func records(_ db: Database, scope: StoreScope) throws -> [DamagedRecord] {
+    package static func records(_ db: Database, scope: StoreScope) throws -> [DamagedRecord] {
         let seed = try StoreIdentity.digestSeed(db)
         return try StoredType.fetchAll(db).flatMap { type in
             try rows(db, type: type, seed: seed).damaged.compactMap { row in

@@ -2,7 +2,7 @@ import GRDB
 import TidemarkSQLite
 
 /// The numbers that a store hands out next. They follow from the last transaction and the last rows, and are stored nowhere else.
-struct StoreCounters {
+package struct StoreCounters {
     var transaction: Int64 = 1
     var change: Int64 = 1
     /// Microseconds since 1970 UTC of the last transaction.
@@ -13,7 +13,7 @@ struct StoreCounters {
 
     /// - Parameter base: The store that a dry run looks through to; its numbers count there.
     /// - Throws: ``StoreError`` `corrupt` when the numbers can't be right.
-    init(_ db: Database, base: DryRunBase? = nil) throws {
+    package init(_ db: Database, base: DryRunBase? = nil) throws {
         let sql = """
             SELECT t.id, t.last_change, t.time, (SELECT max(id) FROM tide_changes)
             FROM (SELECT 1) LEFT JOIN (SELECT * FROM tide_transactions ORDER BY id DESC LIMIT 1) t
@@ -39,7 +39,7 @@ struct StoreCounters {
     }
 
     /// The next row id of a type's table: no row that is there, or that history says was deleted, has it.
-    static func row(_ db: Database, type: StoredType, base: DryRunBase? = nil) throws -> Int64 {
+    package static func row(_ db: Database, type: StoredType, base: DryRunBase? = nil) throws -> Int64 {
         let sql = """
             SELECT max(
                 coalesce((SELECT max(_id) FROM "\(type.table)"), 0),

@@ -9,7 +9,7 @@ package enum StoreFormat {
     static let applicationID: Int32 = 0x5469_6465
     /// The number of the zone that every store has.
     package static let defaultZone: Int64 = 1
-    static let pageSize = 16384
+    package static let pageSize = 16384
 
     static let tables = """
         CREATE TABLE tide_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -121,7 +121,7 @@ package enum StoreFormat {
     /// - Parameters:
     ///   - remedy: What migrates a store of an older format.
     ///   - allowsOlder: Whether it may have an older format that can be migrated. Then its tables are not looked at.
-    static func check(
+    package static func check(
         _ db: Database, path: String, migrations: FormatMigrations, remedy: String = "", allowsOlder: Bool = false
     ) throws {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
@@ -149,8 +149,9 @@ package enum StoreFormat {
 
 extension Row {
     /// A column's value. What has another form than the format says is damage, not a mistake of ours.
-    func stored<Value: DatabaseValueConvertible & StatementColumnConvertible>(_ column: String, of table: String) throws -> Value
-    {
+    package func stored<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+        _ column: String, of table: String
+    ) throws -> Value {
         do {
             return try decode(Value.self, forColumn: column)
         } catch is RowDecodingError {

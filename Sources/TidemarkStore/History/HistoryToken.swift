@@ -27,11 +27,11 @@ extension HistoryToken: LosslessStringConvertible {
 }
 
 /// The oldest that a store's history still has.
-struct HistoryFloor {
+package struct HistoryFloor {
     let transaction: Int64
-    let change: Int64
+    package let change: Int64
 
-    init(_ db: Database) throws {
+    package init(_ db: Database) throws {
         func number(_ key: String) throws -> Int64 {
             let value = try DatabaseValue.fetchOne(
                 db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = ?"), arguments: [key])

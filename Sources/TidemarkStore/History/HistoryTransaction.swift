@@ -65,7 +65,7 @@ public struct HistoryChange: Hashable, Sendable {
 }
 
 extension HistoryTransaction {
-    init(_ row: Row) throws {
+    package init(_ row: Row) throws {
         let table = "tide_transactions"
         id = try row.stored("id", of: table)
         time = try row.stored("time", of: table)

@@ -76,7 +76,7 @@ public struct StoreReader: Sendable {
     /// Rolls back transactions that a process has broken off and left a journal of, where ``rollsBackJournals`` says that this program may.
     ///
     /// Without locks: opening a store for writing takes them.
-    static func rollBackJournals(of container: ContainerDirectory) throws(StoreError) {
+    package static func rollBackJournals(of container: ContainerDirectory) throws(StoreError) {
         guard rollsBackJournals else { return }
         for scope in ContainerDirectory.scopes where container.hasStore(scope) {
             guard access(container.store(scope).path + "-journal", F_OK) == 0 else { continue }
@@ -141,14 +141,14 @@ public struct StoreReader: Sendable {
         try read("read the schema") { db in try StoredType.fetchAll(db).map(\.schema) }
     }
 
-    func digestSeed(_ db: Database) throws -> UInt64 {
+    package func digestSeed(_ db: Database) throws -> UInt64 {
         guard let seed = try Int64.fetchOne(db, sql: "SELECT value FROM tide_meta WHERE key = 'digest_seed'") else {
             throw StoreError(.corrupt, "\(container.store(scope).path) lacks its digest seed")
         }
         return UInt64(bitPattern: seed)
     }
 
-    func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
+    package func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
             return try read(body)
         } catch {

@@ -4,8 +4,8 @@ import GRDB
 import TidemarkSQLite
 
 /// A record name as it is stored: UUIDs as 16 bytes (17 when written in upper case), other names as text.
-struct RecordKey: Hashable, DatabaseValueConvertible {
-    let databaseValue: DatabaseValue
+package struct RecordKey: Hashable, DatabaseValueConvertible {
+    package let databaseValue: DatabaseValue
 
     init(bytes: UnsafeRawBufferPointer, isBlob: Bool) {
         databaseValue =
@@ -36,7 +36,7 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
     }
 
     /// `nil` for what is no key.
-    static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
+    package static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
         switch value.storage {
         case .blob(let data) where data.count == 16 || data.count == 17 && data.last == UInt8(ascii: "U"):
             data.withUnsafeBytes { RecordKey(bytes: $0, isBlob: true) }
@@ -48,7 +48,7 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
 
     /// SQL that finds the rows of a table whose key is none: of another type or length, a text with control characters, or one that
     /// should be a BLOB, and so could be there twice.
-    static let misshapenSQL = """
+    package static let misshapenSQL = """
         CASE typeof(_key)
         WHEN 'blob' THEN length(_key) <> 16 AND NOT (length(_key) = 17 AND substr(_key, 17) = x'55')
         WHEN 'text' THEN length(CAST(_key AS BLOB)) NOT BETWEEN 1 AND 255
@@ -60,7 +60,7 @@ struct RecordKey: Hashable, DatabaseValueConvertible {
     private static let uuidPattern = [8, 4, 4, 4, 12].map { String(repeating: "[0-9a-fA-F]", count: $0) }.joined(separator: "-")
 
     /// The record name.
-    var name: String {
+    package var name: String {
         switch databaseValue.storage {
         case .string(let string):
             return string

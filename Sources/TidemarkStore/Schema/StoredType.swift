@@ -4,30 +4,30 @@ import TidemarkModel
 import TidemarkSQLite
 
 /// A record type as a store has it: its schema and where that lies in SQL.
-struct StoredType: Equatable {
-    struct Field: Equatable {
+package struct StoredType: Equatable {
+    package struct Field: Equatable {
         let ordinal: Int
         let name: String
-        let column: String
-        let type: FieldType
+        package let column: String
+        package let type: FieldType
         let isBoolean: Bool
 
         var schema: RecordTypeSchema.Field { .init(name: name, type: type, isBoolean: isBoolean) }
     }
 
-    let id: Int64
-    let name: String
+    package let id: Int64
+    package let name: String
     /// A checked identifier, as are the columns.
-    let table: String
+    package let table: String
     let nameField: String?
-    let fields: [Field]
+    package let fields: [Field]
     /// Sets of fields of which no two records may agree.
     let uniqueKeys: [[String]]
     /// Compares rows with their digests.
     let digest: RowDigest
 
     var indexName: String { "tide_name_\(table)" }
-    var viewName: String { "_\(table)" }
+    package var viewName: String { "_\(table)" }
     var hasReferences: Bool { fields.contains { $0.type.scalar == .reference } }
     var schema: RecordTypeSchema {
         RecordTypeSchema(
@@ -55,7 +55,7 @@ struct StoredType: Equatable {
     }
 
     /// - Throws: ``StoreError`` `corrupt` unless all names are identifiers, and everything that they name is there.
-    static func fetchAll(_ db: Database) throws -> [StoredType] {
+    package static func fetchAll(_ db: Database) throws -> [StoredType] {
         let fields = try Dictionary(
             grouping: Row.fetchAll(
                 db, sql: "SELECT type_id, ordinal, name, column_name, type FROM tide_fields ORDER BY type_id, ordinal"),
@@ -251,7 +251,7 @@ struct StoredType: Equatable {
     }
 
     /// What SQLite's schema says of the view.
-    var viewDefinition: String { Self.viewDefinition(table: table, nameField: nameField) }
+    package var viewDefinition: String { Self.viewDefinition(table: table, nameField: nameField) }
 
     /// The view shows what the table has, and record names as text.
     var viewSQL: String { Self.viewSQL(table: table, nameField: nameField) }

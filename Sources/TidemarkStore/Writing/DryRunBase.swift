@@ -7,7 +7,7 @@ import TidemarkSQLite
 /// rows that it concerns are copied there. So a dry run goes exactly the way of a real one.
 ///
 /// Nothing but values is taken from the other store: its SQL may be anybody's.
-struct DryRunBase {
+package struct DryRunBase {
     let digestSeed: UInt64
     private let path: String
     private let sources: [Source]

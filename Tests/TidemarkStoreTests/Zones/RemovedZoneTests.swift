@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import TestSupport
 import Testing
+import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
@@ -109,7 +110,7 @@ import TidemarkStore
         try await device.set("senja", ["caption": .string("Senja")])
         let record = RecordName(type: "Destination", name: "senja")
         #expect(try await device.store.graph(of: [record]).map(\.zone) == [.default])
-        try MovableContainer.execute(
+        try DatabaseQueue.execute(
             device.store.container.url.appendingPathComponent("private.sqlite"), "UPDATE Destination SET _zone = 77")
         await #expect(throws: StoreError(.corrupt, "")) { try await device.store.graph(of: [record]) }
         await #expect(throws: StoreError(.corrupt, "")) { try await device.store.zone(of: record) }
@@ -124,7 +125,7 @@ import TidemarkStore
                 name == column
                     ? "x'ff'" : ["time", "kind"].contains(name) ? "1" : ["before", "after"].contains(name) ? "'{}'" : "'a'"
             }
-            try MovableContainer.execute(
+            try DatabaseQueue.execute(
                 device.store.container.url.appendingPathComponent("private.sqlite"),
                 """
                 DROP TABLE tide_refused;

@@ -1,5 +1,6 @@
 import Foundation
 import Tidemark
+import TidemarkContainers
 import TidemarkModel
 
 /// The examples of the doc comments in `Sources/Tidemark`. Not run.

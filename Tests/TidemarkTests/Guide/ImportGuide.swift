@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkStore
+import Tidemark
 import TidemarkTransfer
 
 /// The code of the guide to imports. Not run: it names files of the current folder.
@@ -25,8 +25,9 @@ private func importGuideReads(_ journal: URL) throws {
     try reader.forEachRecord(RecordQuery(type: "Destination", sortField: "createdAt", isDescending: true, limit: 10)) { record in
         print(record.name, record.values)
     }
-    let captions = try reader.database.read { db in
+    let container = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: journal))
+    let captions = try container.reader()?.read { db in
         try String.fetchAll(db, sql: "SELECT caption FROM Destination WHERE caption LIKE 'S%'")
     }
-    print(captions)
+    print(captions ?? [])
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Tidemark
+import TidemarkContainers
 import TidemarkStore
 
 /// The code of `ReadingFromAWidget.md`.

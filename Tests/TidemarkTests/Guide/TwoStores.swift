@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Observation
 import Tidemark
 import TidemarkModel
@@ -34,6 +35,13 @@ extension Guide {
                 self.destinations = destinations
             }
         }
+    }
+
+    static func readWithSQL(_ journal: PersistentContainer) async throws -> [String] {
+        let captions = try await journal.reader().read { db in
+            try String.fetchAll(db, sql: "SELECT caption FROM Destination ORDER BY createdAt DESC LIMIT 10")
+        }
+        return captions
     }
 
     static func pin(_ journal: PersistentContainer) async throws -> (Int, [Destination]) {

@@ -1,0 +1,106 @@
+import Foundation
+import TidemarkSQLite
+import TidemarkStore
+
+/// Makes a copy of a container that is a container itself, while others go on writing.
+///
+/// It holds the state that both stores had at one moment. It comes to its place whole, verified and durable, or not at all.
+///
+/// ```swift
+/// try ContainerBackup(of: container, to: URL(fileURLWithPath: "/backups/MyJournal.tidemark")).run()
+/// ```
+public struct ContainerBackup: Sendable {
+    private let container: ContainerDirectory
+    private let target: URL
+    private let lockTimeout: Duration
+    /// Whether records that are damaged are copied all the same, as they are; the summary names them. Without it, nothing is backed up
+    /// where one is.
+    public var allowsDamage = false
+    /// For a copy that is looked at and thrown away: assets, and what was set aside, stay behind.
+    package var isOfRecordsOnly = false
+    /// For tests.
+    package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
+
+    /// - Parameter target: The copy's place, where nothing may be; or a folder, in which it gets the container's name and the time.
+    public init(of container: ContainerDirectory, to target: URL, lockTimeout: Duration = .seconds(30)) {
+        self.container = container
+        self.target = target
+        self.lockTimeout = lockTimeout
+    }
+
+    /// What was copied.
+    public struct Summary: Hashable, Sendable, Encodable {
+        /// Where the copy is.
+        public let path: String
+        public let stores: Int
+        public let assets: Int
+        public let bytes: Int64
+        /// Records of the copy that are damaged, as in the container.
+        public let damaged: [DamagedRecord]
+    }
+
+    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `damaged` when a record is, unless ``allowsDamage`` is set; `corrupt` when something else
+    ///   of the container is damaged or missing. Then nothing is left of the copy.
+    @discardableResult
+    public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
+        do {
+            let source = try MovePlaces.resolved(container.url)
+            let place = try place()
+            if MovePlaces.isInside(place, of: source) {
+                throw StoreError(.cannotMove, "\(place.path) lies in \(source.path); name a place outside of the container")
+            }
+            try StoreReader.rollBackJournals(of: container)
+            let copy = try held()
+            try copy.checkRoom(at: place)
+            let damaged = isOfRecordsOnly ? [] : try copy.damage()
+            guard allowsDamage || damaged.isEmpty else {
+                throw StoreError.damaged(damaged, doing: "and \(container.url.path) was not backed up")
+            }
+            var description = container.description
+            description.copy = UUID()
+            let folder = try UnfinishedFolder(for: place)
+            try folder.fill { folder in
+                try copy.run(to: folder, hook: hook, progress: progress)
+                try copy.verify(folder, progress: progress)
+                try DurableFile.write(description, to: folder.appendingPathComponent(ContainerContents.description))
+            }
+            try hook(.described)
+            try folder.settle()
+            return Summary(
+                path: place.path, stores: copy.snapshots.count, assets: copy.assets.count, bytes: copy.bytes, damaged: damaged)
+        } catch {
+            throw StoreError(error, doing: "back up \(container.url.path)")
+        }
+    }
+
+    /// Both stores as they are at one moment.
+    private func held() throws -> ContainerCopy {
+        // Nobody writes where no lock can be had because nobody may.
+        guard access(container.url.path, W_OK) == 0 else { return try copy() }
+        let locks = try ContainerLocks(storesAt: container.url, timeout: lockTimeout)
+        defer { locks.release() }
+        try container.checkPlace()
+        return try copy()
+    }
+
+    private func copy() throws -> ContainerCopy {
+        try ContainerCopy(of: container, withSetAside: !isOfRecordsOnly, withAssets: !isOfRecordsOnly)
+    }
+
+    private func place() throws -> URL {
+        let place = try MovePlaces.resolved(target)
+        var status = stat()
+        guard stat(place.path, &status) == 0 else { return place }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw StoreError(.cannotMove, "\(place.path) is there already") }
+        let description = place.appendingPathComponent(ContainerContents.description)
+        guard access(description.path, F_OK) != 0 else {
+            throw StoreError(.cannotMove, "there is a container at \(place.path) already; name another place")
+        }
+        let time = Date.now.formatted(.iso8601.timeSeparator(.omitted).dateSeparator(.omitted))
+        let name = container.url.deletingPathExtension().lastPathComponent
+        try UnfinishedFolder.sweep(place, prefix: "\(name)-")
+        let named = place.appendingPathComponent("\(name)-\(time).tidemark")
+        guard access(named.path, F_OK) != 0 else { throw StoreError(.cannotMove, "\(named.path) is there already") }
+        return named
+    }
+}

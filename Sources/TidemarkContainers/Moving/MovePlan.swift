@@ -1,0 +1,108 @@
+import Foundation
+import TidemarkSQLite
+import TidemarkStore
+
+/// What a move would do, and what speaks against it.
+public struct MovePlan: Hashable, Sendable, Encodable {
+    public enum State: String, Hashable, Sendable, Encodable {
+        /// Nothing has happened yet.
+        case new
+        /// It was begun and interrupted, and would go on.
+        case begun
+        /// The container is at the target; its old files would be deleted, or are kept until the move is finished explicitly.
+        case switched
+        /// It is done.
+        case done
+    }
+
+    /// A store's database file.
+    public struct Store: Hashable, Sendable, Encodable {
+        public let name: String
+        public let bytes: Int64
+    }
+
+    public let from: String
+    public let to: String
+    public let state: State
+    public let stores: [Store]
+    public let assets: Int
+    public let assetBytes: Int64
+    /// What would be copied; assets that stay on their file system are not.
+    public let bytes: Int64
+    /// What is free at the target.
+    public let free: Int64
+    /// Why it can't be done as things are; none when it can.
+    public let reasonsAgainst: [String]
+    /// Names of files in the container's folder that are not its own, and stay there.
+    public let staying: [String]
+
+    /// Of a move that has not happened yet.
+    init(_ places: MovePlaces, copy: ContainerCopy, target: MoveTarget) throws(StoreError) {
+        (from, to) = (places.source.path, places.target.path)
+        stores = copy.snapshots.map { Store(name: "\($0.scope.name).sqlite", bytes: $0.bytes) }
+        (assets, assetBytes) = (copy.assets.count, copy.assetBytes)
+        staying = try ContainerContents(of: places.source).others.filter { !$0.hasPrefix(".") }
+        if case .begun = target { state = .begun } else { state = .new }
+        if Self.isOneFileSystem(copy.source.assets, places.target) {
+            // The assets get second names.
+            bytes = copy.databaseBytes
+        } else {
+            let there = try AssetFiles(in: places.target.appendingPathComponent("assets")).ids.map(Self.size).reduce(0, +)
+            bytes = copy.databaseBytes + max(0, copy.assetBytes - there)
+        }
+        free = MovePlaces.freeBytes(at: places.target)
+        reasonsAgainst = Self.reasonsAgainst(places, target: target, stores: stores, bytes: bytes, free: free)
+    }
+
+    /// Of a move that has happened.
+    init(_ places: MovePlaces, notice: MovedNotice) throws(StoreError) {
+        (from, to) = (places.source.path, places.target.path)
+        let contents = try ContainerContents(of: places.source)
+        let isReleased = try MoveJournal.read(in: places.target) == nil
+        state = contents.isMore || !isReleased ? .switched : .done
+        (stores, assets, assetBytes, bytes, free) = ([], 0, 0, 0, MovePlaces.freeBytes(at: places.target))
+        reasonsAgainst = []
+        staying = contents.others.filter { !$0.hasPrefix(".") }
+    }
+
+    /// - Throws: ``StoreError`` `cannotMove`, or `diskFull` when space is all that lacks.
+    func check() throws(StoreError) {
+        guard let reason = reasonsAgainst.first else { return }
+        throw StoreError(free < bytes && reasonsAgainst.count == 1 ? .diskFull : .cannotMove, reason)
+    }
+
+    private static func reasonsAgainst(
+        _ places: MovePlaces, target: MoveTarget, stores: [Store], bytes: Int64, free: Int64
+    ) -> [String] {
+        var reasons: [String] = []
+        if case .occupied(let reason) = target { reasons.append("\(reason); name a place where nothing is") }
+        let folder = MovePlaces.nearest(places.target)
+        if access(folder.path, W_OK | X_OK) != 0 {
+            reasons.append("\(folder.path) can't be written: \(String(cString: strerror(errno)))")
+        }
+        if access(places.source.path, W_OK | X_OK) != 0 {
+            reasons.append("\(places.source.path) can't be written, so it could not say where the container is then")
+        }
+        for name in stores.map(\.name) + ["assets"] {
+            var status = stat()
+            let path = places.source.appendingPathComponent(name).path
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { continue }
+            reasons.append("\(path) is a symbolic link; put what it stands for in its place")
+        }
+        if free < bytes {
+            reasons.append("\(folder.path) has \(free) bytes free, and the container needs \(bytes); make room there")
+        }
+        return reasons
+    }
+
+    private static func isOneFileSystem(_ assets: URL, _ target: URL) -> Bool {
+        var (one, other) = (stat(), stat())
+        return stat(assets.path, &one) == 0 && stat(MovePlaces.nearest(target).path, &other) == 0 && one.st_dev == other.st_dev
+    }
+
+    /// The size that an asset's identifier says.
+    private static func size(_ id: String) -> Int64 {
+        let parts = id.split(separator: "-")
+        return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+/// Records that were set aside when their account went, or another one came: a whole container of its own, in the container's folder
+/// `quarantine`.
+public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
+    public let id: UUID
+    /// Microseconds since 1970 UTC.
+    public let time: Int64
+    /// The account's name in the cloud container; `nil` of records that belonged to none.
+    public let user: String?
+    public let reason: String
+    /// Records, and those of them that no cloud has yet, deleted ones among them.
+    public let records: Int
+    public let pending: Int
+    private let store: StoreScope?
+    private let refusals: Int?
+
+    /// The store that they were in, and go back to.
+    public var scope: StoreScope { store ?? .private }
+
+    /// Saves among it that a cloud has refused.
+    public var refused: Int { refusals ?? 0 }
+
+    init(
+        id: UUID, time: Int64, user: String?, reason: String, records: Int, pending: Int, refused: Int, scope: StoreScope
+    ) {
+        (self.id, self.time, self.user, self.reason, self.records, self.pending) = (id, time, user, reason, records, pending)
+        store = scope
+        refusals = refused
+    }
+
+    static let folder = "quarantine"
+    package static let description = "quarantine.json"
+
+    package static let records = "records.tidemark"
+
+    func place(in container: ContainerDirectory) -> URL { place(below: container.url) }
+
+    package func place(below url: URL) -> URL {
+        url.appendingPathComponent("\(Self.folder)/\(id.uuidString.lowercased())", isDirectory: true)
+    }
+
+    /// Makes the folder for it.
+    package func makePlace(below url: URL) throws(StoreError) -> URL {
+        let place = place(below: url)
+        try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
+        try Folder.make(place, mode: 0o700)
+        return place
+    }
+
+    /// Where the container with the records is.
+    public func url(in container: ContainerDirectory) -> URL {
+        place(in: container).appendingPathComponent(Self.records, isDirectory: true)
+    }
+
+    /// The container with the records.
+    public func container(in container: ContainerDirectory) throws(StoreError) -> ContainerDirectory {
+        try ContainerDirectory(openingAt: url(in: container))
+    }
+}
+
+extension ContainerDirectory {
+    /// What was set aside, oldest first.
+    public func quarantines() throws(StoreError) -> [Quarantine] {
+        let folder = url.appendingPathComponent(Quarantine.folder, isDirectory: true)
+        guard FileManager.default.fileExists(atPath: folder.path) else { return [] }
+        var found: [Quarantine] = []
+        for entry in try Folder(at: folder).entries() where entry.kind == .folder {
+            let file = folder.appendingPathComponent("\(entry.name)/\(Quarantine.description)")
+            // Without a description it is one that was being made.
+            guard let data = try? DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
+                it.id.uuidString.lowercased() == entry.name
+            else { continue }
+            found.append(it)
+        }
+        return found.sorted { ($0.time, $0.id.uuidString) < ($1.time, $1.id.uuidString) }
+    }
+
+    /// The one of an identifier, or of its beginning.
+    ///
+    /// - Throws: ``StoreError`` `notFound`.
+    public func quarantine(_ id: String) throws(StoreError) -> Quarantine {
+        let found = try quarantines().filter { $0.id.uuidString.lowercased().hasPrefix(id.lowercased()) }
+        guard let one = found.first, found.count == 1, !id.isEmpty else {
+            throw StoreError(
+                .notFound,
+                found.isEmpty
+                    ? "nothing is set aside under '\(id)'" : "several are set aside under '\(id)'; say more of the identifier")
+        }
+        return one
+    }
+
+    /// Removes what was set aside, for good.
+    public func discard(_ quarantine: Quarantine) throws(StoreError) {
+        let place = quarantine.place(in: self)
+        do {
+            try Quarantine.remove(place)
+        } catch {
+            throw StoreError(error, doing: "remove \(place.path)")
+        }
+    }
+}
+
+extension Quarantine {
+    /// Removes the folder of one, also of one that is not whole.
+    static func remove(_ place: URL) throws {
+        // Without its description it is nothing that could be restored by halves.
+        try DurableFile.remove(description, in: place)
+        let container = place.appendingPathComponent(records, isDirectory: true)
+        if FileManager.default.fileExists(atPath: container.path) {
+            try DurableFile.remove(ContainerContents.description, in: container)
+            try ContainerContents.remove(from: container)
+            try ContainerContents.removeIfEmpty(container)
+        }
+        try ContainerContents.removeIfEmpty(place)
+    }
+
+    /// Removes all of a container's.
+    static func removeAll(in url: URL) throws {
+        let all = url.appendingPathComponent(folder, isDirectory: true)
+        guard let entries = try? Folder(at: all).entries() else { return }
+        for entry in entries where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
+            try remove(all.appendingPathComponent(entry.name, isDirectory: true))
+        }
+        try ContainerContents.removeIfEmpty(all)
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+extension RecordStore {
+    /// Whether nothing was ever saved here.
+    package func isUnused() throws(StoreError) -> Bool {
+        try connection.read("look for changes") { db in
+            try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM tide_transactions)") ?? false)
+        }
+    }
+
+    /// Whether there is any record.
+    package func hasRecords() throws(StoreError) -> Bool {
+        try connection.read("look for records") { db in
+            try connection.refreshSchema(db)
+            for type in connection.types {
+                if try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\")") ?? false { return true }
+            }
+            return false
+        }
+    }
+
+    /// Sets all records aside, and what was refused, whole and durable, and empties the store.
+    ///
+    /// - Parameter copy: Makes the container of the records, while nothing is committed to this one.
+    /// - Returns: `nil` when there was nothing.
+    @discardableResult
+    package func setAside(reason: String, copy: (Quarantine) throws -> Void) throws(StoreError) -> Quarantine? {
+        let quarantine: Quarantine? = try connection.locked("set the records aside") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).ingestHistory()
+            let pending = try OutboxSummary(db, types: connection.types).pending
+            let hasRecords = try connection.types.contains { type in
+                try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \"\(type.table)\")") ?? false
+            }
+            guard try hasRecords || pending > 0 || RefusedSaves(db).count > 0 else {
+                try empty(db)
+                return (nil, .commit)
+            }
+            let quarantine = try copyAside(db, pending: pending, reason: reason, copy)
+            try empty(db)
+            return (quarantine, .commit)
+        }
+        try removeUnnamedAssets()
+        return quarantine
+    }
+
+    /// Removes assets that no record names any more, and those that were on their way, unless somebody takes files in: then they stay until
+    /// the container is verified.
+    private func removeUnnamedAssets() throws(StoreError) {
+        let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
+        if let folder = try? Folder(at: downloads) {
+            for entry in try folder.entries() where entry.kind == .file { try folder.remove(entry.name) }
+        }
+        guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
+        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+        guard try lock.acquireIfFree() else { return }
+        defer { lock.release() }
+        do {
+            try AssetFiles.remove(IntakeRecovery(container: container).strays(), in: container.assets)
+        } catch {
+            throw StoreError(error, doing: "remove the assets of records that are gone")
+        }
+    }
+
+    /// Deletes all records, their history, and what is known of the cloud. Nobody is told of it but those who observe the store.
+    ///
+    /// - Parameter change: What is remembered of the cloud from then on.
+    package func wipe(_ change: (inout SyncState) -> Void = { _ in }) throws(StoreError) {
+        try connection.locked("empty the store") { db in
+            try connection.refreshSchema(db)
+            try empty(db)
+            var state = SyncState()
+            change(&state)
+            try state.store(db, insteadOf: SyncState(), zone: StoreFormat.defaultZone)
+            return ((), .commit)
+        }
+        try removeUnnamedAssets()
+    }
+
+    /// Empties the store; where it has changes that no cloud has, it is set aside before, whole and durable, in the same transaction.
+    ///
+    /// - Parameters:
+    ///   - copy: As that of ``setAside(reason:copy:)``.
+    ///   - change: What is remembered of the cloud from then on.
+    /// - Returns: How many changes were not sent, and where they are.
+    package func setAsideUnsent(
+        reason: String, copy: (Quarantine) throws -> Void, then change: (inout SyncState) -> Void
+    ) throws(StoreError) -> (quarantine: Quarantine?, pending: Int) {
+        let result: (quarantine: Quarantine?, pending: Int) = try connection.locked("set unsent changes aside") { db in
+            try connection.refreshSchema(db)
+            try Outbox(db).ingestHistory()
+            let pending = try OutboxSummary(db, types: connection.types).pending
+            let quarantine = pending > 0 ? try copyAside(db, pending: pending, reason: reason, copy) : nil
+            try empty(db)
+            var state = SyncState()
+            change(&state)
+            try state.store(db, insteadOf: SyncState(), zone: StoreFormat.defaultZone)
+            return ((quarantine, pending), .commit)
+        }
+        try removeUnnamedAssets()
+        return result
+    }
+
+    /// Copies the store into a quarantine.
+    private func copyAside(
+        _ db: Database, pending: Int, reason: String, _ copy: (Quarantine) throws -> Void
+    ) throws -> Quarantine {
+        let records = try connection.types.reduce(0) { sum, type in
+            try sum + (Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(type.table)\"") ?? 0)
+        }
+        let quarantine = Quarantine(
+            id: UUID(), time: now(), user: try SyncState(db, zone: StoreFormat.defaultZone).user, reason: reason,
+            records: records,
+            pending: pending, refused: try RefusedSaves(db).count, scope: scope)
+        try copy(quarantine)
+        return quarantine
+    }
+
+    private func empty(_ db: Database) throws {
+        for type in connection.types { try db.execute(sql: "DELETE FROM \"\(type.table)\"") }
+        for table in [
+            "changes", "transactions", "conflicts", "outbox", "requests", "sync_issues", "deferred", "seen", "sync", "imports",
+            "assets",
+            "shares", "refused",
+        ] {
+            try db.execute(sql: "DELETE FROM tide_\(table)")
+        }
+        try db.execute(
+            sql: """
+                DELETE FROM tide_zones WHERE id <> \(StoreFormat.defaultZone);
+                UPDATE tide_events SET reason = NULL;
+                UPDATE tide_types SET forgotten_rows = 0;
+                UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change');
+                UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'
+                """)
+        // Tokens of the history that was there are to expire.
+        try db.execute(sql: "UPDATE tide_meta SET value = ? WHERE key = 'history_identity'", arguments: [UUID().uuidString])
+        for type in connection.types { try db.notifyChanges(in: Table(type.table)) }
+    }
+}
