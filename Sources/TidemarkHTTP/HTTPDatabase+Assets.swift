@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
@@ -83,7 +84,6 @@ extension HTTPDatabase {
 extension CloudAsset {
     /// Whether it can be one: 64 lower-case hexadecimal digits, and no less than no bytes.
     fileprivate var isNamed: Bool {
-        size >= 0 && digest.utf8.count == 64
-            && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        size >= 0 && Hexadecimal.isText(digest, ofBytes: 32)
     }
 }

@@ -194,7 +194,7 @@ extension CloudEngine {
 
     /// What a token is of, and of which life of the database.
     private func place(_ mark: String, in incarnation: CloudIncarnation) -> String {
-        changeTagCipher.digest("\(incarnation.id.hexadecimal) \(mark)")
+        changeTagCipher.digest("\(Hexadecimal.text(incarnation.id)) \(mark)")
     }
 
     /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.

@@ -76,7 +76,7 @@ extension CloudEngine {
     /// They differ for each number, so that they do not tell when the server was started.
     func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
         guard let nonce = try rows.writerNonce(of: number) else { return "" }
-        return String(changeTagCipher.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
+        return String(changeTagCipher.digest("writer \(Hexadecimal.text(nonce)) \(number)").prefix(16))
     }
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
@@ -109,14 +109,7 @@ extension CloudEngine {
         "the cloud was put back to an earlier state, which lacks the change of this tag. Fetch everything from the beginning")
 
     /// What a device knows the incarnation by.
-    func name(of incarnation: CloudIncarnation) -> String { changeTagCipher.digest("incarnation " + incarnation.id.hexadecimal) }
-}
-
-extension Data {
-    var hexadecimal: String {
-        map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
+    func name(of incarnation: CloudIncarnation) -> String {
+        changeTagCipher.digest("incarnation " + Hexadecimal.text(incarnation.id))
     }
 }

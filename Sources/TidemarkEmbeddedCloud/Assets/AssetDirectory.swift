@@ -1,6 +1,7 @@
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkModel
 import TidemarkSQLite
 
 /// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
@@ -281,8 +282,7 @@ actor AssetDirectory: AssetStorage {
 
     /// Digests of an owner's contents that begin with a byte.
     func digests(of owner: String, beginningWith byte: UInt8) -> Set<String> {
-        let digits = String(byte, radix: 16)
-        let place = folder(of: owner).appendingPathComponent(digits.count == 1 ? "0" + digits : digits)
+        let place = folder(of: owner).appendingPathComponent(Hexadecimal.text(CollectionOfOne(byte)))
         let names = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []
         return Set(names.filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
     }

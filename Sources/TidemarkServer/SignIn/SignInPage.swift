@@ -160,7 +160,7 @@ struct SignInPage: Sendable {
         _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
-        let nonce = (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
+        let nonce = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
         let html = """
             <!DOCTYPE html>
             <html lang="en">
