@@ -117,21 +117,3 @@ package struct HTTPTimeouts: Sendable {
         return HTTPTimes(connecting: connecting, sendingSilence: silence, receivingSilence: receiving, total: time(for: call))
     }
 }
-
-extension String {
-    /// As it can stand in a path, or in a query's value.
-    var percentEncoded: String {
-        var text = ""
-        for byte in utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return text
-    }
-}

@@ -77,7 +77,8 @@ extension HTTPDatabase {
     }
 
     private func target(_ asset: CloudAsset, _ zone: CloudZoneID) -> String {
-        "\(own("assets/\(asset.digest)-\(asset.size)"))?zone=\(zone.zoneName.percentEncoded)&owner=\(zone.ownerName.percentEncoded)"
+        own("assets/\(asset.digest)-\(asset.size)")
+            + "?zone=\(PercentCoding.encoded(zone.zoneName))&owner=\(PercentCoding.encoded(zone.ownerName))"
     }
 }
 

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
@@ -48,7 +49,7 @@ extension HTTPDatabase {
     }
 
     private func news(since cursor: String?) async throws(CloudError) -> ChangeReply {
-        let target = own("notifications") + (cursor.map { "?cursor=\($0.percentEncoded)" } ?? "")
+        let target = own("notifications") + (cursor.map { "?cursor=\(PercentCoding.encoded($0))" } ?? "")
         return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .get, target: target)) {
             node throws(CloudError) in
             ChangeReply(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)
