@@ -12,6 +12,7 @@ import Testing
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkModel
 import TidemarkWire
 
 @testable import TidemarkServer
