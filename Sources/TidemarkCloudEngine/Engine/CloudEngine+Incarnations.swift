@@ -81,7 +81,7 @@ extension CloudEngine {
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
     ///
-    /// A text that is no tag stands for some number, too. That it is one of these is as likely as to guess 29 bits.
+    /// A text that is no tag has no number: only the cloud can make one that has.
     func noteAhead(tagsOf request: ModifyRecordsRequest) async throws(CloudError) {
         let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0) } }
         guard !numbers.isEmpty else { return }
@@ -93,12 +93,18 @@ extension CloudEngine {
 
     static func isAhead(_ number: Int64, of last: Int64) -> Bool { number > last && number - last < 4 * leap }
 
-    /// Makes sure that a tag which is not the record's is one of the database as it is: who has one of a time that was lost is to fetch
-    /// everything before it sends anything.
+    /// Makes sure that a tag which is not the record's is one of the database as it is: a client that has one of a time that was lost is to
+    /// fetch everything before it sends anything.
+    ///
+    /// Of a tag that an earlier version made nobody can tell its time any more: where a time was lost, it may be of that.
     ///
     /// - Throws: `changeTokenExpired`.
-    func checkTime(of tag: String, _ rows: any CloudTransaction) throws(CloudError) {
-        guard let number = changeTagCipher.number(tag) else { return }
+    func checkTime(of tag: String, isThere: Bool, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let number = changeTagCipher.number(tag) else {
+            // A client that fetches everything then gets another tag of a record that is there.
+            if isThere, ChangeTagCipher.isOldTag(tag), try !rows.incarnation().isFirst { throw Self.putBack }
+            return
+        }
         let last = try rows.lastChange()
         let isLost = try rows.isOfLostTime(number)
         if isLost || Self.isAhead(number, of: last) { throw Self.putBack }
