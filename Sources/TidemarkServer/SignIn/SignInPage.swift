@@ -115,7 +115,7 @@ struct SignInPage: Sendable {
         _ purpose: SignIn.Purpose, _ apiToken: APIToken, email: String = "", error: String? = nil,
         status: HTTPResponse.Status = .ok
     ) -> Reply {
-        let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: ServerTime.now() + Self.patience)
+        let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: Timestamp.now() + Self.patience)
         let alert = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\(TextCoding.html($0))</p>" } ?? ""
         let described = error == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"error\""
         var reply = Self.page(
