@@ -63,7 +63,7 @@ package struct HTTPTimeouts: Sendable {
     package var changing = Duration.seconds(120)
     package var transferring = Duration.seconds(300)
     package var polling = Duration.seconds(75)
-    /// Before the second try; longer before the third. A listener begins with it, too.
+    /// Before the second try, up to twice that; longer before the third. A listener begins with it, too.
     package var pause = Duration.milliseconds(200)
     /// Between the tries of who listens for news.
     package var pauseMax = Duration.seconds(60)
