@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 
 /// SHA-256 of a content as it comes, by which clouds know assets.
 ///
@@ -23,12 +24,7 @@ public struct AssetDigest: ~Copyable {
     /// What has come until now, as an asset.
     public consuming func finish() -> CloudAsset {
         let size = size
-        return CloudAsset(digest: Self.hexadecimal(hash.finish()), size: size)
-    }
-
-    private static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return CloudAsset(digest: Hexadecimal.text(hash.finish()), size: size)
     }
 
     /// Of bytes that are all there.

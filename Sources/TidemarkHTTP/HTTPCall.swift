@@ -63,7 +63,7 @@ package struct HTTPTimeouts: Sendable {
     package var changing = Duration.seconds(120)
     package var transferring = Duration.seconds(300)
     package var polling = Duration.seconds(75)
-    /// Before the second try; longer before the third. A listener begins with it, too.
+    /// Before the second try, up to twice that; longer before the third. A listener begins with it, too.
     package var pause = Duration.milliseconds(200)
     /// Between the tries of who listens for news.
     package var pauseMax = Duration.seconds(60)
@@ -115,23 +115,5 @@ package struct HTTPTimeouts: Sendable {
             case .poll: polling
             }
         return HTTPTimes(connecting: connecting, sendingSilence: silence, receivingSilence: receiving, total: time(for: call))
-    }
-}
-
-extension String {
-    /// As it can stand in a path, or in a query's value.
-    var percentEncoded: String {
-        var text = ""
-        for byte in utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return text
     }
 }

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPCloud {
@@ -41,14 +42,14 @@ extension HTTPCloud {
     /// - Parameter statuses: Those that are an answer, beside the ones that say that it was done.
     func answer(to call: HTTPCall, accepting statuses: [HTTPStatus] = []) async throws(CloudError) -> HTTPAnswer {
         var session = call.isSigned ? try session() : nil
-        var tries = 1
+        var backoff = Backoff(first: patience.pause * 2, longest: patience.pauseMax)
         var isAnew = false
         while true {
             let answer: HTTPAnswer
             do throws(HTTPFault) {
                 answer = try await send(call, as: session)
             } catch {
-                guard error.isPassing, call.isRepeatable, await pause(&tries) else { throw error.error }
+                guard error.isPassing, call.isRepeatable, await pause(&backoff) else { throw error.error }
                 continue
             }
             if (200..<300).contains(answer.status.code) || statuses.contains(answer.status) { return answer }
@@ -68,7 +69,7 @@ extension HTTPCloud {
             }
             if let told { throw told }
             let error = CloudError(status: answer.status, headers: answer.headers, from: server)
-            guard error.code == .serviceUnavailable, error.retryAfter == nil, call.isRepeatable, await pause(&tries) else {
+            guard error.code == .serviceUnavailable, error.retryAfter == nil, call.isRepeatable, await pause(&backoff) else {
                 throw error
             }
         }
@@ -98,11 +99,9 @@ extension HTTPCloud {
     /// Waits before another try.
     ///
     /// - Returns: Whether there is one.
-    private func pause(_ tries: inout Int) async -> Bool {
-        guard tries < 3 else { return false }
-        let time = patience.pause * Double(tries * tries) * Double.random(in: 0.5...1.5)
-        tries += 1
-        return (try? await Task.sleep(for: time)) != nil
+    private func pause(_ backoff: inout Backoff) async -> Bool {
+        guard backoff.failures < 2 else { return false }
+        return (try? await Task.sleep(for: backoff.fail())) != nil
     }
 
     private func send(_ call: HTTPCall, as session: CloudSession?) async throws(HTTPFault) -> HTTPAnswer {

@@ -90,7 +90,7 @@ extension HTTPCloud {
     package var name: String { "\(server) \(container) \(environment.rawValue)" }
 
     private var sessionPath: String {
-        "/tidemark/1/\(container.percentEncoded)/\(environment.rawValue)/session"
+        "/tidemark/1/\(PercentCoding.encoded(container))/\(environment.rawValue)/session"
     }
 
     /// Who is signed in; `nil` for nobody.
@@ -233,7 +233,7 @@ extension HTTPCloud {
     /// The query of a request that no account is signed in for.
     func signed(_ target: String, _ session: CloudSession?) -> String {
         guard session == nil, let apiToken else { return target }
-        return "\(target)\(target.contains("?") ? "&" : "?")ckAPIToken=\(apiToken.percentEncoded)"
+        return "\(target)\(target.contains("?") ? "&" : "?")ckAPIToken=\(PercentCoding.encoded(apiToken))"
     }
 }
 

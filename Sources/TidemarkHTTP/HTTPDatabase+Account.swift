@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
@@ -76,14 +77,14 @@ extension HTTPDatabase {
     }
 
     private func target(_ asset: CloudAsset, _ zone: CloudZoneID) -> String {
-        "\(own("assets/\(asset.digest)-\(asset.size)"))?zone=\(zone.zoneName.percentEncoded)&owner=\(zone.ownerName.percentEncoded)"
+        own("assets/\(asset.digest)-\(asset.size)")
+            + "?zone=\(PercentCoding.encoded(zone.zoneName))&owner=\(PercentCoding.encoded(zone.ownerName))"
     }
 }
 
 extension CloudAsset {
     /// Whether it can be one: 64 lower-case hexadecimal digits, and no less than no bytes.
     fileprivate var isNamed: Bool {
-        size >= 0 && digest.utf8.count == 64
-            && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        size >= 0 && Hexadecimal.isText(digest, ofBytes: 32)
     }
 }

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
@@ -9,7 +10,8 @@ extension HTTPDatabase {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let listener = Task {
             let patience = database.cloud.patience
-            var (failures, atOnce) = (0, 0)
+            var backoff = Backoff(first: patience.pause * 2, longest: patience.pauseMax)
+            var atOnce = 0
             var (isRefused, isAway) = (false, false)
             while !Task.isCancelled {
                 do throws(CloudError) {
@@ -17,12 +19,12 @@ extension HTTPDatabase {
                     news = try await database.news(since: news.cursor)
                     atOnce = began.duration(to: .now) < patience.atOnce ? atOnce + 1 : 0
                     // What has changed while nobody listened may not be told.
-                    if news.isChanged || failures > 0 { continuation.yield() }
-                    (failures, isRefused, isAway) = (0, false, false)
+                    if news.isChanged || backoff.failures > 0 { continuation.yield() }
+                    backoff.succeed()
+                    (isRefused, isAway) = (false, false)
                     // Much is written, or the server does not wait: either way what comes together is told together.
                     if atOnce >= 5 { try? await patience.wait(patience.pollPause) }
                 } catch {
-                    failures += 1
                     // Whoever may not listen any more finds out by looking; and so does who hears nothing because the server has gone.
                     let wasRefused = isRefused
                     isRefused = error.code == .notAuthenticated
@@ -31,9 +33,7 @@ extension HTTPDatabase {
                     if isNewlyAway || isRefused && !wasRefused { continuation.yield() }
                     // A cursor that means nothing to the server any more: it begins anew.
                     if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
-                    let pause =
-                        min(patience.pauseMax, patience.pause * Double(1 << min(failures, 16))) * Double.random(in: 0.5...1)
-                    try? await Task.sleep(for: max(pause, error.retryAfter ?? .zero))
+                    try? await Task.sleep(for: max(backoff.fail(), error.retryAfter ?? .zero))
                 }
             }
             continuation.finish()
@@ -48,7 +48,7 @@ extension HTTPDatabase {
     }
 
     private func news(since cursor: String?) async throws(CloudError) -> ChangeReply {
-        let target = own("notifications") + (cursor.map { "?cursor=\($0.percentEncoded)" } ?? "")
+        let target = own("notifications") + (cursor.map { "?cursor=\(PercentCoding.encoded($0))" } ?? "")
         return try await cloud.value(HTTPCall(kind: cursor == nil ? .look : .poll, method: .get, target: target)) {
             node throws(CloudError) in
             ChangeReply(cursor: try node.required("cursor").asString(), isChanged: try node.bool("changed") ?? false)

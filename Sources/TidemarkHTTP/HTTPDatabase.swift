@@ -274,7 +274,7 @@ extension HTTPDatabase {
 // How it is said
 extension HTTPDatabase {
     private func place(_ root: String) -> String {
-        "/\(root)/1/\(cloud.container.percentEncoded)/\(cloud.environment.rawValue)/\(scope.name)"
+        "/\(root)/1/\(PercentCoding.encoded(cloud.container))/\(cloud.environment.rawValue)/\(scope.name)"
     }
 
     /// Of an operation of the protocol.

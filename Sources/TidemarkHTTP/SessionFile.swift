@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 import TidemarkWire
 
 /// Keeps a session in a file that only its owner reads.

@@ -13,37 +13,51 @@ public enum Timestamp {
     }
 
     /// The RFC 3339 text of a moment, in UTC, with as many decimals (0, 3 or 6) as it needs.
-    public static func text(microseconds: Int64) -> String {
+    public static func text(microseconds: Int64) -> String { text(microseconds: microseconds, decimals: nil) }
+
+    /// The RFC 3339 text of a moment, in UTC.
+    ///
+    /// - Parameter decimals: 0, 3 or 6, which cuts what is left; `nil` for as many as it needs.
+    package static func text(microseconds: Int64, decimals: Int?) -> String {
         let second = 1_000_000 as Int64
-        let day = 86_400 as Int64
         let fraction = microseconds.euclideanRemainder(second)
         // Not the difference of the two, which has no room below the earliest moment.
-        let seconds = microseconds / second - (microseconds % second < 0 ? 1 : 0)
-        let secondOfDay = seconds.euclideanRemainder(day)
-        let (year, month, dayOfMonth) = civil(days: (seconds - secondOfDay) / day)
-        var text = "\(pad(year, 4))-\(pad(month, 2))-\(pad(dayOfMonth, 2))T"
-        text += "\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2))"
-        if fraction % 1000 != 0 {
-            text += ".\(pad(fraction, 6))"
-        } else if fraction != 0 {
-            text += ".\(pad(fraction / 1000, 3))"
+        let moment = Moment(second: microseconds / second - (microseconds % second < 0 ? 1 : 0))
+        var text = "\(pad(moment.year, 4))-\(pad(moment.month, 2))-\(pad(moment.dayOfMonth, 2))T\(moment.timeOfDay)"
+        switch decimals ?? (fraction == 0 ? 0 : fraction % 1000 == 0 ? 3 : 6) {
+        case 0: break
+        case 3: text += ".\(pad(fraction / 1000, 3))"
+        default: text += ".\(pad(fraction, 6))"
         }
         return text + "Z"
     }
 
-    /// Year, month and day of the proleptic Gregorian calendar, from days since 1970-01-01.
-    private static func civil(days: Int64) -> (Int64, Int64, Int64) {
-        let shifted = days + 719_468
-        let dayOfEra = shifted.euclideanRemainder(146_097)
-        let era = (shifted - dayOfEra) / 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+    /// A second of the proleptic Gregorian calendar, in UTC.
+    struct Moment {
+        /// Since 1970-01-01.
+        let day: Int64
+        let year, month, dayOfMonth, secondOfDay: Int64
+
+        /// - Parameter second: Since 1970.
+        init(second: Int64) {
+            secondOfDay = second.euclideanRemainder(86_400)
+            day = (second - secondOfDay) / 86_400
+            let shifted = day + 719_468
+            let dayOfEra = shifted.euclideanRemainder(146_097)
+            let era = (shifted - dayOfEra) / 146_097
+            let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+            let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+            let shiftedMonth = (5 * dayOfYear + 2) / 153
+            month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+            year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+            dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        }
+
+        /// As `08:49:37`.
+        var timeOfDay: String { "\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2))" }
     }
 
-    private static func pad(_ value: Int64, _ width: Int) -> String {
+    static func pad(_ value: Int64, _ width: Int) -> String {
         let digits = String(value.magnitude)
         return (value < 0 ? "-" : "") + String(repeating: "0", count: max(0, width - digits.count)) + digits
     }

@@ -179,9 +179,9 @@ actor AssetTransfer {
     private func fetch(
         _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> URL {
-        guard asset.digest.utf8.count == 64,
-            asset.digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
-        else { throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        guard Hexadecimal.isText(asset.digest, ofBytes: 32) else {
+            throw CloudError(.assetNotAvailable, "'\(asset.digest.prefix(100))' is no SHA-256 in hexadecimal digits")
+        }
         guard (0...limits.bytesPerAsset).contains(asset.size) else {
             throw CloudError(
                 .assetNotAvailable, "the asset \(asset.digest) has \(asset.size) bytes, which is more than a cloud takes")

@@ -17,12 +17,14 @@ struct SyncMachine: Hashable, Sendable {
     private(set) var importIsWanted = true
     private(set) var exportIsWanted = true
     private(set) var halted: ContainerEvent.Failure?
-    private(set) var setUpBackoff = Backoff()
-    private(set) var importBackoff = Backoff()
-    private(set) var exportBackoff = Backoff()
+    private(set) var setUpBackoff = Self.backoff
+    private(set) var importBackoff = Self.backoff
+    private(set) var exportBackoff = Self.backoff
     /// A record that was refused may be tried again then.
     private(set) var nextTry: Int64?
     private var lastWasImport = false
+
+    static let backoff = Backoff(first: .seconds(1), longest: .seconds(300))
 
     func next(at now: Int64) -> Step {
         if let halted { return .halt(halted) }
@@ -53,7 +55,7 @@ struct SyncMachine: Hashable, Sendable {
 
     mutating func setUpFailed(at now: Int64, retryAfter: Duration?, random: Double) {
         isSetUp = false
-        setUpBackoff.fail(at: now, told: retryAfter, random: random)
+        setUpBackoff.fail(at: now, asked: retryAfter, random: random)
     }
 
     mutating func halt(_ failure: ContainerEvent.Failure) { halted = failure }
@@ -62,7 +64,7 @@ struct SyncMachine: Hashable, Sendable {
     mutating func begin() {
         halted = nil
         isSetUp = false
-        (setUpBackoff, importBackoff, exportBackoff) = (Backoff(), Backoff(), Backoff())
+        (setUpBackoff, importBackoff, exportBackoff) = (Self.backoff, Self.backoff, Self.backoff)
         (importIsWanted, exportIsWanted) = (true, true)
     }
 
@@ -89,7 +91,7 @@ struct SyncMachine: Hashable, Sendable {
     }
 
     mutating func importFailed(at now: Int64, retryAfter: Duration?, random: Double) {
-        importBackoff.fail(at: now, told: retryAfter, random: random)
+        importBackoff.fail(at: now, asked: retryAfter, random: random)
         lastWasImport = true
     }
 
@@ -104,7 +106,7 @@ struct SyncMachine: Hashable, Sendable {
     }
 
     mutating func exportFailed(at now: Int64, retryAfter: Duration?, random: Double) {
-        exportBackoff.fail(at: now, told: retryAfter, random: random)
+        exportBackoff.fail(at: now, asked: retryAfter, random: random)
         lastWasImport = false
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
@@ -126,7 +127,7 @@ final class AssetFolder {
     /// Tells by its name whether a file is a copy of an asset: a digest of 32 digits, a size, and what kind it is.
     private static func isCopy(_ name: String) -> Bool {
         let parts = name.prefix { $0 != "." }.split(separator: "-", omittingEmptySubsequences: false)
-        return parts.count == 2 && parts[0].utf8.count == 32 && parts[0].allSatisfy(\.isHexDigit)
+        return parts.count == 2 && Hexadecimal.isText(parts[0], ofBytes: 16)
             && !parts[1].isEmpty && parts[1].allSatisfy(\.isWholeNumber)
     }
 

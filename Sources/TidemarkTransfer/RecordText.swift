@@ -16,14 +16,8 @@ public struct RecordText {
     ) {
         self.schema = schema
         self.assetText = assetText
-        var nameKey: [UInt8] = []
-        Self.appendString(schema.nameField ?? "_name", to: &nameKey)
-        self.nameKey = nameKey + [UInt8(ascii: ":")]
-        keys = schema.fields.map { field in
-            var key: [UInt8] = []
-            Self.appendString(field.name, to: &key)
-            return key + [UInt8(ascii: ":")]
-        }
+        nameKey = JSONWriter.encoded(name: schema.nameField ?? "_name")
+        keys = schema.fields.map { JSONWriter.encoded(name: $0.name) }
     }
 
     /// How a manifest names an asset that the record holds already.
@@ -31,20 +25,29 @@ public struct RecordText {
 
     /// Appends a JSON object on one line, without fields that have no value.
     public func appendJSON(_ record: StoredRecord, to out: inout [UInt8]) throws {
-        out.append(UInt8(ascii: "{"))
-        out += nameKey
-        Self.appendString(schema.shortName(of: record.name), to: &out)
-        for (index, value) in record.values.enumerated() {
-            guard let value else { continue }
-            out.append(UInt8(ascii: ","))
-            out += keys[index]
-            if let boolean = Self.boolean(value, of: schema.fields[index]) {
-                out += Array(boolean.utf8)
-            } else {
-                try appendJSON(value, to: &out)
+        try JSONWriter.append(to: &out) { try write(record, to: &$0) }
+    }
+
+    /// Writes a JSON object, without fields that have no value.
+    ///
+    /// - Parameter more: Writes further members.
+    package func write(
+        _ record: StoredRecord, to json: inout JSONWriter, more: (inout JSONWriter) -> Void = { _ in }
+    ) throws {
+        try json.object { json in
+            json.name(encoded: nameKey)
+            json.string(schema.shortName(of: record.name))
+            for (index, value) in record.values.enumerated() {
+                guard let value else { continue }
+                json.name(encoded: keys[index])
+                if let boolean = Self.boolean(value, of: schema.fields[index]) {
+                    json.raw(boolean)
+                } else {
+                    try write(value, to: &json)
+                }
             }
+            more(&json)
         }
-        out.append(UInt8(ascii: "}"))
     }
 
     /// The text of a Boolean's value; `nil` for other fields, and for a value that is neither 0 nor 1.
@@ -55,15 +58,19 @@ public struct RecordText {
 
     /// Appends a value as JSON.
     public func appendJSON(_ value: FieldValue, to out: inout [UInt8]) throws {
+        try JSONWriter.append(to: &out) { try write(value, to: &$0) }
+    }
+
+    private func write(_ value: FieldValue, to json: inout JSONWriter) throws {
         switch value {
-        case .string(let text), .reference(let text): Self.appendString(text, to: &out)
-        case .int64(let number): out += Array(String(number).utf8)
-        case .double(let number): out += Array(number.description.utf8)
-        case .timestamp(let time): Self.appendString(Timestamp.text(microseconds: time), to: &out)
-        case .bytes(let bytes): Self.appendString(Data(bytes).base64EncodedString(), to: &out)
-        case .location(let json): out += Array(json.utf8)
-        case .asset(let id): Self.appendString(try assetText(id), to: &out)
-        case .list(let json, of: let scalar): try appendList(json, of: scalar, to: &out)
+        case .string(let text), .reference(let text): json.string(text)
+        case .int64(let number): json.integer(number)
+        case .double(let number): json.number(number)
+        case .timestamp(let time): json.string(Timestamp.text(microseconds: time))
+        case .bytes(let bytes): json.string(Data(bytes).base64EncodedString())
+        case .location(let text): json.raw(text)
+        case .asset(let id): json.string(try assetText(id))
+        case .list(let text, of: let scalar): try writeList(text, of: scalar, to: &json)
         }
     }
 
@@ -98,26 +105,20 @@ public struct RecordText {
         out += [0x0d, 0x0a]
     }
 
-    private func appendList(_ json: String, of scalar: FieldType.Scalar, to out: inout [UInt8]) throws {
+    private func writeList(_ text: String, of scalar: FieldType.Scalar, to json: inout JSONWriter) throws {
         switch scalar {
         case .timestamp:
-            let times = try JSONDecoder().decode([Int64].self, from: Data(json.utf8))
-            try appendItems(times.map(Timestamp.text(microseconds:)), to: &out)
+            let times = try JSONDecoder().decode([Int64].self, from: Data(text.utf8))
+            json.array { json in
+                for time in times { json.string(Timestamp.text(microseconds: time)) }
+            }
         case .asset:
-            let ids = try JSONDecoder().decode([String].self, from: Data(json.utf8))
-            try appendItems(ids.map(assetText), to: &out)
-        default:
-            out += Array(json.utf8)
+            let ids = try JSONDecoder().decode([String].self, from: Data(text.utf8))
+            try json.array { json in
+                for id in ids { json.string(try assetText(id)) }
+            }
+        default: json.raw(text)
         }
-    }
-
-    private func appendItems(_ items: [String], to out: inout [UInt8]) throws {
-        out.append(UInt8(ascii: "["))
-        for (index, item) in items.enumerated() {
-            if index > 0 { out.append(UInt8(ascii: ",")) }
-            Self.appendString(item, to: &out)
-        }
-        out.append(UInt8(ascii: "]"))
     }
 
     /// Appends a text as a cell of a CSV file, in quotes where it needs them; an empty text does.
@@ -151,7 +152,4 @@ public struct RecordText {
         }
         out.append(0x22)
     }
-
-    /// Appends a JSON string, without characters that a terminal obeys.
-    public static func appendString(_ text: String, to out: inout [UInt8]) { JSONString.append(text, to: &out) }
 }

@@ -1,6 +1,7 @@
 import CTideJSON
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 
 /// A value of a JSON text that has been read. Valid only while ``JSONText`` reads it.
 package struct JSONNode {

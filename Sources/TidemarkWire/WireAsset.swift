@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 
 /// What a request says of an asset that a field is to name.
 package struct AssetClaim: Hashable, Sendable {
@@ -21,11 +22,7 @@ extension CloudAsset {
 
     private static func checksum(_ bytes: some Sequence<UInt8>) -> String { Data([1] + bytes).base64EncodedString() }
 
-    private var bytes: [UInt8] {
-        func nibble(_ digit: UInt8) -> UInt8 { digit < 0x3a ? digit &- 0x30 : digit &- 0x57 }
-        let digits = Array(digest.utf8)
-        return stride(from: 0, to: digits.count - 1, by: 2).map { nibble(digits[$0]) << 4 | nibble(digits[$0 + 1]) & 15 }
-    }
+    private var bytes: [UInt8] { Hexadecimal.bytes(digest) ?? [] }
 
     /// The members that every mention of an asset has.
     package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {

@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 
 extension ZoneChanges {
     /// The members of a zone's part of an answer, beside `zoneID`.

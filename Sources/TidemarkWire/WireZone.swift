@@ -1,4 +1,5 @@
 import TidemarkCloud
+import TidemarkModel
 
 extension CloudZoneID {
     /// The members of the object that names it.

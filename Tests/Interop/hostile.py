@@ -316,7 +316,7 @@ def credentials(it):
     denied("a session of another container", bearer=given["foreignToken"])
     denied("a session in another environment", bearer=token, address=client.base(environment="production") + "/records/lookup")
     denied("a container that is not served", bearer=token, address=client.base(container="iCloud.org.example.none") + "/records/lookup", codes=(401, 404))
-    with it.step("a device's session is none of a browser's"):
+    with it.step("a device's session is not one of a browser's"):
         answer = client.post(it.base + "/records/lookup", lookup, api=given["apiToken"], web=token)
         check(answer.status_code in (200, 401, 421), f"{answer.status_code}")
     with it.step("a session that has ended"):

@@ -154,7 +154,7 @@ final class SimulatedDevice {
         }
     }
 
-    /// Records that it has heard of and not taken in: they are looked up when it is known what became of what was sent of them, or a
+    /// Records that it has heard of and not imported: they are looked up when it is known what became of what was sent of them, or a
     /// person is to decide.
     func deferUntilReply() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in

@@ -52,9 +52,10 @@ import Testing
         // The edit that waited goes; the conflict that was left is settled; Ben sees what is shared with him, and changes it.
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 0 records, sent 1\n")
         #expect(try await run("conflicts", "Other.tidemark").output.contains("left: Destination senja: changed on both sides"))
+        // Clouds of format 4 gave out tokens and tags by another cipher: the other records come again, for their new tags (decision 048).
         #expect(
             try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
-                == "fetched 1 record, sent 1, settled 1 conflict\n")
+                == "fetched 3 records, sent 1, settled 1 conflict\n")
         try await run("records", "set", "Ben.tidemark", "lofoten", "caption=Lofoten by Ben")
         #expect(try await run("sync", "Ben.tidemark").output == "fetched 0 records, sent 1\n")
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 2 records, sent 0\n")

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TidemarkModel
 
 @testable import TidemarkIdentity
 
@@ -68,7 +69,7 @@ import Testing
     @Test func `a renewal leaves what others know of sessions, and is on disk`() async throws {
         let served = try await Served()
         let (first, other) = (try await begin(served), try await served.session("ben"))
-        let id = try #require(Digest.bytes(hexadecimal: first.session.id))
+        let id = try #require(Hexadecimal.bytes(first.session.id))
         let before = try #require(try served.credentials.picture.session(id)).kept
         #expect(try served.failure(other.text) == nil)
         // Behind the book's back: what it knows it still knows, unless it is told to read anew.

@@ -74,18 +74,18 @@ import TidemarkModel
     }
 
     @Test func `waiting grows to five minutes, differs by chance, and is never shorter than the cloud says`() {
-        var backoff = Backoff()
+        var backoff = SyncMachine.backoff
         var waits: [Int64] = []
         for _ in 0..<12 {
-            backoff.fail(at: 0, told: nil, random: 0)
+            backoff.fail(at: 0, asked: nil, random: 0)
             waits.append(backoff.notBefore)
         }
         #expect(waits[0...3] == [500_000, 1_000_000, 2_000_000, 4_000_000])
-        #expect(waits.last == Backoff.longest / 2)
-        var other = Backoff()
-        other.fail(at: 0, told: nil, random: 0.99)
+        #expect(waits.last == 150 * Self.second)
+        var other = SyncMachine.backoff
+        other.fail(at: 0, asked: nil, random: 0.99)
         #expect(other.notBefore > waits[0])
-        other.fail(at: 0, told: .seconds(7), random: 0)
+        other.fail(at: 0, asked: .seconds(7), random: 0)
         #expect(other.notBefore == 7 * Self.second)
         other.succeed()
         #expect(other.allows(0))
@@ -143,15 +143,15 @@ import TidemarkModel
     }
 
     @Test func `a cloud that asks for no waiting does not switch it off`() {
-        var backoff = Backoff()
+        var backoff = SyncMachine.backoff
         var waits: [Int64] = []
         for told in [Duration.zero, .zero, .milliseconds(1), .seconds(-5), .zero] {
-            backoff.fail(at: 0, told: told, random: 0)
+            backoff.fail(at: 0, asked: told, random: 0)
             waits.append(backoff.notBefore)
         }
         #expect(waits == [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000])
         // What is no less than the first step is what counts.
-        backoff.fail(at: 0, told: .seconds(1), random: 0)
+        backoff.fail(at: 0, asked: .seconds(1), random: 0)
         #expect(backoff.notBefore == Self.second)
     }
 

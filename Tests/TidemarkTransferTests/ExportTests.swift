@@ -117,7 +117,7 @@ import TidemarkTransfer
     @Test func `what is printed or exported as JSON has no character that a terminal obeys`() throws {
         let text = "a\u{7f}b\u{9b}31mc\u{202e}d\u{2066}e\u{1b}[31m\u{2028}é€\"\\"
         var out: [UInt8] = []
-        RecordText.appendString(text, to: &out)
+        JSONString.append(text, to: &out)
         let shown = String(decoding: out, as: UTF8.self)
         #expect(shown == #""a\u007fb\u009b31mc\u202ed\u2066e\u001b[31m\u2028é€\"\\""#)
         #expect(try JSONDecoder().decode(String.self, from: Data(out)) == text)

@@ -48,7 +48,7 @@ import TidemarkTransfer
         if isThere { #expect(try scratch.verification().isOK) }
     }
 
-    @Test func `a folder beside the container whose name begins like its own is none of it`() async throws {
+    @Test func `a folder beside the container whose name begins like its own is not one of it`() async throws {
         let scratch = try Scratch()
         let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
         try FileManager.default.createDirectory(at: scratch["Test.tidemark-rejects"], withIntermediateDirectories: true)

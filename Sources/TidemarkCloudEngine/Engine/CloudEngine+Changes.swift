@@ -163,13 +163,13 @@ extension CloudEngine {
         }
     }
 
-    // Tokens: what they are of, and a number, both sealed; with a check, so that no typing error passes for one. They are base 64, as
+    // Tokens: what they are of, as a digest, and a number, encrypted; with a check, so that no typing error passes for one. They are base 64, as
     // CloudKit's are: there are clients that decode them.
 
     func token(
         _ number: Int64, kind: String, of mark: String, in incarnation: CloudIncarnation, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudToken {
-        let text = "\(kind)4:\(place(mark, in: incarnation)):\(changeTagCipher.text(number)):\(try writer(of: number, rows))"
+        let text = "\(kind)5:\(place(mark, in: incarnation)):\(changeTagCipher.text(number)):\(try writer(of: number, rows))"
         return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
@@ -185,16 +185,20 @@ extension CloudEngine {
     ) throws(CloudError) -> TokenPlace {
         let text = Data(base64Encoded: token.rawValue).flatMap { String(data: $0, encoding: .utf8) } ?? ""
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 5, let number = changeTagCipher.number(parts[2]), parts[0] == "\(kind)4",
+        guard parts.count == 5, ["\(kind)4", "\(kind)5"].contains(parts[0]),
             check(parts[0..<4].joined(separator: ":")) == parts[4]
         else { throw CloudError(.invalidArguments, "this cloud has not issued the change token") }
-        guard parts[1] == place(mark, in: incarnation) else { throw Self.expired }
+        // One of version 4 has its number under a cipher that is gone.
+        guard parts[0] == "\(kind)5", parts[1] == place(mark, in: incarnation), let number = changeTagCipher.number(parts[2])
+        else {
+            throw Self.expired
+        }
         return TokenPlace(number: number, writer: String(parts[3]))
     }
 
     /// What a token is of, and of which life of the database.
     private func place(_ mark: String, in incarnation: CloudIncarnation) -> String {
-        changeTagCipher.digest("\(incarnation.id.hexadecimal) \(mark)")
+        changeTagCipher.digest("\(Hexadecimal.text(incarnation.id)) \(mark)")
     }
 
     /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.

@@ -76,12 +76,12 @@ extension CloudEngine {
     /// They differ for each number, so that they do not tell when the server was started.
     func writer(of number: Int64, _ rows: any CloudTransaction) throws(CloudError) -> String {
         guard let nonce = try rows.writerNonce(of: number) else { return "" }
-        return String(changeTagCipher.digest("writer \(nonce.hexadecimal) \(number)").prefix(16))
+        return String(changeTagCipher.digest("writer \(Hexadecimal.text(nonce)) \(number)").prefix(16))
     }
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
     ///
-    /// A text that is no tag stands for some number, too. That it is one of these is as likely as to guess 29 bits.
+    /// A text that is no tag has no number: only the cloud can make one that has.
     func noteAhead(tagsOf request: ModifyRecordsRequest) async throws(CloudError) {
         let numbers = request.operations.compactMap { $0.record.changeTag.flatMap { changeTagCipher.number($0) } }
         guard !numbers.isEmpty else { return }
@@ -93,12 +93,18 @@ extension CloudEngine {
 
     static func isAhead(_ number: Int64, of last: Int64) -> Bool { number > last && number - last < 4 * leap }
 
-    /// Makes sure that a tag which is not the record's is one of the database as it is: who has one of a time that was lost is to fetch
-    /// everything before it sends anything.
+    /// Makes sure that a tag which is not the record's is one of the database as it is: a client that has one of a time that was lost is to
+    /// fetch everything before it sends anything.
+    ///
+    /// Of a tag that an earlier version made nobody can tell its time any more: where a time was lost, it may be of that.
     ///
     /// - Throws: `changeTokenExpired`.
-    func checkTime(of tag: String, _ rows: any CloudTransaction) throws(CloudError) {
-        guard let number = changeTagCipher.number(tag) else { return }
+    func checkTime(of tag: String, isThere: Bool, _ rows: any CloudTransaction) throws(CloudError) {
+        guard let number = changeTagCipher.number(tag) else {
+            // A client that fetches everything then gets another tag of a record that is there.
+            if isThere, ChangeTagCipher.isOldTag(tag), try !rows.incarnation().isFirst { throw Self.putBack }
+            return
+        }
         let last = try rows.lastChange()
         let isLost = try rows.isOfLostTime(number)
         if isLost || Self.isAhead(number, of: last) { throw Self.putBack }
@@ -109,14 +115,7 @@ extension CloudEngine {
         "the cloud was put back to an earlier state, which lacks the change of this tag. Fetch everything from the beginning")
 
     /// What a device knows the incarnation by.
-    func name(of incarnation: CloudIncarnation) -> String { changeTagCipher.digest("incarnation " + incarnation.id.hexadecimal) }
-}
-
-extension Data {
-    var hexadecimal: String {
-        map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
+    func name(of incarnation: CloudIncarnation) -> String {
+        changeTagCipher.digest("incarnation " + Hexadecimal.text(incarnation.id))
     }
 }

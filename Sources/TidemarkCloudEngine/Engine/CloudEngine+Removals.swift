@@ -113,19 +113,18 @@ package final class RemovalTask: Sendable {
     /// Does all steps that there are, and rests after each for as long as it has taken: others write meanwhile.
     func run() async throws {
         let clock = ContinuousClock()
-        var failures = 0
+        var backoff = Backoff(first: .milliseconds(200), longest: .milliseconds(400))
         guard try await engine.hasRemovals() else { return }
         while true {
             let began = clock.now
             do {
                 guard try await engine.removeNext(assetStorage) else { return }
                 notifier.post()
-                failures = 0
+                backoff.succeed()
             } catch {
                 // Another process may write for long. What can't be done now is tried again when the database is opened, and by each sweep.
-                failures += 1
-                guard failures < 10 else { throw error }
-                try await Task.sleep(for: .milliseconds(200))
+                guard backoff.failures < 9 else { throw error }
+                try await Task.sleep(for: backoff.fail())
             }
             try await Task.sleep(for: min(began.duration(to: clock.now), .seconds(1)))
         }

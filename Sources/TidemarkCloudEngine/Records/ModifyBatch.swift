@@ -356,11 +356,11 @@ struct ModifyBatch {
             }
             // A client that knows a tag has known the record: it was deleted since.
             guard let before else {
-                try engine.checkTime(of: tag, rows)
+                try engine.checkTime(of: tag, isThere: false, rows)
                 throw CloudEngine.noRecord
             }
             if engine.tag(before.changed) != tag {
-                try engine.checkTime(of: tag, rows)
+                try engine.checkTime(of: tag, isThere: true, rows)
                 throw try changed("client oplock error updating record")
             }
         case .forceUpdate, .forceReplace, .forceDelete: break

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 
 /// Stores the contents of a container's assets, by owner and SHA-256.
 ///
@@ -65,9 +66,9 @@ extension CloudAsset {
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     package func check() throws(CloudError) {
-        guard digest.utf8.count == 64,
-            digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
-        else { throw CloudError(.invalidArguments, "'\(digest.prefix(100))' is no SHA-256 in hexadecimal digits") }
+        guard Hexadecimal.isText(digest, ofBytes: 32) else {
+            throw CloudError(.invalidArguments, "'\(digest.prefix(100))' is no SHA-256 in hexadecimal digits")
+        }
         guard size >= 0 else { throw CloudError(.invalidArguments, "an asset can't have \(size) bytes") }
     }
 }

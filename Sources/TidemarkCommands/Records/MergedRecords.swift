@@ -130,20 +130,13 @@ struct MergedRecords {
     ///
     /// - Returns: The names of the damaged records among those shown.
     func printJSON() throws -> [String] {
-        var buffer: [UInt8] = [UInt8(ascii: "[")]
-        var isFirst = true
+        var array = RecordArray()
         let damaged = try forEach { entry in
-            buffer += isFirst ? [0x0a] : [UInt8(ascii: ","), 0x0a]
-            isFirst = false
-            try RecordText(schema: entry.schema).appendJSON(entry.record, to: &buffer)
-            buffer.removeLast()
-            buffer += Array(",\"_store\":\"\(entry.scope.name)\"}".utf8)
-            if buffer.count > 1 << 18 {
-                try Output.write(buffer)
-                buffer.removeAll(keepingCapacity: true)
+            try array.add { json in
+                try RecordText(schema: entry.schema).write(entry.record, to: &json) { $0.member("_store", entry.scope.name) }
             }
         }
-        try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
+        try array.finish()
         return damaged
     }
 }

@@ -124,19 +124,12 @@ struct RecordsList: AsyncParsableCommand {
 
     private func printJSON(_ reader: StoreReader, query: RecordQuery, schema: RecordTypeSchema) throws {
         let text = RecordText(schema: schema)
-        var buffer: [UInt8] = [UInt8(ascii: "[")]
-        var (isFirst, damaged): (Bool, [String]) = (true, [])
+        var (array, damaged): (RecordArray, [String]) = (RecordArray(), [])
         try reader.forEachRecord(query, checksDigests: true) { record in
             if !record.isIntact { damaged.append(record.name) }
-            buffer += isFirst ? [0x0a] : [UInt8(ascii: ","), 0x0a]
-            isFirst = false
-            try text.appendJSON(record, to: &buffer)
-            if buffer.count > 1 << 18 {
-                try Output.write(buffer)
-                buffer.removeAll(keepingCapacity: true)
-            }
+            try array.add { try text.write(record, to: &$0) }
         }
-        try Output.write(buffer + [0x0a, UInt8(ascii: "]"), 0x0a])
+        try array.finish()
         try tell(damaged, of: query.type)
     }
 

@@ -115,7 +115,7 @@ struct PermissionLines {
     private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
     private var buffer: [UInt8] = []
     /// Only what is kept can't be mistaken for another that has come to its address.
-    private var rests: [ObjectIdentifier: (standing: EffectivePermission, rest: Rest)] = [:]
+    private var rests = BoundedCache<ObjectIdentifier, (standing: EffectivePermission, rest: Rest)>(capacity: 10_000)
 
     private enum Rest {
         case cells([String])
@@ -141,11 +141,14 @@ struct PermissionLines {
         switch (format, rest) {
         case (.table, .cells(let cells)): try table.add([record.shortName, record.type] + cells)
         case (.json, .bytes(let bytes)):
-            buffer += Self.jsonType
-            RecordText.appendString(record.type, to: &buffer)
-            buffer += Self.jsonName
-            RecordText.appendString(record.name, to: &buffer)
-            buffer += bytes
+            JSONWriter.append(to: &buffer) { json in
+                json.object {
+                    $0.member("type", record.type)
+                    $0.member("record", record.name)
+                    $0.members(encoded: bytes)
+                }
+            }
+            buffer.append(0x0a)
         case (.csv, .bytes(let bytes)):
             RecordText.appendCell(record.type, to: &buffer)
             buffer.append(UInt8(ascii: ","))
@@ -168,13 +171,11 @@ struct PermissionLines {
     private mutating func rest(of permission: RecordPermission) throws -> Rest {
         let id = ObjectIdentifier(permission.standing)
         if let known = rests[id] { return known.rest }
-        // Those of records that are looked up one by one may all be different objects.
-        if rests.count >= 10_000 { rests.removeAll() }
         let rest: Rest =
             switch format {
             case .table: .cells(Self.cells(permission))
             case .csv: .bytes(Self.csv(permission))
-            case .json: .bytes(try Self.json(permission))
+            case .json: .bytes(Self.json(permission))
             }
         rests[id] = (permission.standing, rest)
         return rest
@@ -199,31 +200,28 @@ struct PermissionLines {
     }
 
     /// What `--as json` prints of a record, but for its type and name.
-    private struct Object: Encodable {
-        let scope, zone: String
-        /// The owner's name in the cloud container, and what a list shows.
-        let zoneOwner, share, owner: String?
-        let shared: Bool
-        let role, permission, acceptance: String
-        let canRead, canEdit, canDelete, canShare: Bool
-        let rule, reason: String
-        let remedy: String?
-    }
-
-    private static func json(_ it: RecordPermission) throws -> [UInt8] {
+    private static func json(_ it: RecordPermission) -> [UInt8] {
         let edit = it.decision(for: .update)
-        let object = Object(
-            scope: it.scope.name, zone: it.zone.name, zoneOwner: it.zone.owner, share: it.share, owner: it.owner?.title,
-            shared: it.isShared, role: it.role.title, permission: it.permission.title, acceptance: it.acceptanceStatus.title,
-            canRead: it.canRead, canEdit: it.canEdit, canDelete: it.canDelete, canShare: it.canShare, rule: edit.rule.rawValue,
-            reason: edit.reason, remedy: edit.remedy?.rawValue)
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Its first byte opens the object.
-        return [UInt8(ascii: ",")] + (try encoder.encode(object)).dropFirst() + [0x0a]
+        return JSONWriter.encoded { json in
+            json.member("acceptance", it.acceptanceStatus.title)
+            json.member("canDelete", it.canDelete)
+            json.member("canEdit", it.canEdit)
+            json.member("canRead", it.canRead)
+            json.member("canShare", it.canShare)
+            json.member("owner", it.owner?.title)
+            json.member("permission", it.permission.title)
+            json.member("reason", edit.reason)
+            json.member("remedy", edit.remedy?.rawValue)
+            json.member("role", it.role.title)
+            json.member("rule", edit.rule.rawValue)
+            json.member("scope", it.scope.name)
+            json.member("share", it.share)
+            json.member("shared", it.isShared)
+            json.member("zone", it.zone.name)
+            // The owner's name in the cloud container; `owner` is what a list shows.
+            json.member("zoneOwner", it.zone.owner)
+        }
     }
 
     private static let lineEnd: [UInt8] = [0x0d, 0x0a]
-    private static let jsonType = Array(#"{"type":"#.utf8)
-    private static let jsonName = Array(#","record":"#.utf8)
 }

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkHTTP
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
@@ -27,18 +28,15 @@ struct ShareAddress: Equatable {
         var values: [String: String] = [:]
         for item in parts.count > 1 ? parts[1].split(separator: "&") : [] {
             let pair = item.split(separator: "=", maxSplits: 1)
-            if pair.count == 2, let value = pair[1].removingPercentEncoding { values[String(pair[0])] = value }
+            if pair.count == 2, let value = PercentCoding.decoded(pair[1]) { values[String(pair[0])] = value }
         }
         server = values["server"].flatMap { (try? ServerAddress($0, allowsInsecure: true))?.description }
         container = values["container"]
     }
 
     var text: String {
-        var unreserved = CharacterSet.alphanumerics
-        unreserved.insert(charactersIn: "-._~")
-        unreserved.formIntersection(CharacterSet(charactersIn: Unicode.Scalar(0)..<Unicode.Scalar(0x80)))
         let items = [("server", server), ("container", container)].compactMap { name, value in
-            value?.addingPercentEncoding(withAllowedCharacters: unreserved).map { "\(name)=\($0)" }
+            value.map { "\(name)=\(PercentCoding.encoded($0))" }
         }
         // What it begins with: a bare token may look like an option.
         return "tidemark://share/\(token)" + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))

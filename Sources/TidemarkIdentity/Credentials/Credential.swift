@@ -1,3 +1,5 @@
+import TidemarkModel
+
 /// By what a request was let in: an address that is given out for it is good for as long as that is.
 public enum Credential: Hashable, Sendable {
     /// Nothing was shown.
@@ -40,7 +42,7 @@ extension CredentialStore {
         switch credential {
         case .none: return true
         case .session(let id):
-            guard let bytes = Digest.bytes(hexadecimal: id), let row = try picture.session(bytes) else { return false }
+            guard let bytes = Hexadecimal.bytes(id), let row = try picture.session(bytes) else { return false }
             return row.kept > now()
         case .apiToken(let id): return try picture.look { $0.tokens.values.contains { $0.id == id } }
         case .key(let id): return try picture.look { $0.keys[id] != nil }

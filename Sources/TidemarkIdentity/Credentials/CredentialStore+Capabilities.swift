@@ -1,4 +1,5 @@
 import Foundation
+import TidemarkModel
 
 extension CredentialStore {
     /// What an address allows for a while whoever has it, as text that it can have as it is.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkModel
 
 /// Uses of sessions that are to be written. What comes while a write is under way goes with the next one.
 struct SessionUses {
@@ -23,7 +24,7 @@ extension CredentialStore {
     ///   - address: From where it is used, by which ``addresses(of:)`` knows it again.
     public func noteUse(of session: Session, from address: String) {
         let now = now()
-        guard now - session.used >= session.kind.noting, let id = Digest.bytes(hexadecimal: session.id),
+        guard now - session.used >= session.kind.noting, let id = Hexadecimal.bytes(session.id),
             picture.use(id, at: now, from: address)
         else { return }
         uses.withLock { uses in

@@ -155,7 +155,7 @@ struct SessionRow: Sendable {
 
     func session(issued: Int64, expires: Int64) -> Session {
         Session(
-            id: Digest.hexadecimal(id), account: account, container: container, environment: environment, kind: kind,
+            id: Hexadecimal.text(id), account: account, container: container, environment: environment, kind: kind,
             began: began, device: device, used: used, address: address, issued: issued, expires: expires)
     }
 

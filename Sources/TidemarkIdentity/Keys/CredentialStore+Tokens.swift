@@ -22,10 +22,10 @@ extension CredentialStore {
         guard origins.count <= 100 else { throw CredentialError(.invalid, "a token can have 100 origins at the most") }
         var allowed: [String] = []
         for origin in origins { allowed.append(try WebOrigin.checked(origin)) }
-        let text = Digest.hexadecimal(random(32))
+        let text = Hexadecimal.text(random(32))
         let digest = Digest.sha256(Array(text.utf8))
         let token = APIToken(
-            id: Digest.hexadecimal(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
+            id: Hexadecimal.text(random(8)), container: container, environment: environment, name: try Self.checkedName(name),
             callback: checked, origins: allowed, made: now())
         try await writer.write { db in
             try Self.demandContainer(container, db)

@@ -25,31 +25,6 @@ enum Digest {
         let (left, right) = (Array(left), Array(right))
         return left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
     }
-
-    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
-
-    /// - Returns: `nil` for what are no pairs of hexadecimal digits.
-    static func bytes(hexadecimal text: String) -> [UInt8]? {
-        func number(_ digit: UInt8) -> UInt8? {
-            switch digit {
-            case 0x30...0x39: digit - 0x30
-            case 0x61...0x66: digit - 0x61 + 10
-            case 0x41...0x46: digit - 0x41 + 10
-            default: nil
-            }
-        }
-        let digits = Array(text.utf8)
-        guard digits.count.isMultiple(of: 2) else { return nil }
-        var bytes: [UInt8] = []
-        for place in stride(from: 0, to: digits.count, by: 2) {
-            guard let high = number(digits[place]), let low = number(digits[place + 1]) else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
 }
 
 extension FixedWidthInteger {

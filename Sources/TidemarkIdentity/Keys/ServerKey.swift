@@ -28,6 +28,6 @@ public struct ServerKey: ContainerGrant, Identifiable, Sendable {
     }
 
     static func id(of key: PublicKey, _ container: String, _ environment: StoreEnvironment) -> String {
-        Digest.hexadecimal(Digest.sha256(key.der + Array("\(container)/\(environment.rawValue)".utf8)))
+        Hexadecimal.text(Digest.sha256(key.der + Array("\(container)/\(environment.rawValue)".utf8)))
     }
 }

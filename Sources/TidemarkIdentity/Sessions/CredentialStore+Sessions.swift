@@ -41,7 +41,7 @@ extension CredentialStore {
                 try Self.keepKnown(row.address, to: account, at: began, db)
             }
             if var event {
-                event.subject = "session \(Digest.hexadecimal(row.id))"
+                event.subject = "session \(Hexadecimal.text(row.id))"
                 try Self.record(event, at: began, db)
             }
             try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [began])
@@ -100,7 +100,7 @@ extension CredentialStore {
     public func renewed(_ session: Session) async throws(CredentialError) -> SessionToken {
         let issued = now()
         let expires = issued + session.kind.lifetime
-        let id = Digest.bytes(hexadecimal: session.id) ?? []
+        let id = Hexadecimal.bytes(session.id) ?? []
         if let row = try picture.session(id), row.kept < expires {
             let kept = Self.kept(session.kind, expires)
             try await writer.write { db in
@@ -118,7 +118,7 @@ extension CredentialStore {
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func endSession(id: String) async throws(CredentialError) {
-        let bytes = Digest.bytes(hexadecimal: id) ?? []
+        let bytes = Hexadecimal.bytes(id) ?? []
         try await writer.write { db in
             try CredentialTables.delete(
                 from: "sessions", is: Data(bytes),
@@ -172,7 +172,7 @@ extension CredentialStore {
     private static func kept(_ kind: Session.Kind, _ expires: Int64) -> Int64 { expires + kind.lifetime / 2 }
 
     private func token(_ session: Session) -> SessionToken {
-        let body = (Digest.bytes(hexadecimal: session.id) ?? []) + session.issued.bytesInOrder + session.expires.bytesInOrder
+        let body = (Hexadecimal.bytes(session.id) ?? []) + session.issued.bytesInOrder + session.expires.bytesInOrder
         return SessionToken(text: Base64URL.text(body + Digest.hmac(Self.signedBytes(body[...]), key: secret)), session: session)
     }
 

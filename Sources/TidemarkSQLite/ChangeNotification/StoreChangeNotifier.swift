@@ -153,16 +153,14 @@ struct NotifierFileName {
 
     init(role: StoreChangeNotifier.Role) {
         self.role = role.rawValue
-        let digits = String(repeating: "0", count: 32)
-        let bits = String(UInt128.random(in: 0...UInt128.max), radix: 16)
-        text = "\(role.rawValue)-\(digits.dropFirst(bits.count))\(bits)"
+        text = "\(role.rawValue)-\(Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max) }))"
     }
 
     /// `nil` for what is no such name.
     init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, StoreChangeNotifier.Role(rawValue: String(parts[0])) != nil, parts[1].utf8.count == 32,
-            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        guard parts.count == 2, StoreChangeNotifier.Role(rawValue: String(parts[0])) != nil,
+            Hexadecimal.isText(parts[1], ofBytes: 16)
         else { return nil }
         role = String(parts[0])
         self.text = text

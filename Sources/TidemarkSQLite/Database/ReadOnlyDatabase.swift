@@ -28,12 +28,7 @@ package enum ReadOnlyDatabase {
     /// The name under which SQLite opens a file so.
     package static func name(of path: String) -> String {
         let absolute = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
-        let plain = Set("/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
-        let encoded = absolute.utf8.map { byte in
-            if plain.contains(byte) { return String(UnicodeScalar(byte)) }
-            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return "file://\(encoded.joined())?vfs=\(TIDE_READER_VFS_NAME)"
+        return "file://\(PercentCoding.encoded(absolute, keepsSlashes: true))?vfs=\(TIDE_READER_VFS_NAME)"
     }
 
     /// Whether an error means no more than that a read has to be begun again.

@@ -244,8 +244,7 @@ extension ServedCloud {
     /// What the path and the query say: `<digest>-<size>`, `zone`, `owner`.
     private func named(_ call: Call) throws(CloudError) -> (asset: CloudAsset, zone: CloudZoneID) {
         let parts = (call.parameters["asset"] ?? "").split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2, parts[0].utf8.count == 64,
-            parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
+        guard parts.count == 2, Hexadecimal.isText(parts[0], ofBytes: 32),
             parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let size = Int64(parts[1]), size <= Self.sizeMost
         else {
             throw CloudError(.invalidArguments, "the path names no asset: <SHA-256 in hexadecimal digits>-<bytes> was expected")

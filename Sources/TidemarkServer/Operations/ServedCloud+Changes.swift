@@ -1,5 +1,6 @@
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkModel
 import TidemarkWire
 
 /// What has changed since a token.

@@ -119,7 +119,7 @@ extension ServedCloud {
             return name
         }
         let owner = try owner(call)
-        let token = EmbeddedCloud.systemRandom(32).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
+        let token = Hexadecimal.text(EmbeddedCloud.systemRandom(32))
         let device = SubscriptionStore.Device(
             token: token, account: owner.account, container: owner.container, environment: owner.environment)
         try await subscriptions.add(device)

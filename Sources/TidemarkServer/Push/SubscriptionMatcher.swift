@@ -117,7 +117,12 @@ struct SubscriptionMatcher: Sendable {
         }
         let types = findings.types ?? [:]
         let read = try? JSONText.read(
-            Array("{\"query\":\(text)}".utf8),
+            JSONWriter.encoded { json in
+                json.object {
+                    $0.name("query")
+                    $0.raw(text)
+                }
+            },
             { node throws(CloudError) in
                 try CloudQuery(node, zone: zone) { types[$0]?.fields.compactMapValues(\.fieldType) ?? [:] }
             })

@@ -141,7 +141,7 @@ final class CloudResponder: Sendable {
                 by: key, of: operation)
             try count(exchange.caller.account, exchange)
         }
-        if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: ServerTime.now()) {
+        if case .user(let session) = credentials?.kind, session.isDueForRenewal(at: Timestamp.now()) {
             exchange.newToken = try await admission.access.renewed(session).text
         }
         let handed = operation.body == .stream ? SharedRequestBody(request.body) : nil

@@ -107,7 +107,7 @@ struct Routes: Sendable {
 
     /// What a part of a path says; `nil` for what could mean something to a file system.
     private static func text(_ piece: Substring) -> String? {
-        guard let text = TextCoding.decoded(piece.utf8), (1...1_024).contains(text.utf8.count), text != ".", text != "..",
+        guard let text = PercentCoding.decoded(piece), (1...1_024).contains(text.utf8.count), text != ".", text != "..",
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7f })
         else { return nil }
         return text

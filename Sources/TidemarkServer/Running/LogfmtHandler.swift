@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Synchronization
+import TidemarkModel
 
 /// Writes logs a line each, as `time=… level=info message="…" name=value`.
 public struct LogfmtHandler: LogHandler {
@@ -29,7 +30,7 @@ public struct LogfmtHandler: LogHandler {
     }
 
     public func log(event: LogEvent) {
-        var line = "time=\(ServerTime.text(microseconds: ServerTime.now())) level=\(event.level.rawValue) message="
+        var line = "time=\(Timestamp.text(microseconds: Timestamp.now(), decimals: 3)) level=\(event.level.rawValue) message="
         Self.append("\(event.message)", to: &line)
         let here = event.metadata ?? [:]
         var all = here

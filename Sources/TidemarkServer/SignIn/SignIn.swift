@@ -43,7 +43,7 @@ struct SignIn: Sendable {
     /// The address of the page where somebody can sign in for a program; good for a day.
     func address(for apiToken: APIToken, baseURL: String) -> String {
         let sealed = access.signedText(
-            Purpose(apiToken).payload, for: "signin", until: ServerTime.now() + 24 * 60 * Self.minute)
+            Purpose(apiToken).payload, for: "signin", until: Timestamp.now() + 24 * 60 * Self.minute)
         return "\(baseURL)/signin?for=\(sealed)"
     }
 

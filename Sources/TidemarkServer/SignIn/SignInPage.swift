@@ -115,7 +115,7 @@ struct SignInPage: Sendable {
         _ purpose: SignIn.Purpose, _ apiToken: APIToken, email: String = "", error: String? = nil,
         status: HTTPResponse.Status = .ok
     ) -> Reply {
-        let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: ServerTime.now() + Self.patience)
+        let sealed = signIn.access.signedText(purpose.payload, for: "signin-form", until: Timestamp.now() + Self.patience)
         let alert = error.map { "<p id=\"error\" class=\"error\" role=\"alert\">\(TextCoding.html($0))</p>" } ?? ""
         let described = error == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"error\""
         var reply = Self.page(
@@ -160,7 +160,7 @@ struct SignInPage: Sendable {
         _ title: String, _ content: String, script: String? = nil, goesTo callback: SignInCallback? = nil
     ) -> Reply {
         var generator = SystemRandomNumberGenerator()
-        let nonce = (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
+        let nonce = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
         let html = """
             <!DOCTYPE html>
             <html lang="en">

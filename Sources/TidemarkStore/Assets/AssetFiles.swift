@@ -1,5 +1,6 @@
 import CTideCore
 import Foundation
+import TidemarkModel
 import TidemarkSQLite
 
 /// What lies in a container's `assets/`.
@@ -44,9 +45,7 @@ package struct AssetFiles {
         return tide_blob_id_is_valid(utf8, utf8.count)
     }
 
-    private static func isFolderName(_ name: String) -> Bool {
-        name.utf8.count == 2 && name.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    }
+    private static func isFolderName(_ name: String) -> Bool { Hexadecimal.isText(name, ofBytes: 1) }
 
     /// `nil`: there is no such folder yet.
     private static func root(_ url: URL) throws(StoreError) -> Folder? {

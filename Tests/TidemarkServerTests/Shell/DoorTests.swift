@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import TidemarkCloud
 import TidemarkEmbeddedCloud
+import TidemarkModel
 
 @testable import TidemarkIdentity
 @testable import TidemarkServer
@@ -26,7 +27,7 @@ import TidemarkEmbeddedCloud
 
     @Test func `while 100 addresses flood, an owner on a known device signs in within three hashes`() async throws {
         let scratch = try Scratch()
-        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: Timestamp.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         try await access.addContainer("journal")
         let anna = try await cloud.addAccount("anna@example.org")

@@ -12,6 +12,7 @@ import Testing
 import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import TidemarkModel
 import TidemarkWire
 
 @testable import TidemarkServer
@@ -61,7 +62,7 @@ final class ShellServer: Sendable {
         operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (ShellServer) async throws -> Result
     ) async throws -> Result {
         let scratch = try Scratch()
-        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: Timestamp.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         for container in [Self.container, "iCloud.org.example.other"] { try await access.addContainer(container) }
         let anna = try await cloud.addAccount("anna@example.org")

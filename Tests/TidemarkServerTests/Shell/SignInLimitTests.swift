@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TidemarkEmbeddedCloud
+import TidemarkModel
 
 @testable import TidemarkIdentity
 @testable import TidemarkServer
@@ -21,7 +22,7 @@ import TidemarkEmbeddedCloud
     /// A cloud where anna@example.org signs in with "correct horse".
     private func cloud() async throws -> (scratch: Scratch, access: CredentialStore, cloud: EmbeddedCloud) {
         let scratch = try Scratch()
-        let access = try CredentialStore(at: scratch.url, now: ServerTime.now, passwordLogN: 4)
+        let access = try CredentialStore(at: scratch.url, now: Timestamp.now, passwordLogN: 4)
         let cloud = try EmbeddedCloud(at: scratch.url)
         try await access.addContainer("journal")
         let anna = try await cloud.addAccount("anna@example.org")
@@ -214,7 +215,7 @@ import TidemarkEmbeddedCloud
         try await ShellServer.with(trustsProxy: true) { server in
             // Of two hours ago: within one hour no other use is noted.
             let earlier = try CredentialStore(
-                at: server.access.directory, now: { ServerTime.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
+                at: server.access.directory, now: { Timestamp.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
             let token = try await earlier.makeSession(
                 account: "ben", container: ShellServer.container, environment: .development, kind: .device,
                 address: "192.0.2.9")

@@ -3,6 +3,7 @@ import NIOHTTP1
 import TestSupport
 import Testing
 import TidemarkIdentity
+import TidemarkModel
 
 @testable import TidemarkServer
 
@@ -25,7 +26,7 @@ import TidemarkIdentity
     ) async throws
         -> ShellServer.Answer
     {
-        let body = fields.map { "\($0)=\(TextCoding.encoded($1))" }.joined(separator: "&")
+        let body = fields.map { "\($0)=\(PercentCoding.encoded($1))" }.joined(separator: "&")
         return try await server.send(.POST, "/signin", headers: headers, body: Array(body.utf8))
     }
 

@@ -83,8 +83,7 @@ package enum JSONString {
         default:
             out.append(0x75)
             for shift in [12, 8, 4, 0] as [UInt16] {
-                let digit = UInt8(code >> shift & 15)
-                out.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+                out.append(Hexadecimal.digit(UInt8(code >> shift & 15)))
             }
         }
     }

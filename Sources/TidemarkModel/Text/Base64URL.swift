@@ -1,37 +1,45 @@
-import Foundation
-
 /// Bytes as text that an address can have as it is: base64 with `-` and `_`, and no padding (RFC 4648, section 5).
-enum Base64URL {
-    private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+package enum Base64URL {
+    private static let digits: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
     /// The number that a byte of text stands for. Plain base64 is understood as well, and so is a space for `+`, which is what becomes of a
     /// plus sign in an address.
     private static let numbers: [UInt8?] = {
         var numbers = [UInt8?](repeating: nil, count: 256)
-        for (number, digit) in digits.enumerated() { numbers[Int(digit)] = UInt8(number) }
+        for (number, digit) in digits.description.utf8.enumerated() { numbers[Int(digit)] = UInt8(number) }
         for digit in "+ ".utf8 { numbers[Int(digit)] = 62 }
         numbers[Int(UInt8(ascii: "/"))] = 63
         return numbers
     }()
 
-    static func text(_ bytes: some Sequence<UInt8>) -> String {
-        var text: [UInt8] = []
-        var (kept, bits) = (0 as UInt32, 0)
-        for byte in bytes {
-            kept = kept << 8 | UInt32(byte)
-            bits += 8
-            while bits >= 6 {
-                bits -= 6
-                text.append(digits[Int(kept >> UInt32(bits) & 63)])
+    package static func text(_ bytes: some Collection<UInt8>) -> String {
+        bytes.withContiguousStorageIfAvailable { text(of: $0) } ?? Array(bytes).withUnsafeBufferPointer { text(of: $0) }
+    }
+
+    private static func text(of bytes: UnsafeBufferPointer<UInt8>) -> String {
+        let digits = digits.utf8Start
+        return String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { text in
+            var (kept, bits, count) = (0 as UInt32, 0 as UInt32, 0)
+            for byte in bytes {
+                kept = kept << 8 | UInt32(byte)
+                bits += 8
+                while bits >= 6 {
+                    bits -= 6
+                    text[count] = digits[Int(kept >> bits & 63)]
+                    count += 1
+                }
             }
+            if bits > 0 {
+                text[count] = digits[Int(kept << (6 - bits) & 63)]
+                count += 1
+            }
+            return count
         }
-        if bits > 0 { text.append(digits[Int(kept << UInt32(6 - bits) & 63)]) }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// - Returns: `nil` for a text that is none. One run of bytes has one text: bits that are left over must be zero.
-    static func bytes(_ text: String) -> [UInt8]? {
-        var rest = text.utf8[...]
+    package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
+        var rest = Substring(text).utf8[...]
         while rest.last == UInt8(ascii: "=") { rest.removeLast() }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(rest.count * 3 / 4)

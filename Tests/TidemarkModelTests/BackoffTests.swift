@@ -1,0 +1,40 @@
+import Testing
+
+@testable import TidemarkModel
+
+/// Goal: waits double up to the longest, differ by chance, and are what the other side asks for. Method: runs of failures with given chance;
+/// those of a synchronisation are tested in SyncMachineTests.
+@Suite(.timeLimit(.minutes(10))) struct BackoffTests {
+    @Test func `waits double up to the longest, between half of a step and all of it`() {
+        var (least, most) = (
+            Backoff(first: .milliseconds(2), longest: .milliseconds(11)),
+            Backoff(first: .milliseconds(2), longest: .milliseconds(11))
+        )
+        for step in [2000, 4000, 8000, 11_000, 11_000] {
+            #expect(least.fail(random: 0) == .microseconds(step / 2))
+            #expect([Duration.microseconds(step - 1), .microseconds(step)].contains(most.fail(random: 1.0.nextDown)))
+        }
+        #expect(least.failures == 5)
+        least.succeed()
+        #expect(least.failures == 0 && least.fail(random: 0) == .milliseconds(1))
+    }
+
+    @Test func `many failures, and steps that are longer than the longest, are waited for no longer`() {
+        for (first, longest) in [
+            (Duration.seconds(1), Duration.seconds(300)), (.seconds(400), .seconds(300)), (.zero, .seconds(300)),
+        ] {
+            var backoff = Backoff(first: first, longest: longest)
+            for _ in 0..<200 { #expect((.zero...longest).contains(backoff.fail())) }
+            #expect((longest / 2...longest).contains(backoff.fail()))
+        }
+    }
+
+    @Test func `what the other side asks for is waited, up to a day, unless it is next to nothing`() {
+        var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
+        #expect(backoff.fail(asked: .seconds(7), random: 0) == .seconds(7))
+        #expect(backoff.fail(asked: .seconds(1_000_000), random: 0) == .seconds(86_400))
+        #expect(backoff.fail(asked: .milliseconds(1), random: 0) == .seconds(2))
+        #expect(backoff.fail(asked: .seconds(-5), random: 0) == .seconds(4))
+        #expect(backoff.notBefore == .min && backoff.allows(0))
+    }
+}
