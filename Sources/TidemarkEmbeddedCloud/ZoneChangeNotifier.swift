@@ -87,14 +87,12 @@ actor SharedLooks {
         let task: Task<Int64?, Never>
     }
 
-    private var looks: [Caller: Look] = [:]
-    private static let looksMost = 10_000
+    /// Listeners that wait for a look go on waiting for it when it has made room for others.
+    private var looks = BoundedCache<Caller, Look>(capacity: 10_000)
 
     /// What a look has found that was begun after a notification.
     func newest(_ caller: Caller, notification: Int64, _ look: @escaping @Sendable () async -> Int64?) async -> Int64? {
         if let known = looks[caller], known.notification >= notification { return await known.task.value }
-        // Those who wait for one go on waiting for it.
-        if looks.count >= Self.looksMost { looks = [:] }
         let task = Task { await look() }
         looks[caller] = Look(notification: notification, task: task)
         return await task.value

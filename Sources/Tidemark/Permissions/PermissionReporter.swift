@@ -17,8 +17,7 @@ public actor PermissionReporter {
     private nonisolated let sources: RecordSources
     private nonisolated let notifications: @Sendable () throws(StoreError) -> ContainerNotifications
     /// What was made of a zone's shares, and of which.
-    private var known: [Place: (shares: ZoneShares, standings: ZonePermissions)] = [:]
-    private static let knownLimit = 1000
+    private var known = BoundedCache<Place, (shares: ZoneShares, standings: ZonePermissions)>(capacity: 1_000)
 
     private struct Place: Hashable {
         let scope: StoreScope
@@ -76,7 +75,6 @@ public actor PermissionReporter {
             standings = known.standings
         } else {
             standings = try ZonePermissions(found.shares, scope: scope)
-            if known.count >= Self.knownLimit { known.removeAll() }
             known[place] = (found.shares, standings)
         }
         return RecordPermission(found.record, standings.standing(of: found.record.name, isUnsaved: found.isUnsaved))

@@ -115,7 +115,7 @@ struct PermissionLines {
     private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
     private var buffer: [UInt8] = []
     /// Only what is kept can't be mistaken for another that has come to its address.
-    private var rests: [ObjectIdentifier: (standing: EffectivePermission, rest: Rest)] = [:]
+    private var rests = BoundedCache<ObjectIdentifier, (standing: EffectivePermission, rest: Rest)>(capacity: 10_000)
 
     private enum Rest {
         case cells([String])
@@ -171,8 +171,6 @@ struct PermissionLines {
     private mutating func rest(of permission: RecordPermission) throws -> Rest {
         let id = ObjectIdentifier(permission.standing)
         if let known = rests[id] { return known.rest }
-        // Those of records that are looked up one by one may all be different objects.
-        if rests.count >= 10_000 { rests.removeAll() }
         let rest: Rest =
             switch format {
             case .table: .cells(Self.cells(permission))

@@ -2,18 +2,18 @@ import GRDB
 import Synchronization
 import TidemarkCloud
 import TidemarkCloudEngine
+import TidemarkModel
 import TidemarkSQLite
 
 /// Accounts as they were last asked for, and always as the file has them: every request asks for the one that makes it.
 final class AccountCache: Sendable {
     private struct State {
         var version: Int64?
-        var accounts: [String: StoredAccount] = [:]
+        var accounts = BoundedCache<String, StoredAccount>(capacity: 50_000)
     }
 
     private let connection: DatabaseQueue
     private let state = Mutex(State())
-    private static let accountsMost = 50_000
 
     init(_ connection: DatabaseQueue) { self.connection = connection }
 
@@ -34,9 +34,7 @@ final class AccountCache: Sendable {
             try connection.unsafeRead { db in
                 // Read before the account: what is committed in between is looked at the next time.
                 let version = try Int64.fetchOne(try db.cachedStatement(sql: "PRAGMA data_version"))
-                if version != state.version || state.accounts.count >= Self.accountsMost {
-                    state = State(version: version)
-                }
+                if version != state.version { state = State(version: version) }
                 if let known = state.accounts[id] { return known }
                 let found = try fetch(db, id)
                 state.accounts[id] = found

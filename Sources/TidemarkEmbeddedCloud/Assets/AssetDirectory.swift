@@ -165,18 +165,15 @@ actor AssetDirectory: AssetStorage {
         func finish() -> CloudAsset? { digest.take()?.finish() }
     }
 
-    private var arrivals: [String: Arrival] = [:]
-    private static let arrivalsMost = 1_000
+    /// Of a content whose arrival has made room for others all bytes are hashed at the end.
+    private var arrivals = BoundedCache<String, Arrival>(capacity: 1_000)
 
     /// What is known of a file that has so many bytes; `nil` when another process has written some of them.
     private func arrival(of part: URL, _ descriptor: Int32, _ there: Int64) throws -> Arrival? {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failure("look at", part) }
         let file = UInt64(status.st_ino)
-        if there == 0 {
-            if arrivals.count >= Self.arrivalsMost { arrivals = [:] }
-            arrivals[part.path] = Arrival(file)
-        }
+        if there == 0 { arrivals[part.path] = Arrival(file) }
         guard let known = arrivals[part.path], known.file == file, known.count == there else {
             arrivals[part.path] = nil
             return nil

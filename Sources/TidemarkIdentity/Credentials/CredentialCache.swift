@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 
 /// What is looked up with every request, in memory, and always as the file has it: a change of this process or another is seen at once.
@@ -17,12 +18,11 @@ final class CredentialCache: Sendable {
         var secret: [UInt8] = []
         /// The secret before, and until when what was signed with it is good.
         var previous: (secret: [UInt8], until: Int64)?
-        fileprivate var sessions: [[UInt8]: SessionRow] = [:]
+        fileprivate var sessions = BoundedCache<[UInt8], SessionRow>(capacity: 50_000)
     }
 
     private let connection: DatabaseQueue
     private let state = Mutex(State())
-    private let sessionsMax = 50_000
 
     init(of file: URL) throws { connection = try SharedDatabase.watcher(of: file) }
 
@@ -39,7 +39,6 @@ final class CredentialCache: Sendable {
             if let known = state.sessions[id] { return known }
             let statement = try db.cachedStatement(sql: "SELECT * FROM sessions WHERE id = ?")
             guard let row = try Row.fetchOne(statement, arguments: [Data(id)]).map(SessionRow.init) else { return nil }
-            if state.sessions.count >= sessionsMax { state.sessions = [:] }
             state.sessions[id] = row
             return row
         }
@@ -48,8 +47,7 @@ final class CredentialCache: Sendable {
     /// Has the row of a session, if it is held, be kept until then, as was just written: a renewal has nobody read anew.
     func keep(_ id: [UInt8], until kept: Int64) {
         state.withLock { state in
-            guard let known = state.sessions[id] else { return }
-            state.sessions[id]?.kept = max(known.kept, kept)
+            _ = state.sessions.update(id) { $0.kept = max($0.kept, kept) }
         }
     }
 
@@ -58,10 +56,11 @@ final class CredentialCache: Sendable {
     /// - Returns: Whether that is to be noted.
     func use(_ id: [UInt8], at now: Int64, from address: String) -> Bool {
         state.withLock { state in
-            guard let known = state.sessions[id], now - known.used >= known.kind.noting else { return false }
-            state.sessions[id]?.used = now
-            state.sessions[id]?.address = address
-            return true
+            state.sessions.update(id) { session in
+                guard now - session.used >= session.kind.noting else { return false }
+                (session.used, session.address) = (now, address)
+                return true
+            } ?? false
         }
     }
 
