@@ -29,6 +29,18 @@ import Testing
         }
     }
 
+    /// The same numbers each time (SplitMix64).
+    private struct FixedRandom: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9e37_79b9_7f4a_7c15
+            var mixed = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
+            mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+            return mixed ^ mixed >> 31
+        }
+    }
+
     private func order(_ cache: BoundedCache<Int, Int>) -> [[Int]] {
         var (found, place, before) = ([[Int]](), cache.oldest, -1)
         while place >= 0, found.count <= cache.count {
@@ -43,7 +55,7 @@ import Testing
 
     @Test(arguments: [1, 2, 3, 8])
     func `it does as a list does that is searched`(capacity: Int) {
-        var random = SystemRandomNumberGenerator()
+        var random = FixedRandom(state: UInt64(capacity))
         var (cache, model) = (BoundedCache<Int, Int>(capacity: capacity), Model(capacity: capacity))
         for step in 0..<5000 {
             let key = Int.random(in: 0..<(2 * capacity + 1), using: &random)
