@@ -366,7 +366,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCommandsTests",
             dependencies: [
-                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "TidemarkTransfer",
+                "TestSupport", "Tidemark", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
+                "TidemarkTransfer",
                 "journal", "tidemark",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
