@@ -386,7 +386,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkCommandsTests",
             dependencies: [
-                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TestSupport", "Tidemark", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers",
+                "TidemarkStore",
                 "TidemarkTransfer",
                 "journal", "tidemark",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -662,3 +662,44 @@ tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_
     if (!settled) settled = batch_name(manifest, batch, error);
     return settled ? settled : status;
 }
+
+// Texts
+
+static tide_status text_set(tide_batch *batch, uint32_t row, const tide_field_text *text, tide_error *error) {
+    tide_cell cell = {.kind = TIDE_KIND_NULL};
+    if (text->text) {
+        tide_span span;
+        if (memchr(text->text, 0, text->length)) {
+            tide_error reason;
+            tide_error_reject(&reason, TIDE_REJECT_MALFORMED, "the value holds the character NUL, which cannot be stored");
+            return tide_row_refuse(batch, row, text->name, strlen(text->name), &reason, error);
+        }
+        tide_status status = tide_row_take(batch, text->text, text->length, &span, error);
+        if (status) return status;
+        cell = (tide_cell){.kind = TIDE_KIND_RAW_TEXT, .offset = span.offset, .length = span.length};
+    }
+    uint32_t column;
+    tide_status status = tide_batch_column(batch, text->name, strlen(text->name), &column, error);
+    if (status) return status;
+    if ((status = tide_batch_row_set(batch, column, cell)) == TIDE_REJECTED) {
+        return tide_error_reject(error, TIDE_REJECT_DUPLICATE_KEY, "the field %.100s is set twice", text->name);
+    }
+    return status ? out_of_memory(error) : TIDE_OK;
+}
+
+tide_status tide_texts_read(
+    const tide_manifest_options *options, const tide_field_text *texts, uint32_t count, tide_batch *batch, tide_error *error
+) {
+    tide_manifest *manifest = calloc(1, sizeof *manifest);
+    if (!manifest) return out_of_memory(error);
+    tide_status status = TIDE_OK;
+    uint32_t row;
+    if (options_copy(manifest, options) || columns_declare(manifest, batch)
+        || tide_batch_row_add(batch, 1, (tide_span){0}, &row)) {
+        status = out_of_memory(error);
+    }
+    for (uint32_t i = 0; i < count && !status; i++) status = text_set(batch, row, &texts[i], error);
+    if (!status) status = tide_batch_settle(manifest, batch, error);
+    tide_manifest_destroy(manifest);
+    return status;
+}

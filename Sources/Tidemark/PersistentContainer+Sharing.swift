@@ -249,7 +249,8 @@ extension PersistentContainer {
 
     private func remove(_ zone: ZoneName, from store: RecordStore, _ reason: String) async throws {
         if let known = try await store.zones().first(where: { $0.name == zone }) {
-            try await store.removeZone(known, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author)
+            try await store.removeZone(
+                known, reason: reason, code: CloudError.Code.userDeletedZone.rawValue, author: author, role: .program)
         }
         broadcastChanges()
     }

@@ -28,7 +28,8 @@ extension PersistentContainer {
         }
         // So that those who look at the store see what comes.
         try followOthers()
-        return try SyncEngine(container: directory, database: database, configuration: chosen)
+        return try SyncEngine(
+            store: stores.private, database: database, configuration: chosen, lock: SyncLock(directory))
     }
 
     /// What synchronises both stores with an account's cloud: one's own records, and what others share.
@@ -46,7 +47,8 @@ extension PersistentContainer {
             chosen.mergePolicy = { _ in policy }
         }
         try followOthers()
-        return try ContainerSync(container: directory, databases: databases, configuration: chosen)
+        return try ContainerSync(
+            privateStore: stores.private, sharedStore: stores.shared, databases: databases, configuration: chosen)
     }
 
     /// Why records have not reached the cloud; empty for what has.

@@ -51,8 +51,21 @@ public actor PersistentContainer: RecordReading {
         mergePolicy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws(StoreError) {
         let url = try location.containerURL(named: name, makingFolder: true)
+        try self.init(openingOrCreatingAt: url, environment: environment, author: author, role: role, mergePolicy: mergePolicy)
+    }
+
+    /// Opens the container at a place, making it if there is none.
+    ///
+    /// - Parameter new: Notes the container where this makes it, also when opening its stores fails.
+    /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
+    package init(
+        openingOrCreatingAt url: URL, environment: StoreEnvironment = .development, author: String,
+        role: StoreChangeNotifier.Role, mergePolicy: MergePolicy = .mergeByPropertyObjectTrump, new: NewContainer? = nil
+    ) throws(StoreError) {
         let opened = try ContainerDirectory.withContainer(openingOrCreatingAt: url, environment: environment) {
-            directory throws(StoreError) in try Opened(directory, role: role)
+            directory throws(StoreError) in
+            if directory.isNew { new?.note(directory) }
+            return try Opened(directory, role: role)
         }
         self.init(opened, author: author, mergePolicy: mergePolicy)
     }
@@ -308,7 +321,7 @@ public actor PersistentContainer: RecordReading {
     }
 
     /// Writes to the stores, one transaction each.
-    private func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
+    func write(_ prepare: (AssetIntake) throws -> [StoreSave]) throws -> SaveResult {
         let committed = try save(tellingStates: false, prepare)
         switch committed.error {
         case nil: return committed.result

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
@@ -50,9 +51,9 @@ package final class NewContainer: Sendable {
             else { return }
             defer { locks.release() }
             // Another process that has it open is about to put something into it; none opens it to write from here on.
-            guard !isOpenElsewhere(container) else { return }
+            guard !ContainerDirectory.scopes.contains(where: { isOpenElsewhere(container.store($0)) }) else { return }
             try container.checkPlace()
-            guard !container.hasStore(.shared), try isUnused(container) else { return }
+            guard try ContainerDirectory.scopes.allSatisfy({ try isUnused($0, of: container) }) else { return }
             // Without it nobody opens the container; whoever has it open is told.
             try DurableFile.remove(ContainerContents.description, in: url)
             try ContainerContents.remove(from: url)
@@ -61,10 +62,10 @@ package final class NewContainer: Sendable {
         for folder in missing { try ContainerContents.removeIfEmpty(folder) }
     }
 
-    /// Whether another process has the store open: SQLite's connections hold a shared lock on the byte 128 of the index as long as they
+    /// Whether another process has a store open: SQLite's connections hold a shared lock on the byte 128 of the index as long as they
     /// are open (sqlite.org/walformat.html, "WAL locks").
-    private func isOpenElsewhere(_ container: ContainerDirectory) -> Bool {
-        let descriptor = open(container.store(.private).path + "-shm", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    private func isOpenElsewhere(_ store: URL) -> Bool {
+        let descriptor = open(store.path + "-shm", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return false }
         // Closing a file lets go of all locks that the process has on it: it stays open where a connection of ours has it still.
         defer { if !isOpenHere(descriptor) { close(descriptor) } }
@@ -87,11 +88,11 @@ package final class NewContainer: Sendable {
         }
     }
 
-    private func isUnused(_ container: ContainerDirectory) throws -> Bool {
-        guard container.hasStore(.private) else { return true }
+    private func isUnused(_ scope: StoreScope, of container: ContainerDirectory) throws -> Bool {
+        guard container.hasStore(scope) else { return true }
         let reader: StoreReader
         do {
-            reader = try StoreReader(container: container)
+            reader = try StoreReader(container: container, scope: scope)
         } catch {
             // A store whose making was cut short has nothing in it.
             guard error.code == .notFound else { throw error }

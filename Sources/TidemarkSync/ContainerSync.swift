@@ -28,18 +28,34 @@ public final class ContainerSync: Sendable {
     /// Opens a container's stores for synchronisation.
     ///
     /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises it; ``StoreError``.
-    public init(
+    public convenience init(
         container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
         environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync")
     ) throws {
-        lock = try SyncLock(container)
+        let lock = try SyncLock(container)
+        try self.init(
+            privateStore: RecordStore(container: container, scope: .private, notifier: nil, now: environment.now),
+            sharedStore: RecordStore(container: container, scope: .shared, notifier: nil, now: environment.now),
+            databases: databases, configuration: configuration, environment: environment, log: log, lock: lock)
+    }
+
+    /// Synchronises the stores that a container has open: both engines write through these objects, and open no others.
+    ///
+    /// - Parameter lock: The right to synchronise the container; by default it is acquired here.
+    /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises the container; ``StoreError``.
+    package init(
+        privateStore: RecordStore, sharedStore: RecordStore, databases: CloudDatabases, configuration: SyncConfiguration,
+        environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync"), lock: SyncLock? = nil
+    ) throws {
+        let lock = try lock ?? SyncLock(privateStore.container)
+        self.lock = lock
         let (own, others) = (
             try SyncEngine(
-                container: container, scope: .private, database: databases.private, configuration: configuration,
-                environment: environment, log: log, lock: lock),
+                store: privateStore, database: databases.private, configuration: configuration, environment: environment,
+                log: log, lock: lock),
             try SyncEngine(
-                container: container, scope: .shared, database: databases.shared, configuration: configuration,
-                environment: environment, log: log, lock: lock)
+                store: sharedStore, database: databases.shared, configuration: configuration, environment: environment,
+                log: log, lock: lock)
         )
         (privateEngine, sharedEngine) = (own, others)
         let (stream, told) = AsyncStream.makeStream(of: ContainerEvent.self, bufferingPolicy: .bufferingNewest(1000))

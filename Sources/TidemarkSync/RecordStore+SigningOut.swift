@@ -32,10 +32,11 @@ extension RecordStore {
     /// - Parameters:
     ///   - options: What is brought back, and where.
     ///   - author: The name that history gives the transaction.
+    ///   - role: The part of the process that brings it back.
     ///   - policy: Settles what was changed here meanwhile, too.
     /// - Throws: ``StoreError`` `anotherAccount`; those of a save.
     package func restore(
-        _ quarantine: Quarantine, options: QuarantineRestoration, author: String,
+        _ quarantine: Quarantine, options: QuarantineRestoration, author: String, role: WriterRole = .program,
         policy: @Sendable (String) -> MergePolicy
     ) throws -> SaveOutcome {
         let checkUser: @Sendable (String?) throws -> Void = { user in
@@ -50,7 +51,8 @@ extension RecordStore {
         // Before anything is copied; and again where it is written, for another process may sign in meanwhile.
         try checkUser(syncState().user)
         let outcome = try restore(
-            quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, policy: policy, checkUser: checkUser)
+            quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, role: role, policy: policy,
+            checkUser: checkUser)
         // What this account's cloud does not bring back is nowhere else.
         let isWhole = try syncState().user == quarantine.user || options.contains(.withRecordsOfTheCloud)
         if isWhole, !options.contains(.keepingQuarantine) { try container.discard(quarantine) }

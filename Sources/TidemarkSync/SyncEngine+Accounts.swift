@@ -44,8 +44,9 @@ extension SyncEngine {
     ) async throws -> ChangeCounts {
         let configured = configuration.mergePolicy
         return try await alone { store in
-            try await store.restore(quarantine, options: options, author: "quarantine", policy: { policy ?? configured($0) })
-                .counts
+            try await store.restore(
+                quarantine, options: options, author: "quarantine", role: .sync, policy: { policy ?? configured($0) }
+            ).counts
         }
     }
 }

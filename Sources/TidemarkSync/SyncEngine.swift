@@ -49,27 +49,17 @@ public actor SyncEngine {
     /// Why it looks again.
     private enum Wake: Sendable { case store, cloud, time }
 
-    /// Opens a container's store for synchronisation.
+    /// Synchronises a store that the process has open already: it writes through that object, and opens no other.
     ///
-    /// - Throws: ``ContainerEvent/Failure`` 134410 when another process synchronises it; ``StoreError``.
-    public init(
-        container: ContainerDirectory, scope: StoreScope = .private, database: any CloudDatabase,
-        configuration: SyncConfiguration = SyncConfiguration(), environment: SyncEnvironment = .system,
-        log: Logger = Logger(label: "tidemark.sync")
-    ) throws {
-        try self.init(
-            container: container, scope: scope, database: database, configuration: configuration, environment: environment,
-            log: log, lock: SyncLock(container))
-    }
-
     /// - Parameter lock: The right to synchronise the container, which others may share.
-    init(
-        container: ContainerDirectory, scope: StoreScope, database: any CloudDatabase, configuration: SyncConfiguration,
-        environment: SyncEnvironment, log: Logger, lock: SyncLock
+    package init(
+        store: RecordStore, database: any CloudDatabase, configuration: SyncConfiguration,
+        environment: SyncEnvironment = .system, log: Logger = Logger(label: "tidemark.sync"), lock: SyncLock
     ) throws {
         self.lock = lock
-        notifier = try StoreChangeNotifier(container: container, role: .sync)
-        store = try RecordStore(container: container, scope: scope, notifier: notifier, now: environment.now)
+        self.store = store
+        notifier = try StoreChangeNotifier(container: store.container, role: .sync)
+        store.setSyncNotifier(notifier)
         self.database = database
         self.environment = environment
         self.configuration = configuration

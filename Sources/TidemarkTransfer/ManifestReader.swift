@@ -133,11 +133,11 @@ private struct SourceFile: ~Copyable {
 }
 
 /// Owns the core's reader and the file that it reads.
-private final class Manifest {
+final class Manifest {
     private let file: SourceFile
     private let pointer: OpaquePointer
 
-    init(
+    fileprivate init(
         file: consuming SourceFile, options: ImportOptions, nameField: String?, knownFields: [ManifestReader.KnownField]
     ) throws(ImportError) {
         var created: OpaquePointer?
@@ -195,7 +195,7 @@ private final class Manifest {
     }
 
     /// Lends the core the options for the length of a call.
-    private static func withOptions(
+    static func withOptions(
         _ options: ImportOptions, nameField: String?, knownFields: [ManifestReader.KnownField],
         _ body: (inout tide_manifest_options) -> tide_status
     ) -> tide_status {

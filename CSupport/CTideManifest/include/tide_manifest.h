@@ -156,6 +156,20 @@ tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *p
 /// Why a text that is no identifier is none, in a few words; static.
 const char *tide_identifier_fault(const char *name, size_t length);
 
+/// A field of a record, and its value as a text.
+typedef struct tide_field_text {
+    const char *name;
+    /// `length` bytes of UTF-8; NULL stands for no value.
+    const char *TIDE_NULLABLE text;
+    size_t length;
+} tide_field_text;
+
+/// Adds one record to an empty batch, whose values are read as those of a CSV's cells are. Of `options` the types of fields and the rules
+/// for numbers and times count. A value that its field can't hold refuses the row. TIDE_REJECTED when a field is there twice.
+tide_status tide_texts_read(
+    const tide_manifest_options *options, const tide_field_text *texts, uint32_t count, tide_batch *batch,
+    tide_error *TIDE_NULLABLE error);
+
 /// Derives a record name from content: a UUID (version 8) of the first bits of its SHA-256, in lower case, 36 bytes without NUL.
 tide_status tide_name_derive(const void *content, size_t length, char name[_Nonnull 36]);
 

@@ -37,7 +37,7 @@ struct ShareAccept: AsyncParsableCommand {
             try ShareOutcome.tell(
                 "accepted \"\(share.caption)\" of \(owner)\(arguments.choice("into", container)): \(permission)", share: share,
                 container: container,
-                sync: try await afterwards.run(sharing.access), json: json)
+                sync: try await afterwards.run(sharing), json: json)
         }
     }
 }

@@ -79,7 +79,7 @@ struct ShareCreate: AsyncParsableCommand {
                 ? "shared \(what)\(others) as \"\(share.caption)\""
                 : "\(what) \(names.count == 1 ? "is" : "are") shared already as \"\(share.caption)\""
             try ShareOutcome.tell(
-                text, share: share, records: graph, sync: try await afterwards.run(sharing.access), json: json)
+                text, share: share, records: graph, sync: try await afterwards.run(sharing), json: json)
         }
     }
 

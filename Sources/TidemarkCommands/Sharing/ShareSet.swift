@@ -65,7 +65,7 @@ struct ShareSet: AsyncParsableCommand {
             }
             let now = try await sharing.container.updateParticipants(of: found, changes, in: sharing.databases)
             try ShareOutcome.tell(
-                "changed \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing.access), json: json)
+                "changed \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing), json: json)
         }
     }
 }
@@ -103,7 +103,7 @@ struct ShareRemove: AsyncParsableCommand {
                 of: found, people.map { .remove(participant: $0.id) }, in: sharing.databases)
             let names = people.map(\.identity.title).joined(separator: ", ")
             try ShareOutcome.tell(
-                "removed \(names) from \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing.access),
+                "removed \(names) from \"\(now.caption)\"", share: now, sync: try await afterwards.run(sharing),
                 json: json)
         }
     }

@@ -28,7 +28,7 @@ struct ShareStop: AsyncParsableCommand {
             let found = try await sharing.share(share)
             try await sharing.container.stopSharing(found, in: sharing.databases)
             try ShareOutcome.tell(
-                "stopped sharing \"\(found.caption)\"; its records stay", sync: try await afterwards.run(sharing.access),
+                "stopped sharing \"\(found.caption)\"; its records stay", sync: try await afterwards.run(sharing),
                 json: json)
         }
     }
@@ -61,7 +61,7 @@ struct ShareLeave: AsyncParsableCommand {
             let found = try await sharing.share(share)
             try await sharing.container.leave(found, in: sharing.databases)
             try ShareOutcome.tell(
-                "left \"\(found.caption)\"; its records are gone here", sync: try await afterwards.run(sharing.access), json: json
+                "left \"\(found.caption)\"; its records are gone here", sync: try await afterwards.run(sharing), json: json
             )
         }
     }

@@ -36,10 +36,13 @@ struct SyncAfterwards: ParsableArguments {
         case done(SyncReport)
     }
 
-    func run(_ access: CloudAccess) async throws -> Outcome {
+    func run(_ sharing: SharingAccess) async throws -> Outcome {
         guard !noSync else { return .notWanted }
         do {
-            return .done(try await access.sync().sync())
+            // Through the stores that the command has open.
+            let sync = try await sharing.container.sync(
+                with: sharing.databases, configuration: sharing.access.configuration())
+            return .done(try await sync.sync())
         } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
             return .leftToAnother(failure)
         }

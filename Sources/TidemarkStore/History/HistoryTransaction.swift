@@ -22,7 +22,7 @@ public struct HistoryTransaction: Hashable, Sendable {
     /// The name that the program gave itself.
     public let author: String
     public let origin: HistoryOrigin
-    /// The opening of the store that wrote it.
+    /// The opening of the store that wrote it. A synchronisation that uses the same opening has a UUID of its own.
     public let writer: UUID
     public let inserted: Int
     public let updated: Int

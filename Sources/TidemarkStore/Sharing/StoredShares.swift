@@ -176,6 +176,6 @@ extension RecordStore {
             try change(StoredShares(db))
             return (try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_transactions") ?? 0, .commit)
         }
-        if let last { post(last) }
+        if let last { post(last, by: .program) }
     }
 }

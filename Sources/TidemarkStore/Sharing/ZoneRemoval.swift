@@ -13,12 +13,14 @@ extension RecordStore {
     ///   - reason: Why; what a person is told.
     ///   - code: By the names of CloudKit Web Services.
     ///   - author: The name that history gives the transaction.
+    ///   - role: The part of the process that removes it.
     ///   - change: What is remembered of the default zone from then on; other zones have nothing to remember.
     /// - Complexity: O(n) in the records of the zone.
     package func removeZone(
-        _ zone: StoreZone, reason: String, code: String, author: String, state change: (inout SyncState) -> Void = { _ in }
+        _ zone: StoreZone, reason: String, code: String, author: String, role: WriterRole = .sync,
+        state change: (inout SyncState) -> Void = { _ in }
     ) throws(StoreError) {
-        try transact("remove a zone", author: TransactionAuthor(author, origin: .cloud)) { transaction in
+        try transact("remove a zone", author: TransactionAuthor(author, origin: .cloud, role: role)) { transaction in
             guard try StoreZone.fetch(transaction.db, id: zone.id) == zone else { return }
             try ZoneRemoval(transaction: transaction, zone: zone.id).run(code: code, reason: reason)
             guard zone.id == StoreFormat.defaultZone else { return }

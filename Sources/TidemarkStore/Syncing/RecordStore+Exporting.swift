@@ -191,8 +191,9 @@ extension RecordStore {
                 return (try note(answer, db), .commit)
             }
         }
-        return try transact("take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud)) {
-            transaction in
+        return try transact(
+            "take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud, role: .sync)
+        ) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).ingestHistory()
             let begins = try note(answer, transaction.db)

@@ -24,7 +24,7 @@ extension RecordStore {
     ) throws -> ImportOutcome {
         let latest = changes.latestEdit
         return try transact(
-            "take in changes from the cloud", author: TransactionAuthor(author, origin: .cloud), notBefore: latest
+            "take in changes from the cloud", author: TransactionAuthor(author, origin: .cloud, role: .sync), notBefore: latest
         ) { transaction in
             let db = transaction.db
             guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }

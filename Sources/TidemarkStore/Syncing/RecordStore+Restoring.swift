@@ -10,7 +10,8 @@ extension RecordStore {
     ///
     /// - Parameter all: Also the records that the cloud had. They come as new ones where they are not there.
     package func restore(
-        _ quarantine: Quarantine, all: Bool, author: String, policy: @Sendable (String) -> MergePolicy,
+        _ quarantine: Quarantine, all: Bool, author: String, role: WriterRole = .program,
+        policy: @Sendable (String) -> MergePolicy,
         checkUser: @escaping @Sendable (String?) throws -> Void = { _ in }
     ) throws -> SaveOutcome {
         let source = try quarantine.container(in: container)
@@ -28,7 +29,7 @@ extension RecordStore {
         try AssetCopying(from: source.assets, to: container.assets, mayLink: true).copy(blobs.map(\.id)) { _ in }
         if !blobs.isEmpty { try AssetCopying(from: source.assets, to: container.assets, mayLink: true).synchronize() }
         let outcome = try transactOrRefuse(
-            "restore what was set aside", author: TransactionAuthor(author, origin: .save)
+            "restore what was set aside", author: TransactionAuthor(author, origin: .save, role: role)
         ) { transaction in
             try checkUser(SyncState(transaction.db, zone: StoreFormat.defaultZone).user)
             for schema in setAside.schemas {

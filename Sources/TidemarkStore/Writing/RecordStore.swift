@@ -1,7 +1,15 @@
 import Foundation
 import GRDB
+import Synchronization
 import TidemarkModel
 import TidemarkSQLite
+
+/// A part of a process that writes through a store. Each has its own mark in history and its own notifier, because each has to hear of what
+/// the other one writes.
+package enum WriterRole: Hashable, Sendable {
+    case program
+    case sync
+}
 
 /// One database file of a container, open for writing.
 ///
@@ -23,8 +31,12 @@ public actor RecordStore {
     package nonisolated let reader: any DatabaseReader
     /// Names this opening of the store in history, so that its own transactions can be told from others'.
     package nonisolated let writer = UUID()
+    /// Names the synchronisation in history, which the rest of the process hears of like another process.
+    package nonisolated let syncWriter = UUID()
     let connection: StoreConnection
     private let notifier: StoreChangeNotifier?
+    /// The notifier of the synchronisation that uses this store, while there is one.
+    private nonisolated let syncNotifier = Mutex(WeakNotifier())
     /// Microseconds since 1970 UTC.
     nonisolated let now: @Sendable () -> Int64
     /// What observers of ``reader`` know of.
@@ -130,19 +142,31 @@ public actor RecordStore {
         let (result, changed): (Result, Int64?) = try connection.locked(what) { db in
             try connection.refreshSchema(db)
             let transaction = try StoreTransaction(
-                db, connection: connection, author: author, writer: writer, now: now(), notBefore: notBefore)
+                db, connection: connection, author: author, writer: author.role == .sync ? syncWriter : writer, now: now(),
+                notBefore: notBefore)
             let result = try body(transaction)
             guard !transaction.isAbandoned else { return ((result, nil), .rollback) }
             try transaction.end()
             let changed = !transaction.counts.isUnchanged || transaction.changesShares
             return ((result, changed ? transaction.id : nil), .commit)
         }
-        if let changed { post(changed) }
+        if let changed { post(changed, by: author.role) }
         return result
     }
 
-    /// Tells other processes that something has changed.
-    func post(_ transaction: Int64) { notifier?.post(transaction: transaction, scope: scope.databaseScope) }
+    /// Notifies the other processes, and the other user of the store in this one, that something has changed.
+    func post(_ transaction: Int64, by role: WriterRole) {
+        let syncNotifier = role == .sync ? syncNotifier.withLock(\.notifier) : nil
+        (syncNotifier ?? notifier)?.post(transaction: transaction, scope: scope.databaseScope)
+    }
+
+    /// Lets a synchronisation post its transactions with a notifier of its own: the container that has the store hears it, and the
+    /// synchronisation hears the container's.
+    package nonisolated func setSyncNotifier(_ notifier: StoreChangeNotifier) { syncNotifier.withLock { $0.notifier = notifier } }
+
+    private struct WeakNotifier {
+        weak var notifier: StoreChangeNotifier?
+    }
 
     /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
     /// comes through as it is, and nothing is written.
@@ -165,7 +189,8 @@ public actor RecordStore {
     /// Has GRDB's observations look again at what other processes have written; at everything, when the container has gone from its
     /// place.
     package func refreshAfterExternalChanges() throws(StoreError) {
-        let (before, writer, isInPlace) = (noticed, writer.uuidString, container.isInPlace)
+        let (before, isInPlace) = (noticed, container.isInPlace)
+        let own = [writer.uuidString, syncWriter.uuidString]
         noticed = try connection.read("look for others' changes") { db in
             let now = try Noticed(db)
             var tables: [String] = []
@@ -175,9 +200,9 @@ public actor RecordStore {
                 let sql = """
                     SELECT DISTINCT y.table_name FROM tide_transactions t
                     JOIN tide_changes c ON c.id BETWEEN t.first_change AND t.last_change JOIN tide_types y ON y.id = c.type_id
-                    WHERE t.id > ? AND t.writer <> ?
+                    WHERE t.id > ? AND t.writer NOT IN (?, ?)
                     """
-                tables = try String.fetchAll(db, sql: sql, arguments: [before.transaction, writer])
+                tables = try String.fetchAll(db, sql: sql, arguments: [before.transaction, own[0], own[1]])
             }
             if now.schema != before.schema { tables.append("tide_types") }
             guard !tables.isEmpty else { return now }

@@ -9,10 +9,13 @@ package struct TransactionAuthor: Hashable, Sendable {
     /// A name that the program gives itself.
     package var name: String
     package var origin: HistoryOrigin
+    /// The part of the process that writes.
+    package var role: WriterRole
 
-    package init(_ name: String, origin: HistoryOrigin) {
+    package init(_ name: String, origin: HistoryOrigin, role: WriterRole = .program) {
         self.name = name
         self.origin = origin
+        self.role = role
     }
 }
 
