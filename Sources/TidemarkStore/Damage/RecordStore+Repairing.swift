@@ -7,12 +7,12 @@ extension RecordStore {
     /// Looks for damaged records.
     ///
     /// - Complexity: Reads the whole database.
-    package func damagedRows() throws(StoreError) -> [DamagedRow] {
-        try connection.read("look for damaged records") { db in
-            try connection.refreshSchema(db)
-            return try connection.types.flatMap { type in
-                try DamageScan.rows(db, type: type, seed: identity.digestSeed).damaged.compactMap { row in
-                    try damagedRow(row, type: type, db)
+    package nonisolated func damagedRows() async throws -> [DamagedRow] {
+        let seed = identity.digestSeed
+        return try await readConcurrently("look for damaged records") { db in
+            try StoredType.fetchAll(db).flatMap { type in
+                try DamageScan.rows(db, type: type, seed: seed).damaged.compactMap { row in
+                    try Self.damagedRow(row, type: type, db)
                 }
             }
         }
@@ -24,7 +24,7 @@ extension RecordStore {
             try connection.refreshSchema(db)
             return try found.compactMap { damaged in
                 guard let type = connection.types.first(where: { $0.id == damaged.key.typeID }) else { return nil }
-                return try damagedRow(damaged.key.row, type: type, db)
+                return try Self.damagedRow(damaged.key.row, type: type, db)
             }
         }
     }
@@ -40,7 +40,7 @@ extension RecordStore {
         }
     }
 
-    private func damagedRow(_ row: Int64, type: StoredType, _ db: Database) throws -> DamagedRow? {
+    private static func damagedRow(_ row: Int64, type: StoredType, _ db: Database) throws -> DamagedRow? {
         let statement = try db.cachedStatement(
             sql: "SELECT _key, _zone, _tag, _pending IS NOT NULL FROM \"\(type.table)\" WHERE _id = ?")
         return try Row.fetchOne(statement, arguments: [row]).map { found in

@@ -161,8 +161,10 @@ extension SyncIssue {
 
 extension RecordStore {
     /// Bytes of assets that no cloud was asked about yet.
-    package func pendingBytes() throws(StoreError) -> Int64 {
-        try connection.read("measure what is to be sent") { db in
+    ///
+    /// - Complexity: O(n) in the assets.
+    package nonisolated func pendingBytes() async throws -> Int64 {
+        try await readConcurrently("measure what is to be sent") { db in
             try Int64.fetchOne(db, sql: "SELECT coalesce(sum(size), 0) FROM tide_assets WHERE sha256 IS NULL") ?? 0
         }
     }

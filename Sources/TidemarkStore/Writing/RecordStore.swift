@@ -130,6 +130,21 @@ public actor RecordStore {
         }
     }
 
+    /// Reads what is committed, beside what is written: no save waits for it. For what may take long.
+    ///
+    /// - Throws: ``StoreError``; `CancellationError` where the task is cancelled.
+    nonisolated func readConcurrently<Result: Sendable>(
+        _ what: String, _ body: @escaping @Sendable (Database) throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await reader.read(body)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw StoreError(error, doing: what)
+        }
+    }
+
     /// Moves the write-ahead log into the database and empties it, unless a reader of another process needs it.
     public func checkpoint() throws(StoreError) { try connection.checkpoint() }
 
