@@ -199,7 +199,7 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
-    /// Returns the records of a zone that changed since a token. `CloudDatabase` has the contract of `zoneChanges(_:since:limit:desiredKeys:)`.
+    /// Returns records of a zone that changed since a token. `CloudDatabase` has the contract of `zoneChanges(_:since:limit:desiredKeys:)`.
     public func zoneChanges(
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
