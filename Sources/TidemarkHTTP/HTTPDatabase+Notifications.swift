@@ -2,7 +2,7 @@ import TidemarkCloud
 import TidemarkWire
 
 extension HTTPDatabase {
-    /// Returns a stream with an element for each change of the database. `CloudDatabase` has the contract of `notifications()`.
+    /// Returns a stream that signals changes of the database. `CloudDatabase` has the contract of `notifications()`.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
         // From here on nothing is missed: the first answer says where to go on.
         var news = try await news(since: nil)
