@@ -12,8 +12,12 @@ public struct AssetDigest: ~Copyable {
     private var hash = SHA256Context()
     private var size: Int64 = 0
 
+    /// Makes a digest of no bytes.
     public init() {}
 
+    /// Adds the next bytes of the content. O(n) in their count.
+    ///
+    /// - Parameter data: The bytes that follow those of the calls before.
     public mutating func update(_ data: some ContiguousBytes) {
         data.withUnsafeBytes { bytes in
             hash.update(bytes)

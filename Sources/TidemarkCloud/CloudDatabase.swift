@@ -17,6 +17,9 @@ public protocol CloudDatabase: Sendable {
 
     // Zones
 
+    /// Returns the zones of this database.
+    ///
+    /// - Throws: The errors that every call can throw (see ``modify(_:)``).
     func zones() async throws(CloudError) -> [CloudZoneID]
 
     /// Makes zones, and deletes others with all their records. One that is there, or not, is no error.

@@ -1,12 +1,17 @@
 import TidemarkModel
 
-/// What an account has of a cloud container. As `CKContainer`'s databases.
+/// The databases of a cloud container that an account can use. As `CKContainer`'s databases.
 public struct CloudDatabases: Sendable {
-    /// One's own records, shared ones among them.
+    /// The account's own records, including those that it shares.
     public let `private`: any SharingDatabase
-    /// What others share with one.
+    /// The records that others share with the account.
     public let shared: any SharingDatabase
 
+    /// Makes the pair of databases.
+    ///
+    /// - Parameters:
+    ///   - private: The database with the account's own records.
+    ///   - shared: The database with the records that others share with the account.
     public init(private: any SharingDatabase, shared: any SharingDatabase) {
         self.private = `private`
         self.shared = shared

@@ -4,16 +4,23 @@ import TidemarkModel
 public struct CloudError: Error, Sendable {
     /// The kind of error. As `CKError.Code`, by name.
     public struct Code: RawRepresentable, Hashable, Codable, Sendable {
+        /// The name of the code.
         public let rawValue: String
+        /// Makes a code from its name, which may be unknown to this version.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         // Try again, later.
+        /// The network can't be reached. Try again later.
         public static let networkUnavailable = Code("networkUnavailable")
         /// The connection broke: it may have been done or not.
         public static let networkFailure = Code("networkFailure")
+        /// The cloud can't answer now. Try again later.
         public static let serviceUnavailable = Code("serviceUnavailable")
+        /// The client sends too many requests. Try again after ``CloudError/retryAfter``.
         public static let requestRateLimited = Code("requestRateLimited")
+        /// The zone is busy. Try again later.
         public static let zoneBusy = Code("zoneBusy")
+        /// The account can't be used for the moment. Try again later.
         public static let accountTemporarilyUnavailable = Code("accountTemporarilyUnavailable")
 
         // Mend, then try again.
@@ -23,16 +30,21 @@ public struct CloudError: Error, Sendable {
         public static let limitExceeded = Code("limitExceeded")
         /// Another item of an atomic request is to blame.
         public static let batchRequestFailed = Code("batchRequestFailed")
+        /// The zone does not exist, or the account may not see it.
         public static let zoneNotFound = Code("zoneNotFound")
         /// The person has deleted the zone's data for good.
         public static let userDeletedZone = Code("userDeletedZone")
+        /// The change token has expired. Ask for changes without a token.
         public static let changeTokenExpired = Code("changeTokenExpired")
         /// The record that it refers to is not there.
         public static let referenceViolation = Code("referenceViolation")
+        /// The cloud does not have the asset's content, or the content does not match its digest.
         public static let assetNotAvailable = Code("assetNotAvailable")
 
         // Ask the person.
+        /// The account's storage is full.
         public static let quotaExceeded = Code("quotaExceeded")
+        /// No account is signed in, or the cloud does not accept its credentials.
         public static let notAuthenticated = Code("notAuthenticated")
         /// ``CloudError/denial`` says by which rule, where sharing is what it is about.
         public static let permissionFailure = Code("permissionFailure")
@@ -44,13 +56,17 @@ public struct CloudError: Error, Sendable {
         public static let recordDamaged = Code("recordDamaged")
 
         // Give up this item.
+        /// The item does not exist, or the account may not see it.
         public static let unknownItem = Code("unknownItem")
+        /// The request is not valid.
         public static let invalidArguments = Code("invalidArguments")
+        /// The cloud failed in a way that the client can't repair.
         public static let internalError = Code("internalError")
 
         private init(_ rawValue: String) { self.rawValue = rawValue }
     }
 
+    /// The kind of error.
     public let code: Code
     /// What is wrong, for people.
     public let reason: String
@@ -63,6 +79,13 @@ public struct CloudError: Error, Sendable {
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
 
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of error.
+    ///   - reason: What is wrong, for people.
+    ///   - retryAfter: How long to wait before another try.
+    ///   - serverRecord: The record that the cloud has, with ``Code/serverRecordChanged``.
     public init(_ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil) {
         self.code = code
         self.reason = reason

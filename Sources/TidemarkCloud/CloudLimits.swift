@@ -1,4 +1,4 @@
-/// What a cloud takes; a client asks for it and has no numbers of its own.
+/// The sizes that a cloud accepts. A client asks for them and has no numbers of its own.
 public struct CloudLimits: Hashable, Codable, Sendable {
     /// Records that one request may save and delete.
     public var operationsPerRequest = 400
@@ -6,15 +6,20 @@ public struct CloudLimits: Hashable, Codable, Sendable {
     public var bytesPerRequest = 2_000_000
     /// Bytes of one record, assets not counted.
     public var bytesPerRecord = 1_000_000
+    /// Fields that one record type may have.
     public var fieldsPerType = 256
+    /// Zones that one database may have.
     public var zones = 1_000
+    /// Participants that one share may have.
     public var participantsPerShare = 100
+    /// Bytes of one asset.
     public var bytesPerAsset: Int64 = 50_000_000
     /// Records that one answer has at the most.
     public var recordsPerAnswer = 400
     /// Bytes that go in one piece of an asset.
     public var bytesPerAssetPiece = 4_000_000
 
+    /// Makes the default limits.
     public init() {}
 
     /// The same with numbers that can be worked with, whatever a cloud has said.

@@ -6,16 +6,25 @@ public struct CloudRecord: Hashable, Sendable {
     public struct Stamp: Hashable, Codable, Sendable {
         /// Microseconds since 1970 UTC, by the cloud's clock.
         public let time: Int64
+        /// The account that made the change.
         public let userRecordName: String
 
+        /// Makes a stamp.
+        ///
+        /// - Parameters:
+        ///   - time: Microseconds since 1970 UTC.
+        ///   - userRecordName: The account that made the change.
         public init(time: Int64, userRecordName: String) {
             self.time = time
             self.userRecordName = userRecordName
         }
     }
 
+    /// The record's name and zone.
     public var id: CloudRecordID
+    /// The name of the record's type.
     public var type: String
+    /// The values by the names of their fields. A field without a value is absent.
     public var fields: [String: CloudValue]
     /// How clients have marked the fields whose values they encrypt; a field that is not here has no mark.
     ///
@@ -27,6 +36,7 @@ public struct CloudRecord: Hashable, Sendable {
     public var changeTag: String?
     /// `nil` of a record that no cloud has answered with.
     public var created: Stamp?
+    /// The last change of the record; `nil` if the record has not come from a cloud.
     public var modified: Stamp?
     /// Of the record of a share (``CloudShare/recordType``): the share, as who asks may see it. A cloud fills it in; what is saved has none.
     public var share: CloudShare? {
@@ -53,8 +63,10 @@ public struct CloudRecord: Hashable, Sendable {
 
     /// The marks that a client can set on a field whose value it encrypts. They are independent of each other.
     public struct FieldEncryption: OptionSet, Hashable, Sendable {
+        /// The marks as bits.
         public let rawValue: UInt8
 
+        /// Makes a set of marks from its bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The value is bytes of the type `ENCRYPTED_BYTES`.
@@ -63,6 +75,13 @@ public struct CloudRecord: Hashable, Sendable {
         public static let member = FieldEncryption(rawValue: 2)
     }
 
+    /// Makes a record.
+    ///
+    /// - Parameters:
+    ///   - id: The record's name and zone.
+    ///   - type: The name of the record's type.
+    ///   - fields: The values by the names of their fields.
+    ///   - changeTag: The version that the cloud returned; `nil` for a new record.
     public init(_ id: CloudRecordID, type: String, fields: [String: CloudValue] = [:], changeTag: String? = nil) {
         self.id = id
         self.type = type

@@ -1,9 +1,10 @@
 import TidemarkModel
 
-/// What is shared with whom. As `CKShare`.
+/// A set of shared records and its participants. As `CKShare`.
 ///
 /// It is a record of its zone, of the type `cloudkit.share`, and comes with the zone's changes as other records do.
 public struct CloudShare: Hashable, Sendable {
+    /// The type of the records that hold shares.
     public static let recordType = "cloudkit.share"
     /// The name of the record of a share of a whole zone.
     public static let zoneWideName = "cloudkit.zoneshare"
@@ -18,8 +19,11 @@ public struct CloudShare: Hashable, Sendable {
         case hierarchy(root: String)
     }
 
+    /// The name and zone of the share's record.
     public let id: CloudRecordID
+    /// The records that the share covers.
     public let coverage: Coverage
+    /// The title that participants see.
     public var title: String?
     /// The permission of everybody with a link.
     public var publicPermission: ShareParticipant.Permission
@@ -28,10 +32,12 @@ public struct CloudShare: Hashable, Sendable {
     public var participants: [ShareParticipant]
     /// Who asks.
     public var currentUser: ShareParticipant?
+    /// The version of the share's record.
     public var changeTag: String?
     /// The token of a link for all that leads to the share, where one was asked for that stays the same. For those who may invite.
     public var shortGUID: String?
 
+    /// Makes a share from its members.
     public init(
         _ id: CloudRecordID, coverage: Coverage, title: String? = nil, publicPermission: ShareParticipant.Permission = .none,
         participants: [ShareParticipant] = [], currentUser: ShareParticipant? = nil, changeTag: String? = nil
@@ -45,16 +51,19 @@ public struct CloudShare: Hashable, Sendable {
         self.changeTag = changeTag
     }
 
+    /// The participant that owns the share. O(n) in the participants.
     public var owner: ShareParticipant? { participants.first { $0.role == .owner } }
 }
 
 /// One change of a share. What is done together is done whole or not at all.
 public enum ShareChange: Hashable, Sendable {
+    /// Sets the title, or removes it.
     case setTitle(String?)
     /// Drops those who were invited and have not answered; `none` drops those who came by a link.
     case setPublicPermission(ShareParticipant.Permission)
-    /// Adds a participant, or changes the one whom it finds. Whether an account is found is not told.
+    /// Adds a participant, or changes the one whom it finds. The caller does not learn whether an account exists.
     case invite(UserLookUp, role: ShareParticipant.Role, permission: ShareParticipant.Permission)
+    /// Sets what a participant may do.
     case setPermission(participant: String, ShareParticipant.Permission)
     /// Private user or administrator.
     case setRole(participant: String, ShareParticipant.Role)
@@ -71,6 +80,7 @@ public struct ShareLink: Hashable, Sendable {
     /// The participant to whom it is limited.
     public let participant: String?
 
+    /// Makes a link from its members.
     public init(id: String, token: String, participant: String?) {
         self.id = id
         self.token = token
@@ -82,13 +92,16 @@ public struct ShareLink: Hashable, Sendable {
 public struct ShareMetadata: Hashable, Sendable {
     /// With the owner's name, as it is to be asked for in the shared database.
     public var share: CloudShare
+    /// The name of the root record of a shared hierarchy; `nil` for a share of a whole zone.
     public var root: String?
+    /// The owner of the share.
     public var owner: UserIdentity
     /// What the person is who asks; `nil` for one who would come as a public user.
     public var participant: ShareParticipant?
     /// Private for the owner.
     public var scope: DatabaseScope
 
+    /// Makes metadata from its members.
     public init(
         share: CloudShare, root: String?, owner: UserIdentity, participant: ShareParticipant?, scope: DatabaseScope
     ) {
@@ -102,7 +115,9 @@ public struct ShareMetadata: Hashable, Sendable {
 
 /// What was done to a share, by whom, and when.
 public struct ShareAuditEntry: Hashable, Sendable {
+    /// The kinds of events.
     public enum Kind: String, Codable, CaseIterable, Sendable {
+        /// One kind of event: a change of the share, of its participants or of its links.
         case created, titleChanged, publicPermissionChanged, invited, permissionChanged, roleChanged, removed, linkMade,
             linkRevoked,
             accepted, declined, left, stopped
@@ -110,14 +125,18 @@ public struct ShareAuditEntry: Hashable, Sendable {
 
     /// Microseconds since 1970 UTC.
     public let time: Int64
+    /// The account that made the change.
     public let userRecordName: String
+    /// The share that was changed.
     public let share: CloudRecordID
+    /// The kind of event.
     public let kind: Kind
     /// The participant, or the link, that it was about.
     public let subject: String?
     /// What it is now, as `readWrite`; of an invitation the role as well, as `administrator readOnly`.
     public let value: String?
 
+    /// Makes an entry from its members.
     public init(
         time: Int64, userRecordName: String, share: CloudRecordID, kind: Kind, subject: String? = nil, value: String? = nil
     ) {

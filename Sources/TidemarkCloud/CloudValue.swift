@@ -3,14 +3,21 @@ import TidemarkModel
 
 /// The value of a record's field in a cloud.
 public enum CloudValue: Hashable, Sendable {
+    /// A text.
     case string(String)
+    /// A whole number.
     case int64(Int64)
+    /// A floating-point number. A cloud accepts finite numbers only.
     case double(Double)
     /// Microseconds since 1970 UTC.
     case timestamp(Int64)
+    /// Bytes that are stored in the record.
     case bytes(Data)
+    /// A place on Earth.
     case location(Location)
+    /// A reference to another record of the same zone.
     case reference(CloudReference)
+    /// A file that is stored beside the record.
     case asset(CloudAsset)
     /// Scalars of one type.
     case list([CloudValue], of: FieldType.Scalar)
@@ -33,7 +40,7 @@ public enum CloudValue: Hashable, Sendable {
 
 /// A field that names another record of the same zone. As `CKRecord.Reference`.
 public struct CloudReference: Hashable, Codable, Sendable {
-    /// What becomes of the record that holds the reference.
+    /// How a cloud keeps the record that holds the reference consistent with the record that it names.
     public enum Action: String, Codable, Sendable {
         /// Nothing.
         case none = "NONE"
@@ -43,22 +50,34 @@ public struct CloudReference: Hashable, Codable, Sendable {
         case validate = "VALIDATE"
     }
 
+    /// The name of the record that the reference names.
     public let recordName: String
+    /// How the cloud keeps the two records consistent.
     public let action: Action
 
+    /// Makes a reference.
+    ///
+    /// - Parameters:
+    ///   - recordName: The name of a record of the same zone.
+    ///   - action: How the cloud keeps the two records consistent.
     public init(_ recordName: String, action: Action = .none) {
         self.recordName = recordName
         self.action = action
     }
 }
 
-/// A file in a cloud, known by its content: SHA-256, which nobody can make two contents of.
+/// A file in a cloud, identified by the SHA-256 digest of its content.
 public struct CloudAsset: Hashable, Codable, Sendable {
     /// SHA-256 of the content, 64 lower-case hexadecimal digits.
     public let digest: String
     /// Bytes.
     public let size: Int64
 
+    /// Makes an asset; see ``AssetDigest`` for the digest of a content.
+    ///
+    /// - Parameters:
+    ///   - digest: SHA-256 of the content, 64 lower-case hexadecimal digits.
+    ///   - size: The content's size in bytes.
     public init(digest: String, size: Int64) {
         self.digest = digest
         self.size = size

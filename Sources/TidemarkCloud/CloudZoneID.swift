@@ -1,9 +1,15 @@
 /// Names a zone: a set of records that is fetched, shared and deleted as one. As `CKRecordZone.ID`.
 public struct CloudZoneID: Hashable, Codable, Sendable {
+    /// The zone's name, unique among the zones of its owner.
     public let zoneName: String
-    /// The user record name of whom the zone belongs to; ``defaultOwner`` for whoever asks.
+    /// The user record name of the zone's owner; ``defaultOwner`` for the account that asks.
     public let ownerName: String
 
+    /// Names a zone.
+    ///
+    /// - Parameters:
+    ///   - zoneName: The zone's name.
+    ///   - owner: The owner's user record name.
     public init(_ zoneName: String, owner: String = CloudZoneID.defaultOwner) {
         self.zoneName = zoneName
         ownerName = owner
@@ -14,6 +20,7 @@ public struct CloudZoneID: Hashable, Codable, Sendable {
     /// The zone that every database has. It knows no changes and no atomic requests.
     public static let `default` = CloudZoneID("_defaultZone")
 
+    /// Whether this is the default zone, of any owner.
     public var isDefault: Bool { zoneName == Self.default.zoneName }
 }
 
@@ -23,9 +30,16 @@ extension CloudZoneID: CustomStringConvertible {
 
 /// Names a record in a database. As `CKRecord.ID`.
 public struct CloudRecordID: Hashable, Codable, Sendable {
+    /// The record's name, unique in its zone.
     public let recordName: String
+    /// The record's zone.
     public let zone: CloudZoneID
 
+    /// Names a record.
+    ///
+    /// - Parameters:
+    ///   - recordName: The record's name.
+    ///   - zone: The record's zone.
     public init(_ recordName: String, in zone: CloudZoneID) {
         self.recordName = recordName
         self.zone = zone

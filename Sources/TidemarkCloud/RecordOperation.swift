@@ -28,12 +28,19 @@ public struct RecordOperation: Hashable, Sendable {
         case allKeys
     }
 
+    /// The kind of change.
     public let kind: Kind
     /// Of a deletion, the name and the tag count.
     public let record: CloudRecord
     /// Fields to be left without a value.
     public let cleared: Set<String>
 
+    /// Makes an operation.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of change.
+    ///   - record: The record; for a deletion, its name and tag.
+    ///   - cleared: Fields that lose their values.
     public init(_ kind: Kind, _ record: CloudRecord, clearing cleared: Set<String> = []) {
         self.kind = kind
         self.record = record
@@ -57,5 +64,6 @@ public struct RecordOperation: Hashable, Sendable {
         RecordOperation(changeTag == nil ? .forceDelete : .delete, CloudRecord(id, type: "", changeTag: changeTag))
     }
 
+    /// Whether the operation deletes its record.
     public var isDeletion: Bool { kind == .delete || kind == .forceDelete }
 }

@@ -30,6 +30,11 @@ public protocol SharingDatabase: CloudDatabase {
     /// - Parameter participant: To whom it is limited; else everybody may use it who is invited, or all if the share is open to all.
     func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink
 
+    /// Revokes a link.
+    ///
+    /// - Parameters:
+    ///   - id: ``ShareLink/id`` of the link.
+    ///   - share: The share that the link leads to.
     func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError)
 
     /// What a link leads to: for its owner, for who takes part or is invited, and for everybody if the share is open to all.
@@ -61,6 +66,7 @@ public protocol SharingDatabase: CloudDatabase {
 }
 
 extension SharingDatabase {
+    /// Throws `invalidArguments`: a cloud without this setting uses this implementation.
     public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
         throw CloudError(.invalidArguments, "this cloud has no setting by which people can be found")
     }

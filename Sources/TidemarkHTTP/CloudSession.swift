@@ -83,17 +83,25 @@ public final class SessionMemory: SessionStore {
     private let kept: Mutex<CloudSession?>
     private let devices = Mutex<[CloudDevice]>([])
 
+    /// Makes a store that holds a session, or none.
     public init(_ session: CloudSession? = nil) { kept = Mutex(session) }
 
+    /// Returns the session; `nil` without one.
     public func session() -> CloudSession? { kept.withLock { $0 } }
+    /// Keeps a session in place of the present one.
     public func keep(_ session: CloudSession) { kept.withLock { $0 = session } }
+    /// Replaces a session if it is still the present one.
     public func replace(_ old: CloudSession, by new: CloudSession) { kept.withLock { if $0 == old { $0 = new } } }
+    /// Removes the session.
     public func remove() { kept.withLock { $0 = nil } }
+    /// Removes a session if it is still the present one.
     public func remove(_ session: CloudSession) { kept.withLock { if $0 == session { $0 = nil } } }
 
+    /// Returns the device's proof of an earlier sign-in; `nil` without one.
     public func device(for cloud: String, email: String) -> CloudDevice? {
         devices.withLock { $0.first { $0.isFor(cloud, email) } }
     }
 
+    /// Keeps the device's proof of a sign-in.
     public func keep(_ device: CloudDevice) { devices.withLock { $0 = CloudDevice.kept(device, before: $0) } }
 }

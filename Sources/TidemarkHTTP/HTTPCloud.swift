@@ -16,8 +16,11 @@ import TidemarkWire
 /// Its databases share connections, which close when nobody has any of them any more, or by ``shutdown()``. What only looks is sent again
 /// when a connection breaks, twice at most; what changes something never is: that is for who knows whether it was done.
 public final class HTTPCloud: Sendable {
+    /// The address of the server.
     public let server: ServerAddress
+    /// The name of the cloud container.
     public let container: String
+    /// The environment of the cloud container.
     public let environment: StoreEnvironment
     /// Which authorities the server's certificate may be from.
     public let trustRoots: TrustRoots

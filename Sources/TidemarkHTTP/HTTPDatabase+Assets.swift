@@ -4,6 +4,7 @@ import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
+    /// Returns the assets that the server lacks. `CloudDatabase` has the contract of `missingAssets(_:in:)`.
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
         try await own(.look, "assets/missing") {
             $0.member("zoneID") { zone.writeMembers(&$0) }
@@ -32,6 +33,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Uploads a piece of an asset. `CloudDatabase` has the contract of `upload(_:of:at:in:)`.
     public func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
@@ -47,6 +49,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Downloads a piece of an asset. `CloudDatabase` has the contract of `download(_:in:from:count:)`.
     public func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {

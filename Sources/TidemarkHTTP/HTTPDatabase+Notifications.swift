@@ -3,6 +3,7 @@ import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
+    /// Returns a stream that signals changes of the database. `CloudDatabase` has the contract of `notifications()`.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
         // From here on nothing is missed: the first answer says where to go on.
         var news = try await news(since: nil)

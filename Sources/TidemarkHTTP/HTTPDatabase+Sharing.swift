@@ -3,6 +3,7 @@ import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
+    /// Returns the shares of a zone. `SharingDatabase` has the contract of `shares(in:)`.
     public func shares(in zone: CloudZoneID) async throws(CloudError) -> [CloudShare] {
         try await own(.look, "shares/list") {
             $0.member("zoneID") { zone.writeMembers(&$0) }
@@ -20,6 +21,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Shares a zone or a hierarchy. `SharingDatabase` has the contract of `createShare(in:coverage:title:publicPermission:)`.
     public func createShare(
         in zone: CloudZoneID, coverage: CloudShare.Coverage, title: String?, publicPermission: ShareParticipant.Permission
     ) async throws(CloudError) -> CloudShare {
@@ -35,6 +37,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Changes a share. `SharingDatabase` has the contract of `changeShare(_:_:)`.
     public func changeShare(_ share: CloudRecordID, _ changes: [ShareChange]) async throws(CloudError) -> CloudShare {
         try await own(.change, "shares/change") {
             $0.writeShare(share)
@@ -48,12 +51,14 @@ extension HTTPDatabase {
         }
     }
 
+    /// Ends a share, or the account's part in it. `SharingDatabase` has the contract of `deleteShare(_:)`.
     public func deleteShare(_ share: CloudRecordID) async throws(CloudError) {
         try await own(.change, "shares/delete", { $0.writeShare(share) }, reading: Self.nothing)
     }
 
     // Links
 
+    /// Makes a link to a share. `SharingDatabase` has the contract of `makeLink(to:for:)`.
     public func makeLink(to share: CloudRecordID, for participant: String?) async throws(CloudError) -> ShareLink {
         try await own(.change, "links/make") {
             $0.writeShare(share)
@@ -66,6 +71,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Revokes a link to a share. `SharingDatabase` has the contract of `revokeLink(_:to:)`.
     public func revokeLink(_ id: String, to share: CloudRecordID) async throws(CloudError) {
         try await own(.change, "links/revoke") {
             $0.writeShare(share)
@@ -75,6 +81,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Returns the share that a link leads to. `SharingDatabase` has the contract of `resolveLink(_:)`.
     public func resolveLink(_ token: String) async throws(CloudError) -> ShareMetadata {
         try await own(.look, "links/resolve") {
             $0.member("token", token)
@@ -83,6 +90,7 @@ extension HTTPDatabase {
         }
     }
 
+    /// Accepts the share that a link leads to. `SharingDatabase` has the contract of `acceptLink(_:)`.
     public func acceptLink(_ token: String) async throws(CloudError) -> ShareMetadata {
         try await own(.change, "links/accept") {
             $0.member("token", token)
@@ -91,12 +99,14 @@ extension HTTPDatabase {
         }
     }
 
+    /// Ends the account's part in the share that a link leads to. `SharingDatabase` has the contract of `declineLink(_:)`.
     public func declineLink(_ token: String) async throws(CloudError) {
         try await own(.change, "links/decline", { $0.member("token", token) }, reading: Self.nothing)
     }
 
     // People
 
+    /// Finds discoverable accounts. `SharingDatabase` has the contract of `users(matching:)`.
     public func users(matching lookUps: [UserLookUp]) async throws(CloudError) -> [UserIdentity] {
         let wanted = Set(lookUps.map { $0.normalized ?? $0 })
         return try await own(.look, "users/find") {
@@ -116,6 +126,7 @@ extension HTTPDatabase {
 
     // Looking back
 
+    /// Returns the events of a zone's shares. `SharingDatabase` has the contract of `shareAudit(in:after:)`.
     public func shareAudit(in zone: CloudZoneID, after time: Int64?) async throws(CloudError) -> [ShareAuditEntry] {
         try await own(.look, "shares/audit") {
             $0.member("zoneID") { zone.writeMembers(&$0) }

@@ -7,9 +7,11 @@ import TidemarkWire
 ///
 /// It speaks CloudKit Web Services, and what that lacks in words of our own (Documentation/Formats/http.md).
 public struct HTTPDatabase: SharingDatabase {
+    /// Whether this is the private, the shared or the public database.
     public let scope: DatabaseScope
     let cloud: HTTPCloud
 
+    /// Returns the server's limits. `CloudDatabase` has the contract of `limits()`.
     public func limits() async throws(CloudError) -> CloudLimits {
         try await cloud.value(HTTPCall(kind: .look, method: .get, target: own("limits"))) { node throws(CloudError) in
             try CloudLimits(node)
@@ -36,6 +38,7 @@ public struct HTTPDatabase: SharingDatabase {
 
     // Zones
 
+    /// Returns the zones of the database. `CloudDatabase` has the contract of `zones()`.
     public func zones() async throws(CloudError) -> [CloudZoneID] {
         try await look("zones/list") { _ in
         } reading: { node throws(CloudError) in
@@ -45,6 +48,7 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
+    /// Makes and deletes zones. `CloudDatabase` has the contract of `modifyZones(saving:deleting:)`.
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         // One after the other, as they stand: what is told of one is told of the request.
         let refused = try await change("zones/modify") {
@@ -70,6 +74,7 @@ public struct HTTPDatabase: SharingDatabase {
 
     // Records
 
+    /// Saves and deletes records of a zone. `CloudDatabase` has the contract of `modify(_:)`.
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         guard let unencodable = UnencodableOperations(request) else { return try await send(request) }
         return try await unencodable.answer(request) { request throws(CloudError) in try await send(request) }
@@ -101,6 +106,7 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
+    /// Returns records by their names. `CloudDatabase` has the contract of `lookup(_:in:desiredKeys:)`.
     public func lookup(
         _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
     ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
@@ -147,6 +153,7 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
+    /// Returns records that match a query. `CloudDatabase` has the contract of `query(_:in:limit:desiredKeys:continuation:)`.
     public func query(
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer {
@@ -181,6 +188,7 @@ public struct HTTPDatabase: SharingDatabase {
 
     // Changes
 
+    /// Returns the zones that changed since a token. `CloudDatabase` has the contract of `databaseChanges(since:limit:)`.
     public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
         try Self.check(token)
         return try await look("changes/database") {
@@ -191,6 +199,7 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
+    /// Returns records of a zone that changed since a token. `CloudDatabase` has the contract of `zoneChanges(_:since:limit:desiredKeys:)`.
     public func zoneChanges(
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {

@@ -7,6 +7,7 @@ import TidemarkCloud
 /// let address = try ServerAddress("https://sync.example.org")
 /// ```
 public struct ServerAddress: Hashable, Sendable {
+    /// Whether the scheme is `https`.
     public let isSecure: Bool
     /// A name or an IP address, in lower case; IPv6 without brackets.
     public let host: String

@@ -9,6 +9,7 @@ import TidemarkWire
 /// that share it read the one before or the one after, and change it one after the other. What shows that somebody was signed in here
 /// before is in a file beside it, which stays when the session goes.
 public struct SessionFile: SessionStore {
+    /// The file of the session.
     public let url: URL
     private static let format: Int64 = 1
     private static let deviceFormat: Int64 = 1
@@ -23,6 +24,9 @@ public struct SessionFile: SessionStore {
         url.deletingLastPathComponent().appendingPathComponent("\(url.lastPathComponent)-device")
     }
 
+    /// Reads the session; returns `nil` without a file.
+    ///
+    /// - Throws: `notAuthenticated` if the content of the file is not a session.
     public func session() throws(CloudError) -> CloudSession? {
         guard let data = try data(of: url) else { return nil }
         do throws(CloudError) {
@@ -37,6 +41,7 @@ public struct SessionFile: SessionStore {
         }
     }
 
+    /// Writes a session in place of the present one.
     public func keep(_ session: CloudSession) throws(CloudError) {
         try alone { () throws(CloudError) in
             removeAbandoned()
@@ -44,8 +49,10 @@ public struct SessionFile: SessionStore {
         }
     }
 
+    /// Reads the device's proof of an earlier sign-in; returns `nil` without one.
     public func device(for cloud: String, email: String) -> CloudDevice? { devices().first { $0.isFor(cloud, email) } }
 
+    /// Writes the device's proof of a sign-in to a file beside the session's.
     public func keep(_ device: CloudDevice) throws(CloudError) {
         try alone { () throws(CloudError) in
             let kept = CloudDevice.kept(device, before: devices())
@@ -164,6 +171,7 @@ public struct SessionFile: SessionStore {
         }
     }
 
+    /// Replaces a session if the file still holds it.
     public func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError) {
         try alone { () throws(CloudError) in
             guard try session() == old else { return }
@@ -171,10 +179,12 @@ public struct SessionFile: SessionStore {
         }
     }
 
+    /// Removes the file of the session.
     public func remove() throws(CloudError) {
         try alone { () throws(CloudError) in try unlinked() }
     }
 
+    /// Removes the file of the session if it still holds this session.
     public func remove(_ session: CloudSession) throws(CloudError) {
         try alone { () throws(CloudError) in
             guard try self.session() == session else { return }

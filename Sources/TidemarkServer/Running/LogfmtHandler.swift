@@ -5,8 +5,11 @@ import TidemarkModel
 
 /// Writes logs a line each, as `time=… level=info message="…" name=value`.
 public struct LogfmtHandler: LogHandler {
+    /// Values that every line has.
     public var metadata: Logger.Metadata = [:]
+    /// Adds values of the present task to every line.
     public var metadataProvider: Logger.MetadataProvider?
+    /// The lowest level that the logger writes.
     public var logLevel: Logger.Level
     private let put: @Sendable (String) -> Void
 
@@ -24,11 +27,13 @@ public struct LogfmtHandler: LogHandler {
         put = write
     }
 
+    /// The value of one name in ``metadata``.
     public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
+    /// Writes an event as one line.
     public func log(event: LogEvent) {
         var line = "time=\(Timestamp.text(microseconds: Timestamp.now(), decimals: 3)) level=\(event.level.rawValue) message="
         Self.append("\(event.message)", to: &line)

@@ -8,8 +8,14 @@ public struct ServerConfiguration: Sendable {
     public struct TLS: Sendable {
         /// The server's certificate, then those that vouch for it.
         public var certificateChain: String
+        /// The path of the certificate's private key.
         public var privateKey: String
 
+        /// Makes a description of the files.
+        ///
+        /// - Parameters:
+        ///   - certificateChain: The path of the certificate and its authorities.
+        ///   - privateKey: The path of the private key.
         public init(certificateChain: String, privateKey: String) {
             self.certificateChain = certificateChain
             self.privateKey = privateKey
@@ -18,9 +24,11 @@ public struct ServerConfiguration: Sendable {
 
     /// The directory of the embedded cloud that is served.
     public var directory: URL
+    /// The name or address that the server listens at.
     public var host: String
     /// 0 takes any that is free.
     public var port: Int
+    /// The certificate for TLS; `nil` to serve without TLS.
     public var tls: TLS?
     /// A file that the port is written to, once the server listens.
     public var portFile: String?
@@ -32,13 +40,17 @@ public struct ServerConfiguration: Sendable {
     public var metricsToken: String?
     /// A port of 127.0.0.1, or of ``metricsHost``, where `/metrics` needs no token; 0 takes any that is free.
     public var metricsPort: Int?
+    /// The address of ``metricsPort``.
     public var metricsHost = "127.0.0.1"
+    /// The server's limits.
     public var limits: ServerLimits
+    /// The lowest level of the log's lines.
     public var logLevel: Logger.Level
 
     /// Whether only this machine can reach it.
     var isPrivate: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 
+    /// Makes a configuration; see the properties for the meaning of each parameter.
     public init(
         directory: URL, host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, portFile: String? = nil,
         publicURL: String? = nil, trustsProxy: Bool = false, limits: ServerLimits = ServerLimits(),
@@ -87,5 +99,6 @@ public struct ServerLimits: Sendable {
     /// How long requests that run may go on when the server is told to end.
     public var shutdownTime = Duration.seconds(30)
 
+    /// Makes the default limits.
     public init() {}
 }

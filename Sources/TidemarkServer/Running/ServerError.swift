@@ -14,10 +14,16 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
         case io
     }
 
+    /// The kind of error.
     public let code: Code
     /// What is wrong and what helps, for people.
     public let message: String
 
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of error.
+    ///   - message: What is wrong and what helps, for people.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
