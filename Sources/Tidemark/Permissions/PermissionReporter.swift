@@ -115,21 +115,22 @@ public actor PermissionReporter {
 
     // Again
 
-    /// Tells when a report may have changed, from now on: after what this process commits, and what others do.
+    /// Returns the times from now on at which a report may have changed: after commits of this process, and of others.
     ///
-    /// Nothing is polled. What comes while nobody waits becomes one. The sequence ends when the container has moved away, or can't be read.
+    /// Nothing is polled. Changes that come while no iterator waits become one. The sequence throws when the container has moved away, or
+    /// can't be read; that of a snapshot ends at once.
     ///
     /// ```swift
-    /// for await change in try await journal.permissions.changes() { view.reload() }
+    /// for try await _ in try await journal.permissions.changes() { view.reload() }
     /// ```
     ///
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
-    public func changes() async throws -> AsyncStream<PermissionChange> {
+    public func changes() async throws -> AsyncThrowingStream<PermissionChange, any Error> {
         // Listening comes first, so that nothing is missed between reading and listening.
         let notifications = try notifications()
         let watch = SharingWatch(sources, notifications)
         try await watch.begin()
-        return AsyncStream { await watch.next() }
+        return AsyncThrowingStream { try await watch.next() }
     }
 }
 
@@ -200,10 +201,10 @@ private actor SharingWatch {
         return marks
     }
 
-    func next() async -> PermissionChange? {
+    func next() async throws -> PermissionChange? {
         var stream = notifications.stream.makeAsyncIterator()
         while await stream.next(isolation: self) != nil {
-            guard let marks = try? await marks() else { return nil }
+            let marks = try await marks()
             let before = seen
             seen = marks
             var (zones, hasRecords): (Set<ZoneName>, Bool) = ([], false)

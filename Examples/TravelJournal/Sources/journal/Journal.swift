@@ -58,7 +58,7 @@ struct Sync: AsyncParsableCommand {
         print("\(report.imported) fetched, \(report.exported) sent, \(report.outbox.pending) waiting")
         // What somebody was not allowed to do is taken back, and not lost.
         for refused in try journal.container.refusedSaves() {
-            print("taken back: \(refused.kind) of \(refused.record.name): \(refused.reason)")
+            print("reverted: \(refused.kind) of \(refused.record.name): \(refused.reason)")
         }
     }
 }
