@@ -10,7 +10,7 @@ import TidemarkModel
 /// Goal: tags and tokens tell equal from different, and neither how many changes there were nor which came first. Method: numbers there and
 /// back, under several keys; the published vector of the cipher; how the texts of neighbours differ; and tags and tokens as they were made
 /// before, under another cipher.
-@Suite(.timeLimit(.minutes(10))) struct ChangeTagCipherTests {
+@Suite(.timeLimit(.minutes(30))) struct ChangeTagCipherTests {
     private let key = (0..<16).map { UInt8($0) }
 
     @Test func `numbers come back, and only by their key`() {

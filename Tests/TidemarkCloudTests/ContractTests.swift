@@ -35,7 +35,7 @@ import TidemarkTesting
         func purge(_ zone: CloudZoneID, of account: String) async throws { try await tended.purge(zone, of: account) }
     }
 
-    @Test(.timeLimit(.minutes(10)), arguments: CloudContract.checks)
+    @Test(.timeLimit(.minutes(30)), arguments: CloudContract.checks)
     func `the embedded cloud fulfils the contract`(check: CloudContract.Check) async throws {
         try await check.run(Embedded())
     }

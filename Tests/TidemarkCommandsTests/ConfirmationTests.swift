@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: a person is asked before very many records change, and a program never waits for an answer. Method: real processes on a pseudo
 /// terminal, with an answer that is typed ahead, and on a pipe that nobody writes to.
-@Suite(.timeLimit(.minutes(5))) struct ConfirmationTests {
+@Suite(.timeLimit(.minutes(30))) struct ConfirmationTests {
     private let tool: Tool
     private let scratch: Scratch
     private var container: String { scratch.container.path }

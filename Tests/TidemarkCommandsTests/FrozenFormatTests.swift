@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: what people have on their disks opens in this version, is whole, and goes on. Method: archives of real containers and clouds of each
 /// format, which never change; the tool.
-@Suite(.timeLimit(.minutes(15))) struct FrozenFormatTests {
+@Suite(.timeLimit(.minutes(30))) struct FrozenFormatTests {
     private let scratch: Scratch
     private let tool: Tool
 

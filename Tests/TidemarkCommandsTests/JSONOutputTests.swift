@@ -7,7 +7,7 @@ import Testing
 
 /// Goal: a program can read what any command prints. Method: the tree of commands itself, and the commands that report only what they have
 /// done as processes, in an order in which each has something to do.
-@Suite(.timeLimit(.minutes(5))) struct JSONOutputTests {
+@Suite(.timeLimit(.minutes(30))) struct JSONOutputTests {
     private let tool: Tool
     private let scratch: Scratch
     private var cloud: String { scratch["cloud"].path }

@@ -8,7 +8,7 @@ import TidemarkStore
 
 /// Goal: `tidemark records set` stores exactly the values that the command line says, makes what does not exist, and names field and remedy
 /// where a value is refused; then nothing is made. Method: real processes; what is stored is read as SQL values and as JSON.
-@Suite(.timeLimit(.minutes(10))) struct RecordsSetTests {
+@Suite(.timeLimit(.minutes(30))) struct RecordsSetTests {
     private let tool: Tool
     private let scratch: Scratch
     private var notes: String { scratch["Notes.tidemark"].path }

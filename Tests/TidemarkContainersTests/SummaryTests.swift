@@ -62,7 +62,7 @@ import TidemarkTransfer
     }
 
     #if os(Linux)
-        @Test(.timeLimit(.minutes(10))) func `a store that another process has open is told`() async throws {
+        @Test(.timeLimit(.minutes(30))) func `a store that another process has open is told`() async throws {
             let scratch = try Scratch()
             let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
             _ = try RecordStore(container: container)

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: waits double up to the longest, differ by chance, and are what the other side asks for. Method: runs of failures with given chance;
 /// those of a synchronisation are tested in SyncMachineTests.
-@Suite(.timeLimit(.minutes(10))) struct BackoffTests {
+@Suite(.timeLimit(.minutes(30))) struct BackoffTests {
     @Test func `waits double up to the longest, between half of a step and all of it`() {
         var (least, most) = (
             Backoff(first: .milliseconds(2), longest: .milliseconds(11)),

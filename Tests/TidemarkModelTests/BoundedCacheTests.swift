@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: a cache has what was used last, never more than it may, and never another key's value. Method: random runs beside a simple list, which
 /// is compared as a whole after each step.
-@Suite(.timeLimit(.minutes(10))) struct BoundedCacheTests {
+@Suite(.timeLimit(.minutes(30))) struct BoundedCacheTests {
     /// The same with a list: the newest last.
     private struct Model {
         let capacity: Int

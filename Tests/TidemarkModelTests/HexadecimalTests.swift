@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: bytes and their digits are the same both ways, and other text is refused. Method: all bytes, runs of several lengths, and texts with one
 /// fault each.
-@Suite(.timeLimit(.minutes(10))) struct HexadecimalTests {
+@Suite(.timeLimit(.minutes(30))) struct HexadecimalTests {
     @Test func `each byte has two digits, and they read back`() {
         for byte in 0...255 as ClosedRange<UInt8> {
             let text = Hexadecimal.text([byte])

@@ -4,7 +4,7 @@ import Testing
 @testable import TidemarkModel
 
 /// Goal: what is written is JSON, in the order and spelling that was asked for. Method: texts compared as a whole, and read by Foundation.
-@Suite(.timeLimit(.minutes(10))) struct JSONWriterTests {
+@Suite(.timeLimit(.minutes(30))) struct JSONWriterTests {
     private func text(_ body: (inout JSONWriter) throws -> Void) rethrows -> String {
         var json = JSONWriter()
         try body(&json)

@@ -4,7 +4,7 @@ import Testing
 
 /// Goal: what `make install` installs is whole, and `make uninstall` leaves nothing of it. Method: `Deployment/install` with the programs that
 /// were built with the tests, below a folder of the test's.
-@Suite(.timeLimit(.minutes(2))) struct InstallTests {
+@Suite(.timeLimit(.minutes(30))) struct InstallTests {
     private let scratch: Scratch
     private let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../Deployment/install").standardizedFileURL

@@ -11,7 +11,7 @@ import TidemarkTesting
 
 /// Goal: a server whose certificate is from an authority of one's own is trusted where that is named, and nowhere else. Method: the real
 /// server with a certificate that is its own authority, the client, and the tool as a process.
-@Suite(.timeLimit(.minutes(3))) struct OwnAuthorityTests {
+@Suite(.timeLimit(.minutes(30))) struct OwnAuthorityTests {
     private let scratch: Scratch
     private let tended: FaultyCloudFixture
     private let server: ListeningServer

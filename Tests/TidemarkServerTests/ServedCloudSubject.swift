@@ -68,7 +68,7 @@ final class ServedCloudSubject: CloudContract.Subject {
 
 /// Goal: a cloud behind HTTP does what every cloud does. Method: the checks of `TidemarkTesting`, each on a server of its own.
 @Suite(.timeLimit(.minutes(30))) struct ServedContractTests {
-    @Test(.timeLimit(.minutes(10)), arguments: CloudContract.checks)
+    @Test(.timeLimit(.minutes(30)), arguments: CloudContract.checks)
     func `a cloud behind HTTP fulfils the contract`(check: CloudContract.Check) async throws {
         try await check.run(ServedCloudSubject.started())
     }

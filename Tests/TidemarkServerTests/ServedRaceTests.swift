@@ -12,7 +12,7 @@ import TidemarkModel
 /// own. The numbers of the changes, which the cloud knows of its tags, tell in which order they were committed. Each write that was done was
 /// permitted by the last change before it, and is there unless a later one was; each that was refused met a state that refuses it, among those
 /// that there were while it was under way.
-@Suite(.timeLimit(.minutes(5))) struct ServedRaceTests {
+@Suite(.timeLimit(.minutes(30))) struct ServedRaceTests {
     private enum Standing { case out, reads, writes }
 
     /// What was tried, and what there was while it was.

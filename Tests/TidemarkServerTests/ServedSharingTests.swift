@@ -8,7 +8,7 @@ import TidemarkIdentity
 
 /// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
 /// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
-@Suite(.timeLimit(.minutes(10))) struct ServedSharingTests {
+@Suite(.timeLimit(.minutes(30))) struct ServedSharingTests {
     @Test func `six processes try everything through servers, and each gets what the table says`() async throws {
         let trial = try await SharingTrial.settled()
         let sessions = try await Self.sessions(in: trial.template)

@@ -6,7 +6,7 @@ import TidemarkIdentity
 
 /// Goal: the tool does with a server what it does with a cloud in a directory, and keeps the session to its owner. Method: the tool as a
 /// process, and a server of the test's own.
-@Suite(.timeLimit(.minutes(5))) struct ServedToolTests {
+@Suite(.timeLimit(.minutes(30))) struct ServedToolTests {
     private let scratch: Scratch
     private let served: ServedCloudSubject
     private let tool: Tool

@@ -8,7 +8,7 @@ import TidemarkModel
 
 /// Goal: what goes wrong with a server is told at once, by its place, with what helps, and with the right exit code. Method: the tool as a
 /// process, a server of the test's own, and addresses where there is none.
-@Suite(.timeLimit(.minutes(5))) struct ServedTroubleTests {
+@Suite(.timeLimit(.minutes(30))) struct ServedTroubleTests {
     private let scratch: Scratch
     private let served: ServedCloudSubject
     private let tool: Tool

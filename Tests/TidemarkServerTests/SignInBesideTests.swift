@@ -12,7 +12,7 @@ import TidemarkSync
 /// Goal: who signs in beside a process that synchronises mends what that process waits for, and changes nothing that it would not see; and
 /// what is no cloud's answer ends every command alike. Method: the tool as a process, what synchronises in the test's own, and servers that
 /// answer what the test wants.
-@Suite(.timeLimit(.minutes(5))) struct SignInBesideTests {
+@Suite(.timeLimit(.minutes(30))) struct SignInBesideTests {
     private let scratch: Scratch
     private let tool: Tool
     private static let password = "kurz vor Tromsø"

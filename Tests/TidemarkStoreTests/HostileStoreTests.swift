@@ -164,7 +164,7 @@ import TidemarkTransfer
                 """, saying: ["verify"], words: "the view _Destination"),
     ]
 
-    @Test(.timeLimit(.minutes(10)), arguments: damages)
+    @Test(.timeLimit(.minutes(30)), arguments: damages)
     func `what is wrong with a store is said, and nothing traps`(damage: Damage) async throws {
         let scratch = try await container()
         try execute(scratch, damage.sql)
@@ -180,7 +180,7 @@ import TidemarkTransfer
     }
 
     @Test(
-        .timeLimit(.minutes(10)),
+        .timeLimit(.minutes(30)),
         arguments: [
             ("tide_types", "UPDATE tide_types SET name = x'ff00', forgotten_rows = 'x'"),
             ("tide_fields", "UPDATE tide_fields SET ordinal = 'x' || ordinal, type = 'x'"),

@@ -8,7 +8,7 @@ import Testing
 
 /// Goal: whoever waits for a store's lock gets it, also while another thread takes it again and again. Method: two threads of one process,
 /// which know of each other when they wait.
-@Suite(.timeLimit(.minutes(2))) struct LockTests {
+@Suite(.timeLimit(.minutes(30))) struct LockTests {
     private let scratch: Scratch
     private var file: URL { scratch["lock"] }
 

@@ -11,7 +11,7 @@ import TidemarkTransfer
 
 /// Goal: a database of an older format becomes one of the newest whatever interrupts it, once and as a whole; what this version can't migrate
 /// stays as it is. Method: real stores, with steps that only tests have; processes that are killed at each moment of a migration.
-@Suite(.timeLimit(.minutes(15))) struct MigrationTests {
+@Suite(.timeLimit(.minutes(30))) struct MigrationTests {
     private static let old = Int(FormatMigrations.stores.newest)
     private static let new = Int(FormatMigrations.testStores.newest)
     private let scratch: Scratch

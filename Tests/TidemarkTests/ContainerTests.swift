@@ -286,7 +286,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Destination.self) == [])
     }
 
-    @Test(.timeLimit(.minutes(10))) func `observations follow this process and others`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `observations follow this process and others`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         // Another opening stands for another process: it has a notifier of its own.

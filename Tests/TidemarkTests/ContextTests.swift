@@ -239,7 +239,7 @@ import TidemarkStore
         #expect(try stored.image?.data() == picture)
     }
 
-    @Test(.timeLimit(.minutes(10)))
+    @Test(.timeLimit(.minutes(30)))
     func `a context that merges automatically follows this process and others`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())

@@ -27,7 +27,7 @@ import TidemarkStore
         }
     }
 
-    @Test(.timeLimit(.minutes(10)), arguments: Fate.allCases)
+    @Test(.timeLimit(.minutes(30)), arguments: Fate.allCases)
     func `reading and following end with the news`(fate: Fate) async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()

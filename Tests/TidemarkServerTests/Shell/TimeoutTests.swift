@@ -7,7 +7,7 @@ import Testing
 @testable import TidemarkServer
 
 /// Clients that keep the server waiting: on real connections with short times, and as a value with times of the test's own.
-@Suite(.timeLimit(.minutes(10))) struct TimeoutTests {
+@Suite(.timeLimit(.minutes(30))) struct TimeoutTests {
     @Test func `a head that is never complete is given up`() async throws {
         var limits = ServerLimits()
         // Long enough for a request that is sent whole on a machine with much to do.

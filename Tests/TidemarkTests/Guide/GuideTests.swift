@@ -249,7 +249,7 @@ import TidemarkStore
 
     // One container, two stores
 
-    @Test(.timeLimit(.minutes(10))) func `both stores are read as one, followed, and pinned`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `both stores are read as one, followed, and pinned`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let list = await Guide.DestinationList()
@@ -267,7 +267,7 @@ import TidemarkStore
 
     // Reading from a widget
 
-    @Test(.timeLimit(.minutes(10))) func `a widget finds the container, reads it and hears of changes`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `a widget finds the container, reads it and hears of changes`() async throws {
         let scratch = try Scratch()
         let place = scratch["Library/store/Journal.tidemark"]
         try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -333,7 +333,7 @@ import TidemarkStore
 
     // App and extension
 
-    @Test(.timeLimit(.minutes(10))) func `an app hears what its extension commits, and goes on where it left off`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `an app hears what its extension commits, and goes on where it left off`() async throws {
         let scratch = try Scratch()
         let app = try scratch.journal()
         let shareExtension = try PersistentContainer(directory: app.directory, author: "share extension", role: .extension)
