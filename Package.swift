@@ -353,7 +353,7 @@ let package = Package(
                 "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
                 "TidemarkTransfer", "WALReset",
                 "change-poster", "store-probe",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(

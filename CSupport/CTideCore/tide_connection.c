@@ -3,8 +3,7 @@
 #include <sqlite3.h>
 #include <stddef.h>
 
-tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error *error) {
-    int code = sqlite3_extended_errcode(connection);
+tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *error) {
     tide_status status;
     switch (code & 0xff) {
     case SQLITE_FULL: status = TIDE_DISK_FULL; break;
@@ -18,7 +17,11 @@ tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error
     case SQLITE_READONLY: status = TIDE_IO_ERROR; break;
     default: status = TIDE_SQLITE_ERROR; break;
     }
-    return tide_error_set(error, status, code, "cannot %s: %s", doing, sqlite3_errmsg(connection));
+    return tide_error_set(error, status, code, "cannot %s: %s", doing, message);
+}
+
+tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error *error) {
+    return tide_sqlite_code_error(sqlite3_extended_errcode(connection), sqlite3_errmsg(connection), doing, error);
 }
 
 tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {

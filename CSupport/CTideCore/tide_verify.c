@@ -243,8 +243,8 @@ tide_status tide_row_mend_bit(
     tide_status status = rows_prepare(connection, seed, table, "WHERE _id = ?1", &fields, &row, error);
     if (!status && !parts) status = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     if (!status) {
-        sqlite3_bind_int64(row, 1, id);
-        int code = sqlite3_step(row);
+        int code = sqlite3_bind_int64(row, 1, id);
+        if (code == SQLITE_OK) code = sqlite3_step(row);
         if (code == SQLITE_ROW && !tide_row_is_intact(row, columns_of_table, seed, fields, table->field_count)) {
             uint64_t missing = tide_row_digest_parts(row, columns_of_table, seed, fields, table->field_count, parts);
             uint64_t stored = (uint64_t)sqlite3_column_int64(row, column_digest), computed = stored - missing;

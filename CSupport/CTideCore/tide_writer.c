@@ -19,13 +19,28 @@ tide_status tide_writer_prepare(
     return TIDE_OK;
 }
 
+int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement) {
+    if (!writer->bind_failure) return sqlite3_step(statement);
+    writer->step_failure = writer->bind_failure;
+    writer->bind_failure = SQLITE_OK;
+    return writer->step_failure;
+}
+
+tide_status tide_writer_error(tide_writer *writer, const char *doing, tide_error *error) {
+    int code = writer->step_failure;
+    writer->step_failure = SQLITE_OK;
+    // What was done since has taken the code from the connection.
+    return code ? tide_sqlite_code_error(code, sqlite3_errstr(code), doing, error)
+                : tide_sqlite_error(writer->connection, doing, error);
+}
+
 tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error) {
-    int code = sqlite3_step(statement);
+    int code = tide_writer_step(writer, statement);
     if (code == SQLITE_DONE) {
         sqlite3_reset(statement);
         return TIDE_OK;
     }
-    tide_status status = tide_sqlite_error(writer->connection, doing, error);
+    tide_status status = tide_writer_error(writer, doing, error);
     sqlite3_reset(statement);
     return status;
 }
@@ -221,7 +236,11 @@ tide_status tide_writer_load_begin(tide_writer *writer, tide_error *error) {
     tide_text_format(&sql, "SELECT 1 FROM \"%s\" LIMIT 1", writer->table);
     sqlite3_stmt *statement = NULL;
     tide_status status = tide_writer_prepare(writer, &sql, "look whether the table is empty", &statement, error);
-    bool is_empty = !status && sqlite3_step(statement) == SQLITE_DONE;
+    int code = status ? SQLITE_ERROR : sqlite3_step(statement);
+    bool is_empty = code == SQLITE_DONE;
+    if (!status && !is_empty && code != SQLITE_ROW) {
+        status = tide_sqlite_error(writer->connection, "look whether the table is empty", error);
+    }
     sqlite3_finalize(statement);
     if (!status && is_empty) {
         tide_text_clear(&sql);

@@ -75,11 +75,11 @@ static const tide_row_columns columns_of_scan = {
 /// those whose record is damaged.
 static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint32_t count, tide_ordered_row *different, uint32_t *different_count) {
     tide_writer *writer = it->writer;
-    sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank);
-    sqlite3_bind_int64(writer->scan, 2, (int64_t)rows[count - 1].rank);
+    TIDE_BIND(writer, sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank));
+    TIDE_BIND(writer, sqlite3_bind_int64(writer->scan, 2, (int64_t)rows[count - 1].rank));
     uint32_t i = 0;
     int code = SQLITE_DONE;
-    while (i < count && (code = sqlite3_step(writer->scan)) == SQLITE_ROW) {
+    while (i < count && (code = tide_writer_step(writer, writer->scan)) == SQLITE_ROW) {
         uint64_t id = (uint64_t)sqlite3_column_int64(writer->scan, tide_scan_id);
         if (id < rows[i].rank) continue;
         if (id > rows[i].rank) break;
@@ -94,7 +94,7 @@ static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint3
     }
     tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
                              ? TIDE_OK
-                             : tide_sqlite_error(writer->connection, "compare the records", it->error);
+                             : tide_writer_error(writer, "compare the records", it->error);
     sqlite3_reset(writer->scan);
     if (!status && i < count) return tide_error_set(it->error, TIDE_CORRUPT, 0, "the index of names has a record that is not there");
     return status;
@@ -280,15 +280,15 @@ tide_status tide_writer_acknowledge(
     sqlite3_stmt *statement = writer->acknowledge;
     for (size_t i = 0; i < count; i++) {
         tide_acknowledgement *it = &records[i];
-        sqlite3_bind_text(statement, tide_acknowledge_tag, text + it->tag.offset, (int)it->tag.length, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, tide_acknowledge_version, it->version);
-        sqlite3_bind_text(statement, tide_acknowledge_edited, text + it->edited.offset, (int)it->edited.length, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, tide_acknowledge_id, it->row);
+        TIDE_BIND(writer, sqlite3_bind_text(statement, tide_acknowledge_tag, text + it->tag.offset, (int)it->tag.length, SQLITE_STATIC));
+        TIDE_BIND(writer, sqlite3_bind_int64(statement, tide_acknowledge_version, it->version));
+        TIDE_BIND(writer, sqlite3_bind_text(statement, tide_acknowledge_edited, text + it->edited.offset, (int)it->edited.length, SQLITE_STATIC));
+        TIDE_BIND(writer, sqlite3_bind_int64(statement, tide_acknowledge_id, it->row));
         if (it->has_known_tag) {
-            sqlite3_bind_text(
-                statement, tide_acknowledge_known_tag, text + it->known_tag.offset, (int)it->known_tag.length, SQLITE_STATIC);
+            TIDE_BIND(writer, sqlite3_bind_text(
+                statement, tide_acknowledge_known_tag, text + it->known_tag.offset, (int)it->known_tag.length, SQLITE_STATIC));
         } else {
-            sqlite3_bind_null(statement, tide_acknowledge_known_tag);
+            TIDE_BIND(writer, sqlite3_bind_null(statement, tide_acknowledge_known_tag));
         }
         tide_status status = tide_writer_run(writer, statement, "note the cloud's answer", error);
         if (status) return status;

@@ -67,6 +67,9 @@ struct tide_writer {
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
 
+    /// The code of the first parameter that could not be bound for the next step, and of the step that failed for it; else 0.
+    int bind_failure, step_failure;
+
     bool index_is_checked;
     tide_fingerprints *fingerprints;
 
@@ -100,6 +103,12 @@ tide_status tide_out_of_memory(tide_error *error);
 void tide_update_clear(tide_update_statement *update);
 tide_status tide_writer_prepare(
     tide_writer *writer, const tide_text *sql, const char *doing, sqlite3_stmt **statement, tide_error *error);
+/// Binds a parameter for the next step, `call` being one of sqlite3_bind_*. After a failure nothing more is bound: the step reports it.
+#define TIDE_BIND(writer, call) ((void)((writer)->bind_failure ? 0 : ((writer)->bind_failure = (call))))
+/// Steps a statement; returns the code of the first parameter that could not be bound, if any, and does nothing then.
+int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement);
+/// The error of a step that has failed.
+tide_status tide_writer_error(tide_writer *writer, const char *doing, tide_error *error);
 /// Runs a statement that yields no row, and readies it for the next use.
 tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
 

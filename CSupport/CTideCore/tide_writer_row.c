@@ -9,39 +9,39 @@
 #include "tide_number.h"
 #include "tide_writer_layout.h"
 
-static void bind_key(sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
+static void bind_key(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
     const char *bytes = batch->text + row->key.offset;
     if (row->key_is_blob) {
-        sqlite3_bind_blob(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC);
+        TIDE_BIND(writer, sqlite3_bind_blob(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
     } else {
-        sqlite3_bind_text(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC);
+        TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
     }
 }
 
-static void bind_cell(sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_cell cell) {
+static void bind_cell(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_cell cell) {
     switch (cell.kind) {
-    case TIDE_KIND_INTEGER: sqlite3_bind_int64(statement, parameter, cell.integer); break;
-    case TIDE_KIND_REAL: sqlite3_bind_double(statement, parameter, cell.real); break;
+    case TIDE_KIND_INTEGER: TIDE_BIND(writer, sqlite3_bind_int64(statement, parameter, cell.integer)); break;
+    case TIDE_KIND_REAL: TIDE_BIND(writer, sqlite3_bind_double(statement, parameter, cell.real)); break;
     case TIDE_KIND_TEXT:
     case TIDE_KIND_CLAIM:
-        sqlite3_bind_text(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC);
+        TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
         break;
     case TIDE_KIND_BLOB:
-        sqlite3_bind_blob(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC);
+        TIDE_BIND(writer, sqlite3_bind_blob(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
         break;
-    default: sqlite3_bind_null(statement, parameter); break;
+    default: TIDE_BIND(writer, sqlite3_bind_null(statement, parameter)); break;
     }
 }
 
-static void bind_span(sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_span span) {
-    sqlite3_bind_text(statement, parameter, batch->text + span.offset, (int)span.length, SQLITE_STATIC);
+static void bind_span(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_span span) {
+    TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, batch->text + span.offset, (int)span.length, SQLITE_STATIC));
 }
 
-static void bind_edited(sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
+static void bind_edited(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
     if (row->has_edited) {
-        bind_span(statement, parameter, batch, row->edited);
+        bind_span(writer, statement, parameter, batch, row->edited);
     } else {
-        sqlite3_bind_null(statement, parameter);
+        TIDE_BIND(writer, sqlite3_bind_null(statement, parameter));
     }
 }
 
@@ -154,29 +154,34 @@ static tide_status update_find(tide_writer *writer, sqlite3_stmt **statement, ti
     return status;
 }
 
+/// Key, tag, base and zone belong to deletions, which bind them.
+static void deletion_clear(tide_writer *writer) {
+    for (int parameter = 9; parameter <= 12; parameter++) TIDE_BIND(writer, sqlite3_bind_null(writer->note_change, parameter));
+}
+
 tide_status tide_change_note(
     tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous, const tide_text *before
 ) {
-    sqlite3_stmt *note = it->writer->note_change;
-    sqlite3_bind_int64(note, 1, change);
-    sqlite3_bind_int64(note, 2, it->transaction);
-    sqlite3_bind_int64(note, 3, it->writer->type_id);
-    sqlite3_bind_int(note, 4, kind);
-    sqlite3_bind_int64(note, 5, first);
-    sqlite3_bind_int64(note, 6, last);
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *note = writer->note_change;
+    TIDE_BIND(writer, sqlite3_bind_int64(note, 1, change));
+    TIDE_BIND(writer, sqlite3_bind_int64(note, 2, it->transaction));
+    TIDE_BIND(writer, sqlite3_bind_int64(note, 3, writer->type_id));
+    TIDE_BIND(writer, sqlite3_bind_int(note, 4, kind));
+    TIDE_BIND(writer, sqlite3_bind_int64(note, 5, first));
+    TIDE_BIND(writer, sqlite3_bind_int64(note, 6, last));
     if (previous) {
-        sqlite3_bind_int64(note, 7, *previous);
+        TIDE_BIND(writer, sqlite3_bind_int64(note, 7, *previous));
     } else {
-        sqlite3_bind_null(note, 7);
+        TIDE_BIND(writer, sqlite3_bind_null(note, 7));
     }
     if (before) {
-        sqlite3_bind_text(note, 8, before->bytes, (int)before->length, SQLITE_STATIC);
+        TIDE_BIND(writer, sqlite3_bind_text(note, 8, before->bytes, (int)before->length, SQLITE_STATIC));
     } else {
-        sqlite3_bind_null(note, 8);
+        TIDE_BIND(writer, sqlite3_bind_null(note, 8));
     }
-    tide_status status = tide_writer_run(it->writer, note, "write history", it->error);
-    // Key, tag, base and zone belong to deletions, which bind them.
-    for (int parameter = 9; parameter <= 12; parameter++) sqlite3_bind_null(note, parameter);
+    tide_status status = tide_writer_run(writer, note, "write history", it->error);
+    deletion_clear(writer);
     return status;
 }
 
@@ -193,24 +198,24 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
     for (uint32_t i = 0; i < writer->field_count; i++) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
         if (cell.kind == TIDE_KIND_CLAIM) return claim_reject(it, index, &writer->fields[i]);
-        bind_cell(insert, (int)(tide_insert_first_field + i), it->batch, cell);
+        bind_cell(writer, insert, (int)(tide_insert_first_field + i), it->batch, cell);
     }
     int64_t id = it->counters->next_row;
-    sqlite3_bind_int64(insert, tide_insert_id, id);
-    bind_key(insert, tide_insert_key, it->batch, row);
-    sqlite3_bind_int64(insert, tide_insert_zone, it->zone);
-    sqlite3_bind_int64(insert, tide_insert_version, it->insert_change);
-    sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest);
+    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_id, id));
+    bind_key(writer, insert, tide_insert_key, it->batch, row);
+    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_zone, it->zone));
+    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_version, it->insert_change));
+    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest));
     if (row->is_from_cloud) {
-        sqlite3_bind_null(insert, tide_insert_pending);
-        bind_span(insert, tide_insert_tag, it->batch, row->tag);
-        sqlite3_bind_int64(insert, tide_insert_base, it->insert_change);
+        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_pending));
+        bind_span(writer, insert, tide_insert_tag, it->batch, row->tag);
+        TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_base, it->insert_change));
     } else {
-        sqlite3_bind_int(insert, tide_insert_pending, -1);
-        sqlite3_bind_null(insert, tide_insert_tag);
-        sqlite3_bind_null(insert, tide_insert_base);
+        TIDE_BIND(writer, sqlite3_bind_int(insert, tide_insert_pending, -1));
+        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_tag));
+        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_base));
     }
-    bind_edited(insert, tide_insert_edited, it->batch, row);
+    bind_edited(writer, insert, tide_insert_edited, it->batch, row);
     tide_status status = tide_writer_run(writer, insert, "insert a record", it->error);
     if (status) return status;
     it->counters->next_row++;
@@ -219,9 +224,9 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
 }
 
 /// Merges the changed fields into what is pending already: -1 stands for all fields, NULL for none, a BLOB for a set.
-static void bind_pending(sqlite3_stmt *update, sqlite3_stmt *stored, const tide_writer *writer, uint8_t *merged, size_t size) {
+static void bind_pending(tide_writer *writer, sqlite3_stmt *update, sqlite3_stmt *stored, uint8_t *merged, size_t size) {
     if (sqlite3_column_type(stored, tide_load_pending) == SQLITE_INTEGER) {
-        sqlite3_bind_int(update, tide_update_pending, -1);
+        TIDE_BIND(writer, sqlite3_bind_int(update, tide_update_pending, -1));
         return;
     }
     memcpy(merged, writer->changed_fields, size);
@@ -229,7 +234,7 @@ static void bind_pending(sqlite3_stmt *update, sqlite3_stmt *stored, const tide_
     size_t pending_size = (size_t)sqlite3_column_bytes(stored, tide_load_pending);
     for (size_t i = 0; pending && i < pending_size && i < size; i++) merged[i] |= pending[i];
     while (size > 1 && merged[size - 1] == 0) size--;
-    sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT);
+    TIDE_BIND(writer, sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT));
 }
 
 static const tide_row_columns columns_of_load = {
@@ -258,14 +263,14 @@ static tide_status row_repair(tide_apply *it, uint32_t index, int64_t id, uint64
     sqlite3_stmt *stored = writer->load, *update = NULL;
     tide_status status = update_find(writer, &update, it->error);
     if (status) return status;
-    sqlite3_bind_value(update, tide_update_version, sqlite3_column_value(stored, tide_load_version));
-    sqlite3_bind_value(update, tide_update_pending, sqlite3_column_value(stored, tide_load_pending));
-    sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest);
-    sqlite3_bind_int64(update, tide_update_id, id);
+    TIDE_BIND(writer, sqlite3_bind_value(update, tide_update_version, sqlite3_column_value(stored, tide_load_version)));
+    TIDE_BIND(writer, sqlite3_bind_value(update, tide_update_pending, sqlite3_column_value(stored, tide_load_pending)));
+    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
+    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_id, id));
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
-        bind_cell(update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
+        bind_cell(writer, update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     sqlite3_reset(stored);
     if ((status = tide_writer_run(writer, update, "repair a record", it->error))) return status;
@@ -283,16 +288,16 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
     int64_t previous = sqlite3_column_int64(stored, tide_load_version);
 
     uint8_t merged[TIDE_BATCH_COLUMN_LIMIT / 8 + 1];
-    bind_pending(update, stored, writer, merged, writer->field_count / 8 + 1);
-    sqlite3_bind_int64(update, tide_update_version, change);
-    sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest);
-    sqlite3_bind_int64(update, tide_update_id, id);
+    bind_pending(writer, update, stored, merged, writer->field_count / 8 + 1);
+    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_version, change));
+    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
+    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_id, id));
     before_begin(&writer->before, is_damaged);
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
         before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i), is_damaged);
-        bind_cell(update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
+        bind_cell(writer, update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     tide_text_append(&writer->before, "}", 1);
     if (writer->before.failed) return tide_out_of_memory(it->error);
@@ -307,9 +312,12 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load;
-    sqlite3_bind_int64(stored, 1, id);
-    if (sqlite3_step(stored) != SQLITE_ROW) {
-        tide_status status = tide_sqlite_error(writer->connection, "read a record", it->error);
+    TIDE_BIND(writer, sqlite3_bind_int64(stored, 1, id));
+    int code = tide_writer_step(writer, stored);
+    if (code != SQLITE_ROW) {
+        tide_status status = code == SQLITE_DONE
+                                 ? tide_error_set(it->error, TIDE_CORRUPT, 0, "the index of names has a record that is not there")
+                                 : tide_writer_error(writer, "read a record", it->error);
         sqlite3_reset(stored);
         return status;
     }
@@ -354,20 +362,21 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
 tide_status tide_row_settle(tide_apply *it, uint32_t index, int64_t id) {
     const tide_row *row = &it->batch->rows[index];
     if (!row->is_from_cloud || row->is_rejected) return TIDE_OK;
-    sqlite3_stmt *settle = it->writer->settle;
-    bind_span(settle, tide_settle_tag, it->batch, row->tag);
-    bind_edited(settle, tide_settle_edited, it->batch, row);
-    sqlite3_bind_int64(settle, tide_settle_id, id);
-    return tide_writer_run(it->writer, settle, "note the cloud's tag", it->error);
+    tide_writer *writer = it->writer;
+    sqlite3_stmt *settle = writer->settle;
+    bind_span(writer, settle, tide_settle_tag, it->batch, row->tag);
+    bind_edited(writer, settle, tide_settle_edited, it->batch, row);
+    TIDE_BIND(writer, sqlite3_bind_int64(settle, tide_settle_id, id));
+    return tide_writer_run(writer, settle, "note the cloud's tag", it->error);
 }
 
 tide_status tide_row_delete(tide_apply *it, int64_t id) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load;
-    sqlite3_bind_int64(stored, 1, id);
-    int code = sqlite3_step(stored);
+    TIDE_BIND(writer, sqlite3_bind_int64(stored, 1, id));
+    int code = tide_writer_step(writer, stored);
     if (code != SQLITE_ROW) {
-        tide_status status = code == SQLITE_DONE ? TIDE_OK : tide_sqlite_error(writer->connection, "read a record", it->error);
+        tide_status status = code == SQLITE_DONE ? TIDE_OK : tide_writer_error(writer, "read a record", it->error);
         sqlite3_reset(stored);
         return status;
     }
@@ -380,18 +389,19 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
         before_append(&writer->before, &writer->fields[i], stored, column, is_damaged);
     }
     tide_text_append(&writer->before, "}", 1);
-    sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key));
-    sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag));
-    sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base));
+    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key)));
+    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag)));
+    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base)));
     // The default zone goes without saying.
     if (sqlite3_column_int64(stored, tide_load_zone) != 1) {
-        sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone));
+        TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone)));
     }
     sqlite3_reset(stored);
     if (writer->before.failed) return tide_out_of_memory(it->error);
 
-    sqlite3_bind_int64(writer->erase, 1, id);
+    TIDE_BIND(writer, sqlite3_bind_int64(writer->erase, 1, id));
     tide_status status = tide_writer_run(writer, writer->erase, "delete a record", it->error);
+    if (status) deletion_clear(writer);
     int64_t change = it->counters->next_change++;
     if (!status) status = tide_change_note(it, change, tide_change_delete, id, id, &previous, &writer->before);
     if (!status) it->counts->deleted++;
@@ -403,13 +413,13 @@ static tide_status siblings_check(tide_apply *it, uint32_t index) {
     tide_writer *writer = it->writer;
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         sqlite3_stmt *find = writer->find_in_sibling[i];
-        bind_key(find, 1, it->batch, &it->batch->rows[index]);
-        sqlite3_bind_int64(find, 2, it->first_zone);
-        sqlite3_bind_int64(find, 3, it->last_zone);
-        int code = sqlite3_step(find);
+        bind_key(writer, find, 1, it->batch, &it->batch->rows[index]);
+        TIDE_BIND(writer, sqlite3_bind_int64(find, 2, it->first_zone));
+        TIDE_BIND(writer, sqlite3_bind_int64(find, 3, it->last_zone));
+        int code = tide_writer_step(writer, find);
         tide_status status = code == SQLITE_DONE || code == SQLITE_ROW
                                  ? TIDE_OK
-                                 : tide_sqlite_error(writer->connection, "look for the name in another type", it->error);
+                                 : tide_writer_error(writer, "look for the name in another type", it->error);
         sqlite3_reset(find);
         if (status) return status;
         if (code == SQLITE_DONE) continue;
@@ -430,14 +440,14 @@ tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index) {
 
 tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id) {
     tide_writer *writer = it->writer;
-    bind_key(writer->find, 1, it->batch, &it->batch->rows[index]);
-    sqlite3_bind_int64(writer->find, 2, it->first_zone);
-    sqlite3_bind_int64(writer->find, 3, it->last_zone);
-    int code = sqlite3_step(writer->find);
+    bind_key(writer, writer->find, 1, it->batch, &it->batch->rows[index]);
+    TIDE_BIND(writer, sqlite3_bind_int64(writer->find, 2, it->first_zone));
+    TIDE_BIND(writer, sqlite3_bind_int64(writer->find, 3, it->last_zone));
+    int code = tide_writer_step(writer, writer->find);
     *id = code == SQLITE_ROW ? sqlite3_column_int64(writer->find, 0) : 0;
     tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
                              ? TIDE_OK
-                             : tide_sqlite_error(writer->connection, "look up a record", it->error);
+                             : tide_writer_error(writer, "look up a record", it->error);
     sqlite3_reset(writer->find);
     return status;
 }

@@ -1,12 +1,13 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import TestSupport
 import Testing
 import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
 
+@testable import TidemarkStore
 @testable import TidemarkTransfer
 
 /// Goal: a batch writes what changed, and notes it. Method: whole states of the store after imports of a few lines.
@@ -26,6 +27,31 @@ import TidemarkStore
             ])
         #expect(try rows(scratch, "SELECT inserted, updated, deleted FROM tide_transactions") == [["5", "0", "0"]])
         #expect(try rows(scratch, "SELECT DISTINCT _version, _pending FROM Destination") == [["1", "-1"]])
+    }
+
+    @Test func `a value that SQLite can't bind fails the save, and nothing of it is stored`() async throws {
+        let scratch = try Scratch()
+        let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: scratch.container))
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
+        func save(_ names: [String], _ caption: String) async throws {
+            let edits = names.map { name in
+                RecordEdit(
+                    record: RecordName(type: "Destination", name: name), base: .any, values: ["caption": .string(caption)],
+                    fields: ["caption"])
+            }
+            _ = try await store.save(
+                edits, schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save), policy: { _ in .overwrite },
+                check: { _ in })
+        }
+        try await save(["a"], "short")
+        try await store.limitValues(to: 100_000)
+        let long = String(repeating: "x", count: 200_000)
+        for names in [["b"], ["a"], ["a", "b"]] {
+            let error = await #expect(throws: StoreError.self) { try await save(names, long) }
+            #expect(error?.message.contains("string or blob too big") == true)
+        }
+        try await save(["c"], "short")
+        #expect(try rows(scratch, "SELECT caption FROM Destination ORDER BY _id") == [["short"], ["short"]])
     }
 
     @Test func `an update notes the fields' values before and leaves the others alone`() async throws {
@@ -242,5 +268,13 @@ import TidemarkStore
         try await first.endImport(type: "Destination", source: nil)
         #expect(try scratch.records("Destination").count == 20)
         #expect(try scratch.verification().isOK)
+    }
+}
+
+extension RecordStore {
+    fileprivate func limitValues(to bytes: Int32) throws {
+        try connection.database.writeWithoutTransaction { db in
+            _ = sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, bytes)
+        }
     }
 }

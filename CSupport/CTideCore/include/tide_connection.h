@@ -32,6 +32,8 @@ void tide_connection_watch_log(struct sqlite3 *connection, int32_t *frames);
 
 /// The last error of a connection as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...): "cannot DOING: SQLite's message".
 tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);
+/// The status and the message of one of SQLite's extended result codes.
+tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *TIDE_NULLABLE error);
 
 TIDE_ASSUME_NONNULL_END
 
