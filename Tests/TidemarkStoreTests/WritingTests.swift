@@ -273,7 +273,7 @@ import TidemarkSQLite
 
 extension RecordStore {
     fileprivate func limitValues(to bytes: Int32) throws {
-        try connection.database.writeWithoutTransaction { db in
+        connection.database.writeWithoutTransaction { db in
             _ = sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, bytes)
         }
     }
