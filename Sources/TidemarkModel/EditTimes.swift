@@ -18,6 +18,9 @@ public struct EditTimes: Hashable, Sendable {
         names.reduce(into: [:]) { $0[$1] = self[$1] }
     }
 
+    /// The name under which the time of a record's last move to another zone stands among the fields.
+    package static let move = "_zone"
+
     /// The latest of all.
     public var latest: Int64? { (Array(fields.values) + [otherwise].compactMap { $0 }).map(\.microseconds).max() }
 }

@@ -146,7 +146,7 @@ actor ExportScheduler {
             while !names.isEmpty {
                 let some = names.prefix(max(1, limits.operationsPerRequest))
                 let found = try await database.lookup(Array(some), in: mapping.zone, desiredKeys: nil)
-                conflicts += try await resolver.take(some, lookedUp: found, limits: limits).conflicts.count
+                conflicts += try await resolver.apply(some, lookedUp: found, limits: limits).conflicts.count
                 names = names.dropFirst(some.count)
             }
             return conflicts
@@ -303,7 +303,7 @@ actor ExportScheduler {
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
         guard !names.isEmpty else { return [:] }
-        let kept = try await store.kept([.schema], zone: mapping.number).filter { names.contains($0.name) }
+        let kept = try await store.deferredRecords([.schema], zone: mapping.number).filter { names.contains($0.name) }
         guard !kept.isEmpty else { return [:] }
         let types = Dictionary(
             try await store.types().map { type in
@@ -319,7 +319,7 @@ actor ExportScheduler {
 
     /// Records that are damaged in the cloud, and whole here: they replace what is there.
     private func damaged(_ items: [ExportItem]) async throws -> Set<String> {
-        let kept = try await store.kept([.damagedInCloud], zone: mapping.number)
+        let kept = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
         guard !kept.isEmpty else { return [] }
         let tags = Dictionary(kept.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
         return Set(items.filter { $0.key.kind == .save && $0.tag != nil && tags[$0.name] == $0.tag }.map(\.name))
@@ -397,7 +397,7 @@ actor ExportScheduler {
         }
         if !changed.isEmpty {
             do {
-                conflicts = try await resolver.take(changed, limits: limits).conflicts.count
+                conflicts = try await resolver.apply(changed, limits: limits).conflicts.count
             } catch {
                 throw CloudError(transfer: error)
             }

@@ -100,7 +100,7 @@ actor ImportScheduler {
                 {
                     outcome.leavesExports = true
                 }
-                let taken = try await resolver.take(page.changes, limits: limits, occasion: .page, progress: progress) { state in
+                let taken = try await resolver.apply(page.changes, limits: limits, occasion: .page, progress: progress) { state in
                     state.token = page.token.rawValue
                     state.incarnation = page.incarnation
                     guard !page.moreComing else { return }

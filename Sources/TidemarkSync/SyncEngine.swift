@@ -233,7 +233,7 @@ public actor SyncEngine {
         report.deferred = 0
         report.refused = max(0, try await store.refusedCount() - refusedBefore)
         for line in try await lines.all() {
-            report.deferred += try await store.kept(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
+            report.deferred += try await store.deferredRecords(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
         }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }

@@ -45,7 +45,7 @@ public struct SyncPreview: Sendable {
             conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
             toSend += try reader.syncIssues(limit: limit - toSend.count)
             toSendCount += try reader.outbox().pending
-            deferred += try reader.kept()
+            deferred += try reader.deferredRecords()
         }
         (self.fetched, self.conflicts, self.deferred) = (fetched, conflicts, deferred)
         (self.toSend, self.toSendCount) = (toSend, toSendCount)

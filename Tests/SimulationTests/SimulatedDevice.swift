@@ -179,7 +179,7 @@ final class SimulatedDevice {
 
     /// Names of records that it could not take in whole.
     func kept() throws -> [String: DeferredRecord.Reason] {
-        try StoreReader(container: container).kept().reduce(into: [:]) { $0[$1.name] = $1.reason }
+        try StoreReader(container: container).deferredRecords().reduce(into: [:]) { $0[$1.name] = $1.reason }
     }
 
     func transactionTime(_ id: Int64) throws -> Int64 {

@@ -91,7 +91,7 @@ import TidemarkStore
             let record = RemoteRecord(
                 name: "senja", type: "Destination", tag: tag, values: ["caption": .string(caption)],
                 edited: EditTimes(otherwise: EditTime(microseconds: begin + moment, device: "other")), whole: { Data() })
-            _ = try await store.take([.saved(record)], schemas: [schema], author: "test", policy: { _ in .latestEdit })
+            _ = try await store.apply([.saved(record)], schemas: [schema], author: "test", policy: { _ in .latestEdit })
         }
         func next() async throws -> ExportItem? {
             let limits = ExportLimits(items: 10, bytes: 10_000, assetBytes: 10_000)

@@ -63,7 +63,7 @@ struct ConflictsList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let reader = try SyncReading(ContainerDirectory(openingAt: fileURL(container, "the container")))
-            for kept in try reader.kept() where kept.reason == .conflict || kept.reason == .deletion {
+            for kept in try reader.deferredRecords() where kept.reason == .conflict || kept.reason == .deletion {
                 if json {
                     try Output.json(Line(state: "left", type: kept.type, record: kept.name))
                 } else {
@@ -132,7 +132,7 @@ struct ConflictsSettle: AsyncParsableCommand {
 
     /// The name of the record with a conflict that a text stands for; the text itself where there is none.
     private func wholeName(_ text: String, in directory: ContainerDirectory) throws -> String {
-        let left = try SyncReading(directory).kept().filter { $0.reason == .conflict || $0.reason == .deletion }
+        let left = try SyncReading(directory).deferredRecords().filter { $0.reason == .conflict || $0.reason == .deletion }
         let meant = Set(left.map { RecordName(type: $0.type, name: $0.name) }.filter { $0.isMeant(by: text) })
         if meant.contains(where: { $0.name == text }) { return text }
         guard meant.count < 2 else {

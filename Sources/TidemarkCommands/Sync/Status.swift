@@ -58,7 +58,7 @@ struct Status: AsyncParsableCommand {
             let reader = try SyncReading(directory)
             let record = try record.map { try directory.recordName($0) }
             if let record, try !reader.hasRecord(named: record), try reader.syncIssues(record: record, limit: 1).isEmpty,
-                try !reader.kept().contains(where: { $0.name == record })
+                try !reader.deferredRecords().contains(where: { $0.name == record })
             {
                 throw StoreError(.notFound, "there is no record '\(record)', and none that was deleted waits to be told of")
             }

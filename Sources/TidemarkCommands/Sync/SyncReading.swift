@@ -40,11 +40,11 @@ struct SyncReading {
     /// What others share.
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
-    func kept() throws -> [DeferredRecord] { try readers.flatMap { try $0.kept() } }
+    func deferredRecords() throws -> [DeferredRecord] { try readers.flatMap { try $0.deferredRecords() } }
     /// The records of the cloud that could not be applied, or not whole, with the reason of each.
     func deferredLines() throws -> [DeferredLine] {
         try readers.flatMap { reader in
-            let kept = try reader.kept()
+            let kept = try reader.deferredRecords()
             let types = kept.isEmpty ? [] : try reader.types()
             return try kept.map { DeferredLine($0, try $0.nameCollision(in: types)) }
         }

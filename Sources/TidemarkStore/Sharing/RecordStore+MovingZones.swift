@@ -69,9 +69,3 @@ extension StoreTransaction {
         return times.description
     }
 }
-
-extension EditTimes {
-    /// Stands among the fields for the record's zone; no field can have that name. Of two copies of a record in two zones the one that
-    /// was moved later counts.
-    static let move = "_zone"
-}

@@ -43,13 +43,12 @@ struct ZoneRemoval {
         try Outbox(db).ingestHistory()
         let types = transaction.connection.types
         if transaction.connection.scope != .shared { try sendBack(types) }
-        let taking = try RemoteChangeApplier(transaction: transaction, zone: zone, policy: { _ in .rollback }, occasion: .settled)
-        try taking.keepPending(code: code, reason: reason)
+        try RejectedChanges(transaction: transaction, zone: zone).keepPending(code: code, reason: reason)
         try Self.forgetSync(db, types: types, zone: zone)
         for type in types {
             let rows = try Int64.fetchAll(
                 db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _zone = ? ORDER BY _id", arguments: [zone])
-            try taking.delete(rows, typeID: type.id)
+            try transaction.deleteUnsent(rows, type: type, zone: zone)
         }
         try StoredShares(db).forget(zone: zone)
         transaction.changesShares = true

@@ -175,12 +175,13 @@ extension RecordStore {
     ///   - batch: What the request was made of; `nil` for one of an earlier process.
     ///   - results: For each of its items.
     ///   - next: A request that was gathered meanwhile, from ``nextExport(behind:bulk:zone:)``: it begins in the same transaction.
-    ///   - author: The name that history gives what is taken back.
+    ///   - author: The author that history gives to reverted changes.
+    ///   - planner: Decides what becomes of records whose changes the cloud has rejected for good.
     /// - Returns: Whether `next` has begun. It has not where anything has come since that might go first.
     @discardableResult
     package func settle(
         _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
-        zone: Int64 = StoreFormat.defaultZone, author: String = "cloud"
+        zone: Int64 = StoreFormat.defaultZone, author: String = "cloud", rejecting planner: any RemoteChangePlanning
     ) throws(StoreError) -> Bool {
         let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
         guard answer.rejects else {
@@ -192,17 +193,16 @@ extension RecordStore {
             }
         }
         return try transact(
-            "take back what the cloud has refused", author: TransactionAuthor(author, origin: .cloud, role: .sync)
+            "revert what the cloud has refused", author: TransactionAuthor(author, origin: .cloud, role: .sync)
         ) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).ingestHistory()
             let begins = try note(answer, transaction.db)
-            var taking = try RemoteChangeApplier(
-                transaction: transaction, zone: zone, policy: { _ in .mergeByPropertyObjectTrump }, occasion: .settled)
+            var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .settled)
             for (item, result) in zip(request.items, results) {
-                if case .rejected(let code, let reason) = result { try taking.revertRejected(item, code: code, reason: reason) }
+                if case .rejected(let code, let reason) = result { try applier.revertRejected(item, code: code, reason: reason) }
             }
-            try taking.finish()
+            try applier.finish()
             return begins
         }
     }

@@ -20,7 +20,7 @@ package struct SyncState: Hashable, Sendable {
     /// The store of a production container had no types when its first import began: it gets the cloud's.
     package var isDeploying = false
     /// The number of the schema with which records that could not be taken in were tried last.
-    package var keptGeneration: Int64 = 0
+    package var deferredGeneration: Int64 = 0
     /// The cloud has said that something has changed in the zone, and that was not fetched yet.
     package var hasNewChanges = false
     /// The name of the life of the cloud's database that was fetched last; `nil` where the cloud does not say.
@@ -56,7 +56,7 @@ package struct SyncState: Hashable, Sendable {
         isRefetching = value("is_refetching") ?? false
         isPurged = value("is_purged") ?? false
         isDeploying = value("is_deploying") ?? false
-        keptGeneration = value("kept_generation") ?? 0
+        deferredGeneration = value("kept_generation") ?? 0
         hasNewChanges = value("has_new_changes") ?? false
         incarnation = value("incarnation")
         isComparing = value("is_comparing") ?? false
@@ -83,7 +83,7 @@ package struct SyncState: Hashable, Sendable {
         try note(prefix + "is_refetching", isRefetching != old.isRefetching, isRefetching)
         try note(prefix + "is_purged", isPurged != old.isPurged, isPurged)
         try note(prefix + "is_deploying", isDeploying != old.isDeploying, isDeploying)
-        try note(prefix + "kept_generation", keptGeneration != old.keptGeneration, keptGeneration)
+        try note(prefix + "kept_generation", deferredGeneration != old.deferredGeneration, deferredGeneration)
         try note(prefix + "has_new_changes", hasNewChanges != old.hasNewChanges, hasNewChanges)
         try note(prefix + "incarnation", incarnation != old.incarnation, incarnation)
         try note(prefix + "is_comparing", isComparing != old.isComparing, isComparing)

@@ -36,7 +36,7 @@ package struct RemoteRecord: Sendable {
     /// Whether it names assets that are not there.
     package let lacksAssets: Bool
     package let edited: EditTimes?
-    /// The whole record as it came, to be kept where it can't be taken in; made when it is needed.
+    /// The whole record as it came, to be kept where it can't be applied; made when it is needed.
     package let whole: @Sendable () -> Data
 
     package init(
@@ -55,7 +55,7 @@ package struct RemoteRecord: Sendable {
     }
 }
 
-/// A record from the cloud that could not be taken in, or not whole, and waits for a change of the schema or for a person.
+/// A record from the cloud that could not be applied, or not wholly, and waits for a change of the schema or for a person.
 public struct DeferredRecord: Hashable, Sendable {
     public enum Reason: String, CaseIterable, Sendable {
         /// The store has no such type, or it lacks fields.
@@ -85,12 +85,12 @@ public struct DeferredRecord: Hashable, Sendable {
     package let whole: Data
 }
 
-/// What taking in a page of changes did.
+/// What applying a page of changes did.
 package struct ImportOutcome: Sendable {
     package var counts = ChangeCounts()
     package var conflicts: [MergeConflict] = []
-    /// Records that could not be taken in, or not whole.
-    package var kept = 0
+    /// Records that could not be applied, or not wholly.
+    package var deferred = 0
     /// Whether something is to be sent, or looked up, that was not, or might not have been before.
     package var leavesExports = false
     package var state = SyncState()
@@ -103,7 +103,7 @@ package enum ImportOccasion: Hashable, Sendable {
     /// With the answer to a request.
     case answer
     /// They were kept, and are looked at again.
-    case kept
+    case deferred
     /// They were looked up, because more is to be known of them than their tags.
     case lookUp
     /// A person has decided.

@@ -3,6 +3,7 @@ import TestSupport
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// The zones of a cloud, in memory: what a store's exchange with one needs, and nothing else.
 final class ZoneCloud {
@@ -147,7 +148,7 @@ final class ZonedDevice {
     @discardableResult
     func take(_ changes: [RemoteChange], in zone: ZoneName, _ occasion: ImportOccasion = .page) async throws -> ImportOutcome {
         let policy = policy
-        return try await store.take(
+        return try await store.apply(
             changes, schemas: [Self.schema], occasion: occasion, author: "cloud", policy: { _ in policy },
             zone: try await id(zone))
     }

@@ -6,6 +6,7 @@ import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// Goal: a zone that was removed is gone, whatever comes late for it, and nothing that comes after it is taken for it. Method: stores whose
 /// zones are removed in between, and all their tables.
@@ -61,7 +62,7 @@ import TidemarkStore
         #expect(before["records"] == [])
 
         let store = device.store
-        let outcome = try await store.take(
+        let outcome = try await store.apply(
             [Self.remote("late", tag: "l1")], schemas: [RecordTypeSchema(name: "Late", fields: [])], occasion: .page,
             author: "cloud", policy: { _ in .rollback }, state: { $0.token = "late" }, zone: zone.id)
         #expect(outcome.counts.isUnchanged)
@@ -69,7 +70,7 @@ import TidemarkStore
         try await store.settle(
             SentRequest(token: "late", items: items), of: nil, results: items.map { _ in .saved(tag: "late") }, zone: zone.id)
         try await store.beginRefetch(zone: zone.id)
-        try await store.updateSyncState(zone: zone.id) { $0.keptGeneration = 7 }
+        try await store.updateSyncState(zone: zone.id) { $0.deferredGeneration = 7 }
         try await store.forgetZone(zone.id)
         #expect(try contents(device) == before)
         #expect(try await store.types().map(\.name) == ["Destination"])

@@ -5,6 +5,7 @@ import Testing
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// Goal: what a cloud refuses for good is taken back and kept, so that the store has what the cloud has and nothing that somebody wrote is
 /// lost. Method: a shared store and a cloud in memory that refuses.

@@ -28,13 +28,13 @@ extension RemoteChangeApplier {
     mutating func reconcileZoneMove(_ record: RemoteRecord, _ type: StoredType, with there: Copy) throws {
         guard let mine = try PendingRow.fetchOne(db, type: there.type, "_id = ?", arguments: [there.row]) else { return }
         guard there.type.id == type.id else {
-            guard !mine.isPending else { return try keeping.keep(record, .name) }
+            guard !planner.blocksName(mine.isPending) else { return try deferredRows.add(record, .name) }
             // What was under the name was deleted there, and this made here.
             try delete([mine.id], typeID: there.type.id)
             plain[type.id, default: []].append(record)
             return
         }
-        guard mine.isIntact else { return try keeping.keep(record, .damaged) }
+        guard mine.isIntact else { return try deferredRows.add(record, .damaged) }
         if try isHome(record, insteadOf: mine, in: there.zone) {
             try moveToRemoteZone(mine, from: there.zone, to: record, type)
         } else {
@@ -42,20 +42,14 @@ extension RemoteChangeApplier {
         }
     }
 
-    /// Whether the record's place is the zone that it has come in: where it was moved to last. Where nothing tells of that, what is shared
-    /// comes before what is not, and else the lesser name. All devices find the same.
+    /// Whether the record's zone is the one in which it has come.
     private func isHome(_ record: RemoteRecord, insteadOf mine: PendingRow, in other: Int64) throws -> Bool {
-        let ours = mine.edited.flatMap { EditTimes($0).fields[EditTimes.move] }
-        let theirs = record.edited?.fields[EditTimes.move]
-        if ours != theirs {
-            guard let ours else { return true }
-            guard let theirs else { return false }
-            return theirs > ours
+        func copy(_ zone: Int64, _ moved: EditTime?) throws -> RemoteChangePlan.ZoneCopy {
+            .init(isDefaultZone: zone == StoreFormat.defaultZone, zone: try StoreZone.fetch(db, id: zone)?.name.name, moved: moved)
         }
-        if zone == StoreFormat.defaultZone { return false }
-        if other == StoreFormat.defaultZone { return true }
-        guard let here = try StoreZone.fetch(db, id: zone), let there = try StoreZone.fetch(db, id: other) else { return false }
-        return Array(here.name.name.utf8).lexicographicallyPrecedes(Array(there.name.name.utf8))
+        return planner.isHome(
+            try copy(zone, record.edited?.fields[EditTimes.move]),
+            insteadOf: try copy(other, mine.edited.flatMap { EditTimes($0).fields[EditTimes.move] }))
     }
 
     /// Has what is here go on where the cloud has the record: what was edited here is merged with what it is there.
@@ -76,10 +70,7 @@ extension RemoteChangeApplier {
         .execute(arguments: [other, record.name])
         hasNewExports = true
         guard let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [moved.row]) else { return }
-        // What came from the cloud, and whoever moved the record did not know of, is no conflict.
-        try rebase(
-            row, onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump,
-            isCopy: true)
+        try rebase(row, onto: record, type: type, as: .copy(isEdited: mine.isPending))
     }
 
     /// Has what was edited in a zone that the record has left go on where it is now. The cloud's copy there goes.
@@ -87,38 +78,23 @@ extension RemoteChangeApplier {
         _ record: RemoteRecord, into mine: PendingRow, in home: Int64, _ type: StoredType
     ) throws {
         let deletion = try lastDeletion(of: mine.key, type)
-        var ancestor: [FieldValue?]?
+        var ancestor: [String: FieldValue]?
         if let deletion, let base = deletion.base {
-            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type).map { known in
-                type.fields.map { known[$0.name] }
-            }
+            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type)
         }
-        let (mineTimes, fields) = (try localTimes(mine), type.fields.map(\.name))
-        let theirs = values(inOrder: record, type)
-        let times = copyTimes(mine.values, mineTimes, theirs, record.edited, type)
-        ancestor = common(ancestor, mine: mine.values, theirs: theirs, times: times, areCopies: true)
-        let merge = FieldMerge(type: type.name, record: record.name, fields: fields)
-        var merged = theirs
-        do {
-            let outcome = try merge.run(
-                policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
-                times: { (nil, times[$0].0?.clamped(to: transaction.time), times[$0].1?.clamped(to: transaction.time)) })
-            for edit in outcome.edits { merged[edit.field] = edit.value }
-            transaction.log(outcome.conflicts)
-        } catch is FieldMerge.Unresolved {
-            return try keeping.keep(record, .conflict)
-        }
+        let local = try local(mine, type, ancestor: ancestor)
+        guard case .write(let changes, let edited, let conflicts) = try planner.merge(
+            copy: remote(record, type), into: local, in: context)
+        else { return try deferredRows.add(record, .conflict) }
+        transaction.log(conflicts)
         try endCopy(record, type, deletion: deletion)
-        let changed = fields.indices.filter { !merged[$0].isSame(as: mine.values[$0]) }
-        guard !changed.isEmpty else { return }
-        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
-        for field in changed { edited.set(times[field].1, of: fields[field]) }
+        guard !changes.isEmpty else { return }
         try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ? WHERE _id = ?").execute(arguments: [
             edited.description, mine.id,
         ])
         let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
         let schema = type.schema.fields
-        try batch.add(name: mine.name, values: changed.map { (schema[$0], merged[$0]) })
+        try batch.add(name: mine.name, values: changes.map { (schema[$0.field], $0.value) })
         batch.digest(seed: transaction.connection.identity.digestSeed)
         try transaction.write(batch, type: type, zone: home, uniquePolicy: nil)
         try Outbox(db, zone: home).add(.save, type: type.id, row: mine.id, change: transaction.nextChange - 1)
@@ -156,50 +132,5 @@ extension RemoteChangeApplier {
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, type.id, zone]).map {
             Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
         }
-    }
-
-    /// When two copies of a record got their values. That a field has none was an edit only where it has a time of its own: a record's insertion
-    /// gives one to all.
-    func copyTimes(
-        _ mine: [FieldValue?], _ ours: EditTimes, _ theirs: [FieldValue?], _ others: EditTimes?, _ type: StoredType
-    ) -> [(EditTime?, EditTime?)] {
-        type.fields.indices.map { index in
-            let name = type.fields[index].name
-            return (
-                mine[index] == nil ? ours.fields[name] : ours[name], theirs[index] == nil ? others?.fields[name] : others?[name]
-            )
-        }
-    }
-
-    /// What two states of a record began with, so that only what somebody has edited here is in conflict with others' edits.
-    ///
-    /// What has come here from another zone is somebody else's edit, and so is what one's own device has once written and the cloud brings back:
-    /// of these the later counts. Of two copies one may not know of the other's edits: of a field that only one of them seems to have changed,
-    /// an older value than the other's is no edit, and no value that nobody took away is none either. Where nobody knows what they began
-    /// with, the later edit of a field counts; without times it stays a conflict.
-    func common(
-        _ ancestor: [FieldValue?]?, mine: [FieldValue?], theirs: [FieldValue?], times: [(EditTime?, EditTime?)], areCopies: Bool
-    ) -> [FieldValue?] {
-        let device = transaction.connection.identity.device.uuidString
-        var common = ancestor ?? mine.map { _ in nil }
-        for field in mine.indices where !mine[field].isSame(as: theirs[field]) {
-            if areCopies, mine[field] == nil && times[field].0 == nil || theirs[field] == nil && times[field].1 == nil {
-                common[field] = nil
-                continue
-            }
-            guard let ours = times[field].0, let others = times[field].1, ours != others else { continue }
-            let earlier = ours > others ? theirs[field] : mine[field]
-            guard let ancestor else {
-                common[field] = earlier
-                continue
-            }
-            guard !theirs[field].isSame(as: ancestor[field]) else { continue }
-            if mine[field].isSame(as: ancestor[field]) {
-                if areCopies, ours > others { common[field] = earlier }
-            } else if ours.device != device || others.device == device {
-                common[field] = earlier
-            }
-        }
-        return common
     }
 }

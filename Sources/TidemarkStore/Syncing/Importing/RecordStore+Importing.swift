@@ -4,27 +4,27 @@ import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {
-    /// Takes in changes from the cloud, and notes how far it has got, in one transaction.
+    /// Applies changes from the cloud, and notes how far they reach, in one transaction.
     ///
-    /// A record that nobody edited here becomes what it is there. One that was, is merged, and what the cloud does not have of the result is
-    /// to be sent. What the store can't hold is kept until it can. What comes late for a zone that was removed is nothing.
+    /// A record without local edits becomes what it is in the cloud. A record with edits is merged, and the edits that the cloud does not
+    /// have are sent. Records that the store can't hold are deferred until it can. Changes for a zone that was removed are ignored.
     ///
     /// - Parameters:
     ///   - schemas: Types and fields that the records need.
     ///   - canGrow: Whether the store may make them.
     ///   - occasion: How they have come.
-    ///   - policy: The merge policy of a type.
+    ///   - planner: Decides what becomes of each change.
     ///   - state: What is remembered with it.
     ///   - zone: The zone that they have come in.
     /// - Complexity: O(n log n) in the changes.
-    package func take(
+    package func apply(
         _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
-        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in },
+        author: String, planner: any RemoteChangePlanning, state change: (inout SyncState) -> Void = { _ in },
         zone: Int64 = StoreFormat.defaultZone
     ) throws -> ImportOutcome {
         let latest = changes.latestEdit
         return try transact(
-            "take in changes from the cloud", author: TransactionAuthor(author, origin: .cloud, role: .sync), notBefore: latest
+            "apply changes from the cloud", author: TransactionAuthor(author, origin: .cloud, role: .sync), notBefore: latest
         ) { transaction in
             let db = transaction.db
             guard try StoreZone.isThere(db, id: zone) else { return ImportOutcome() }
@@ -32,24 +32,24 @@ extension RecordStore {
             if canGrow {
                 for schema in schemas { try transaction.grow(schema) }
             }
-            var taking = try RemoteChangeApplier(
-                transaction: transaction, zone: zone, policy: policy, occasion: occasion)
-            try taking.run(changes)
+            var applier = try RemoteChangeApplier(
+                transaction: transaction, zone: zone, planner: planner, occasion: occasion)
+            try applier.run(changes)
             let old = try SyncState(db, zone: zone)
             var state = old
             change(&state)
             if old.isRefetching, !state.isRefetching {
-                if old.isComparing { try taking.sendUnseen() } else { try taking.deleteUnseen() }
+                if old.isComparing { try applier.sendUnseen() } else { try applier.deleteUnseen() }
             }
             try state.store(db, insteadOf: old, zone: zone)
             return ImportOutcome(
-                counts: transaction.counts, conflicts: transaction.conflicts, kept: taking.kept,
-                leavesExports: taking.leavesExports, state: state)
+                counts: transaction.counts, conflicts: transaction.conflicts, deferred: applier.deferred,
+                leavesExports: applier.leavesExports, state: state)
         }
     }
 
-    /// Records that could not be taken in.
-    package func kept(
+    /// Records that could not be applied, by the reasons for it.
+    package func deferredRecords(
         _ reasons: Set<DeferredRecord.Reason>, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> [DeferredRecord] {
         try connection.read("look for deferred records") { db in
@@ -166,8 +166,8 @@ extension RecordStore {
 }
 
 extension StoreReader {
-    /// Records from the cloud that could not be taken in, or not whole.
-    public func kept() throws(StoreError) -> [DeferredRecord] {
+    /// Records from the cloud that could not be applied, or not wholly.
+    public func deferredRecords() throws(StoreError) -> [DeferredRecord] {
         try read("look for deferred records") { try DeferredRecord.fetchAll($0) }
     }
 }

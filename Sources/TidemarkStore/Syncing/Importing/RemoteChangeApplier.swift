@@ -3,12 +3,15 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Takes in a page of changes within a transaction.
+/// Applies changes from the cloud within a transaction, as a ``RemoteChangePlanning`` decides.
+///
+/// It reads what a decision depends on, and no more: of most records that is the change tag. A decision about one record may depend on what
+/// was written of those before it, so each record is read, decided and written before the next.
 struct RemoteChangeApplier {
     let transaction: StoreTransaction
     /// The zone that the changes are of.
     let zone: Int64
-    let policy: (String) -> MergePolicy
+    let planner: any RemoteChangePlanning
     let occasion: ImportOccasion
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
     /// another's: it waits for the answer.
@@ -22,7 +25,7 @@ struct RemoteChangeApplier {
     private let lastLostDeletion: Int64?
     /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
     let mayMove: Bool
-    var keeping: DeferredRows
+    var deferredRows: DeferredRows
     let seen: SeenRows
     private var places: [String: Place] = [:]
     /// Something is to be sent that was not, or might not have been before.
@@ -36,16 +39,16 @@ struct RemoteChangeApplier {
     var outbox: Outbox { Outbox(db, zone: zone) }
 
     /// Whether something is to be sent, or looked up, that was not, or might not have been before.
-    var leavesExports: Bool { hasNewExports || keeping.hasDeferred }
-    /// Records that could not be taken in, or not whole.
-    var kept: Int { keeping.count }
+    var leavesExports: Bool { hasNewExports || deferredRows.hasDeferred }
+    /// Records that could not be applied, or not wholly.
+    var deferred: Int { deferredRows.count }
 
     init(
-        transaction: StoreTransaction, zone: Int64, policy: @escaping (String) -> MergePolicy, occasion: ImportOccasion
+        transaction: StoreTransaction, zone: Int64, planner: any RemoteChangePlanning, occasion: ImportOccasion
     ) throws {
         self.transaction = transaction
         self.zone = zone
-        self.policy = policy
+        self.planner = planner
         self.occasion = occasion
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
@@ -58,10 +61,10 @@ struct RemoteChangeApplier {
         let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
         hasShares = try Bool.fetchOne(db.cachedStatement(sql: shares), arguments: [zone]) ?? true
         mayMove = try transaction.connection.scope != .shared && transaction.hasSeveralZones
-        keeping = try DeferredRows(db, zone: zone, endsDeferral: occasion == .lookUp)
+        deferredRows = try DeferredRows(db, zone: zone, endsDeferral: occasion == .lookUp)
     }
 
-    /// Where records of a type are taken in.
+    /// Where records of a type are applied.
     private struct Place {
         let type: StoredType
         let fields: [String: FieldType]
@@ -93,12 +96,12 @@ struct RemoteChangeApplier {
             switch change {
             case .saved(let record) where sent.contains(record.name):
                 try seen.add(record.name, transaction.connection.types)
-                try keeping.deferUntilReply(record.name)
-            case .deleted(let name) where sent.contains(name): try keeping.deferUntilReply(name)
-            case .saved(let record): try take(record)
+                try deferredRows.deferUntilReply(record.name)
+            case .deleted(let name) where sent.contains(name): try deferredRows.deferUntilReply(name)
+            case .saved(let record): try apply(record)
             case .deleted(let name):
                 if hasShares, try StoredShares(db).remove(name, zone: zone) { transaction.changesShares = true }
-                try take(deletionOf: name)
+                try apply(deletionOf: name)
             case .share(let share):
                 try StoredShares(db).store(share, zone: zone)
                 transaction.changesShares = true
@@ -116,41 +119,34 @@ struct RemoteChangeApplier {
         gone = [:]
         let first = transaction.nextChange
         for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
-            try transaction.settleUniqueKeys(of: type, changes: transaction.firstChange..<first, uniquePolicy(type))
+            try transaction.settleUniqueKeys(of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
         try send(from: first)
     }
 
-    /// Duplicates become one whatever the policy says of conflicts: both devices find them and do the same.
-    private func uniquePolicy(_ type: StoredType) -> MergePolicy {
-        if case .error = policy(type.name) { return .latestEdit }
-        return policy(type.name)
-    }
-
     // Records that are there
 
-    mutating func take(_ record: RemoteRecord) throws {
+    mutating func apply(_ record: RemoteRecord) throws {
         guard record.isStorable, let place = try place(of: record.type) else {
             return try block(record, .schema, "the cloud has it as a \(record.type), which this store can't hold")
         }
         let (type, key) = (place.type, RecordKey(name: record.name))
         if record.isPartial || !place.holds(record) {
-            try keeping.keep(record, .schema)
+            try deferredRows.add(record, .schema)
         } else if record.lacksAssets {
-            try keeping.keep(record, .asset)
+            try deferredRows.add(record, .asset)
         } else {
-            try keeping.end(record.name)
+            try deferredRows.end(record.name)
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key, zone]) else {
             if let lastLostDeletion, try deletesAgain(record, key, until: lastLostDeletion) { return }
-            // It is the one that was deleted here.
-            if occasion != .settled, let deletion = try deletion(of: key), deletion.tag == record.tag { return }
+            if let deletion = try deletion(of: key), planner.isDeleted(deletion.tag, tag: record.tag, occasion: occasion) { return }
             if mayMove, let there = try elsewhere(key) { return try reconcileZoneMove(record, type, with: there) }
             for other in place.others {
                 guard let mine = try PendingRow.fetchOne(db, type: other, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
                     continue
                 }
-                guard !mine.isPending else {
+                guard !planner.blocksName(mine.isPending) else {
                     return try block(record, .name, "the cloud has a \(record.type) of that name")
                 }
                 // What the cloud had under the name was deleted there, and this made.
@@ -168,30 +164,22 @@ struct RemoteChangeApplier {
         if tag == nil, let deletion = try deletion(of: key) {
             guard try isRestored(record, deletedBy: deletion, type: type) else { return }
         }
-        if compares, tag != nil || isPending { return try compare(id, with: record, type) }
-        switch occasion {
-        case .page, .answer: guard tag != record.tag else { return }
-        // What was kept is not the newest any more: that is looked up.
-        case .kept: guard tag == record.tag else { return try keeping.deferUntilReply(record.name) }
-        case .lookUp, .settled: break
+        let known = RemoteChangePlan.KnownRow(tag: tag, isPending: isPending, comparesAll: compares)
+        switch planner.plan(for: known, tag: record.tag, occasion: occasion) {
+        case .skip: return
+        case .lookUp: try deferredRows.deferUntilReply(record.name)
+        case .write: plain[type.id, default: []].append(record)
+        case .compare: try compare(id, with: record, type)
+        case .merge:
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
+            guard mine.isIntact else { return try leave(damaged: mine, record, type) }
+            try rebase(mine, onto: record, type: type)
         }
-        guard isPending else {
-            plain[type.id, default: []].append(record)
-            return
-        }
-        guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
-        guard mine.isIntact else { return try leave(damaged: mine, record, type) }
-        try rebase(mine, onto: record, type: type)
     }
 
     /// A deletion of that name from the zone that the cloud is yet to hear of.
     func deletion(of key: RecordKey) throws -> Outbox.WaitingDeletion? {
         hasDeletions ? try outbox.deletion(of: key) : nil
-    }
-
-    /// What a type can hold of a record; fields that the record does not have are left without a value.
-    func values(_ record: RemoteRecord, _ type: StoredType) -> [String: FieldValue] {
-        record.values.filter { name, value in type.fields.first { $0.name == name }?.type == value.type }
     }
 
     private mutating func writePlain() throws {
@@ -239,56 +227,40 @@ struct RemoteChangeApplier {
         return current.filter { !edited.contains($0.key) }
     }
 
-    /// Makes the record what it is in the cloud, and then what the merge has made of it: so that history has what both sides began with.
+    /// What a merge needs of a row.
     ///
-    /// - Parameters:
-    ///   - other: Another policy than the type's.
-    ///   - isCopy: Whether it comes from another zone than what is here, so that each may have what the other does not know of.
+    /// - Parameter ancestor: What both sides began with, by field.
+    func local(_ mine: PendingRow, _ type: StoredType, ancestor: [String: FieldValue]?) throws -> LocalRecord {
+        LocalRecord(
+            type: type.name, name: mine.name, fields: type.fields.map(\.name), values: mine.values,
+            isPending: type.fields.map { mine.isPending($0.ordinal) }, tag: mine.tag, stored: mine.edited.map { RowTimes($0) },
+            times: try localTimes(mine), ancestor: ancestor.map { known in type.fields.map { known[$0.name] } })
+    }
+
+    var context: RemoteChangeContext {
+        RemoteChangeContext(
+            device: transaction.connection.identity.device.uuidString, time: transaction.time, mayMove: mayMove)
+    }
+
+    /// Makes the record what it is in the cloud, and then what the merge has made of it: so history has the version that both sides began
+    /// with. The local times and the ancestor are read before anything is written: afterwards history ends with the cloud's version.
     mutating func rebase(
-        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, policy other: MergePolicy? = nil, isCopy: Bool = false
+        _ mine: PendingRow, onto record: RemoteRecord, type: StoredType, as relation: RemoteChangePlan.Relation = .edit
     ) throws {
-        let theirs = values(inOrder: record, type)
-        let times = try localTimes(mine)
-        var ancestor = try ancestor(of: mine, type).map { known in type.fields.map { known[$0.name] } }
-        if isCopy || mayMove, ancestor != nil {
-            // What the cloud does not have here has come from elsewhere, too.
-            ancestor = common(
-                ancestor, mine: mine.values, theirs: theirs, times: copyTimes(mine.values, times, theirs, record.edited, type),
-                areCopies: isCopy || mine.tag == nil)
+        let local = try local(mine, type, ancestor: ancestor(of: mine, type))
+        let merged: RemoteChangePlan.Merged
+        switch try planner.merge(local, with: remote(record, type), as: relation, in: context) {
+        case .unresolved(let fields): return try leave(mine, record, type, fields: fields)
+        case .write(let plan): merged = plan
         }
-        let before = mine.edited.map { RowTimes($0) }
-        // It was deleted in the cloud and stayed here, and others have made it anew: a field that they have not set they have not cleared.
-        if mine.tag == nil, let known = ancestor {
-            for (field, name) in type.fields.map(\.name).enumerated() where theirs[field] == nil {
-                let isEdited = !mine.values[field].isSame(as: known[field]) || times[name] != before?.cloud(name)
-                if isEdited { ancestor?[field] = nil }
-            }
-        }
-        let merge = FieldMerge(type: type.name, record: record.name, fields: type.fields.map(\.name))
-        let (edits, renewals): ([FieldMerge.Edit], [Int])
-        do {
-            let outcome = try merge.run(
-                other ?? policy(type.name), ancestor: ancestor, local: mine.values, store: theirs,
-                mayBeEdited: { mine.isPending(type.fields[$0].ordinal) },
-                times: { field in
-                    let name = type.fields[field].name
-                    func clamped(_ time: EditTime?) -> EditTime? { time?.clamped(to: transaction.time) }
-                    return (clamped(before?.cloud(name)), clamped(times[name]), clamped(record.edited?[name]))
-                })
-            (edits, renewals) = (outcome.edits, outcome.renewals)
-            transaction.log(outcome.conflicts)
-        } catch let error as FieldMerge.Unresolved {
-            return try leave(mine, record, type, fields: error.fields)
-        }
+        transaction.log(merged.conflicts)
         try write([record], type: type)
         try forget(mine.id, type)
+        let (edits, renewals) = (merged.edits, merged.renewals)
         guard !edits.isEmpty || !renewals.isEmpty else { return }
-        // When the fields that stay as they are here were edited is known from here.
-        var edited = RowTimes(cloud: record.edited ?? EditTimes())
-        for name in (edits.map(\.field) + renewals).map({ type.fields[$0].name }) { edited.set(times[name], of: name) }
         let renewed = type.pendingMask(of: Set(renewals.map { type.fields[$0].name }))
         try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _edited = ?, _pending = ? WHERE _id = ?").execute(arguments: [
-            edited.description, renewed, mine.id,
+            merged.edited.description, renewed, mine.id,
         ])
         if !edits.isEmpty {
             let batch = try RecordBatch(rowLimit: .max, byteLimit: .max)
@@ -301,9 +273,10 @@ struct RemoteChangeApplier {
         hasNewExports = true
     }
 
-    /// The values of a record in the order of a type's fields, as far as it can hold them.
-    func values(inOrder record: RemoteRecord, _ type: StoredType) -> [FieldValue?] {
-        type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
+    /// The cloud's version, with the values that the type can hold.
+    func remote(_ record: RemoteRecord, _ type: StoredType) -> RemoteVersion {
+        let values = type.fields.map { field in record.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
+        return RemoteVersion(tag: record.tag, values: values, edited: record.edited)
     }
 
     /// What was said of the row as it was is void.
@@ -326,14 +299,14 @@ struct RemoteChangeApplier {
 
     /// Leaves a conflict to a person.
     private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
-        try keeping.keep(record, .conflict)
+        try deferredRows.add(record, .conflict)
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
     /// Keeps what has come of a record that is damaged here and has edits to be sent: nothing is merged with what nobody wrote. When it is
     /// repaired, what was kept is looked at again.
     mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
-        try keeping.keep(record, .damaged)
+        try deferredRows.add(record, .damaged)
         // When its turn comes it is repaired, or noted as damaged.
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         hasNewExports = true
@@ -353,32 +326,29 @@ struct RemoteChangeApplier {
     private mutating func isRestored(
         _ record: RemoteRecord, deletedBy deletion: Outbox.WaitingDeletion, type: StoredType
     ) throws -> Bool {
-        guard deletion.tag != record.tag || occasion == .settled else { return false }
-        // It was to be gone from here only because it was to be elsewhere.
-        if mayMove, try deletion.isOfMove(db) {
+        let known = RemoteChangePlan.KnownDeletion(tag: deletion.tag, isOfType: deletion.typeID == type.id, mayMove: mayMove)
+        switch try planner.plan(for: known, tag: record.tag, occasion: occasion, isMove: { try deletion.isOfMove(db) }) {
+        case .keep: return false
+        case .restore:
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
             return true
+        case .merge: break
         }
-        // Of another type: what was deleted here is not what is there now.
-        guard deletion.typeID == type.id else {
-            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-            return true
-        }
-        var ancestor: [String: FieldValue]?
+        let fields = type.fields.map(\.name)
+        var ancestor: [FieldValue?]?
         if let base = deletion.base {
-            // Where history does not reach, nobody knows that it is as it was.
-            ancestor = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
+            // Where history does not reach that far, nothing tells that the record is as it was.
+            let values = try chain(deletion.change).values(at: base, from: [:], type: type) ?? [:]
+            ancestor = fields.map { values[$0] }
         }
-        let merge = RecordMerge(
-            type: type.name, record: record.name, ancestor: ancestor.map { RecordVersion($0) }, local: nil,
-            store: RecordVersion(values(record, type), times: record.edited?.times(of: type.fields.map(\.name)) ?? [:]))
-        do {
-            let (merged, conflicts) = try merge.run(policy(type.name))
+        let name = RecordName(type: type.name, name: record.name)
+        switch try planner.plan(forDeleted: name, fields: fields, ancestor: ancestor, edited: remote(record, type)) {
+        case .restore(let conflicts):
             transaction.log(conflicts)
-            guard merged == nil else {
-                try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-                return true
-            }
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+            return true
+        case .deleteAgain(let conflicts):
+            transaction.log(conflicts)
             // The next try deletes what is there by now.
             hasNewExports = true
             try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
@@ -386,8 +356,8 @@ struct RemoteChangeApplier {
             ])
             try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 3")
                 .execute(arguments: [deletion.typeID, deletion.row])
-        } catch is RecordMerge.Unresolved {
-            try keeping.keep(record, .conflict)
+        case .unresolved:
+            try deferredRows.add(record, .conflict)
             try SyncIssue.note(
                 db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
                 reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
@@ -398,16 +368,16 @@ struct RemoteChangeApplier {
 
     // Deletions
 
-    private mutating func take(deletionOf name: String) throws {
+    private mutating func apply(deletionOf name: String) throws {
         let key = RecordKey(name: name)
-        try keeping.end(name)
+        try deferredRows.end(name)
         for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
         for type in transaction.connection.types {
             guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
                 continue
             }
             if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
-            return try take(deletionOf: mine, type: type)
+            return try apply(deletionOf: mine, type: type)
         }
         // Both sides have deleted it.
         if let deletion = try deletion(of: key) {
@@ -415,29 +385,24 @@ struct RemoteChangeApplier {
         }
     }
 
-    private mutating func take(deletionOf mine: PendingRow, type: StoredType) throws {
-        // It was made here, or has moved here, under a name that the cloud had once. If it was in conflict with that one, it is no more.
+    private mutating func apply(deletionOf mine: PendingRow, type: StoredType) throws {
         let isNew = mine.base == nil || mine.edited.map { RowTimes($0).isMoved } ?? false
-        guard mine.tag != nil || !isNew else { return try endConflict(of: mine, type) }
-        guard mine.isPending else {
+        switch planner.plan(forDeletionOf: .init(tag: mine.tag, isPending: mine.isPending, isNew: isNew)) {
+        case .endConflict: return try endConflict(of: mine, type)
+        case .delete:
             gone[type.id, default: []].append(mine.id)
             return
+        case .merge: break
         }
-        let current = mine.state(type)
-        let ancestor = try ancestor(of: mine, type)
-        let merge = RecordMerge(
-            type: type.name, record: mine.name, ancestor: ancestor.map { RecordVersion($0) },
-            local: RecordVersion(current, times: try localTimes(mine).times(of: type.fields.map(\.name))), store: nil)
-        do {
-            let (merged, conflicts) = try merge.run(policy(type.name))
+        switch try planner.plan(forDeletionOf: local(mine, type, ancestor: ancestor(of: mine, type))) {
+        case .delete(let conflicts):
             transaction.log(conflicts)
-            guard merged != nil else {
-                gone[type.id, default: []].append(mine.id)
-                return
-            }
+            gone[type.id, default: []].append(mine.id)
+        case .sendAgain(let conflicts):
+            transaction.log(conflicts)
             try makeAgain(mine, type)
-        } catch is RecordMerge.Unresolved {
-            try keeping.keep(deletionOf: mine.name, type: type.name)
+        case .unresolved:
+            try deferredRows.add(deletionOf: mine.name, type: type.name)
             try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
         }
     }
@@ -458,25 +423,19 @@ struct RemoteChangeApplier {
 
     func delete(_ rows: [Int64], typeID: Int64) throws {
         guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
-        // Who has no tag is nothing that the cloud would have to be told of.
-        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
-        for row in rows {
-            try clear.execute(arguments: [row])
-            try outbox.remove(.save, type: typeID, row: row)
-        }
-        try transaction.delete(rows.sorted(), type: type)
+        try transaction.deleteUnsent(rows, type: type, zone: zone)
     }
 
     /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
     mutating func deleteUnseen() throws {
         // Whether these are there is not known before they are looked up.
-        for name in sent.sorted() { try keeping.deferUntilReply(name) }
+        for name in sent.sorted() { try deferredRows.deferUntilReply(name) }
         for type in transaction.connection.types {
             // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
-            for name in try seen.missing(type) { try keeping.deferUntilReply(name) }
+            for name in try seen.missing(type) { try deferredRows.deferUntilReply(name) }
         }
         // What was kept may be gone there, too: nothing would ever say so.
-        for name in try seen.missingDeferred(transaction.connection.types) { try keeping.deferUntilReply(name) }
+        for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }
 
@@ -504,9 +463,9 @@ struct RemoteChangeApplier {
 
     // What the store can't hold
 
-    /// Keeps a record that can't be taken in. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
+    /// Defers a record that can't be applied. What waits to be sent of its name can't go meanwhile, and nothing else waits for that.
     mutating func block(_ record: RemoteRecord, _ reason: DeferredRecord.Reason, _ what: String) throws {
-        try keeping.keep(record, reason)
+        try deferredRows.add(record, reason)
         let key = RecordKey(name: record.name)
         func note(_ item: ExportItem.Key, version: Int64) throws {
             try SyncIssue.note(
@@ -523,5 +482,19 @@ struct RemoteChangeApplier {
             // What was deleted here is not what is there now.
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
         }
+    }
+}
+
+extension StoreTransaction {
+    /// Deletes rows of a zone without sending their deletion.
+    func deleteUnsent(_ rows: [Int64], type: StoredType, zone: Int64) throws {
+        // The cloud has nothing to delete of a row without a tag.
+        let clear = try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _base = NULL WHERE _id = ?")
+        let outbox = Outbox(db, zone: zone)
+        for row in rows {
+            try clear.execute(arguments: [row])
+            try outbox.remove(.save, type: type.id, row: row)
+        }
+        try delete(rows.sorted(), type: type)
     }
 }

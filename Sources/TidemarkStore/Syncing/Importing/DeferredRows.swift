@@ -3,7 +3,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Writes down, within a transaction, what has come from the cloud and could not be taken in.
+/// Defers, within a transaction, changes from the cloud that could not be applied.
 struct DeferredRows {
     private let db: Database
     private let zone: Int64
@@ -11,7 +11,7 @@ struct DeferredRows {
     private let endsDeferral: Bool
     /// Some are there, from before or from now.
     private var isAny: Bool
-    /// Records that could not be taken in, or not whole.
+    /// Records that could not be applied, or not wholly.
     private(set) var count = 0
     /// Records are to be looked up.
     private(set) var hasDeferred = false
@@ -23,8 +23,8 @@ struct DeferredRows {
         isAny = try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
     }
 
-    /// Stands in `tide_deferred` for a record that was sent and is to be looked up when it is known what became of that. It is nothing that
-    /// could not be taken in, and nobody is told of it.
+    /// Stands in `tide_deferred` for a record that was sent and is to be looked up when it is known what became of that. It is no
+    /// deferred record, and no report names it.
     static let deferralReason = "sent"
 
     private mutating func add(_ name: String, _ type: String, tag: String?, _ reason: String, _ fields: Data) throws {
@@ -34,13 +34,13 @@ struct DeferredRows {
         ).execute(arguments: [zone, name, type, tag, reason, fields])
     }
 
-    mutating func keep(_ record: RemoteRecord, _ reason: DeferredRecord.Reason) throws {
+    mutating func add(_ record: RemoteRecord, _ reason: DeferredRecord.Reason) throws {
         try add(record.name, record.type, tag: record.tag, reason.rawValue, record.whole())
         count += 1
     }
 
     /// A deletion that meets an edit, and is left to a person.
-    mutating func keep(deletionOf name: String, type: String) throws {
+    mutating func add(deletionOf name: String, type: String) throws {
         try add(name, type, tag: nil, DeferredRecord.Reason.deletion.rawValue, Data())
         count += 1
     }

@@ -6,6 +6,7 @@ import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 @testable import TidemarkTransfer
 
@@ -232,7 +233,7 @@ import TidemarkStore
         let anna = try await device.id(Self.anna)
         try await device.store.beginRefetch(zone: anna)
         #expect(try await device.store.syncState(zone: anna).isRefetching)
-        _ = try await device.store.take(
+        _ = try await device.store.apply(
             [], occasion: .page, author: "cloud", policy: { _ in .mergeByPropertyObjectTrump },
             state: { $0.isRefetching = false },
             zone: anna)
@@ -255,14 +256,14 @@ import TidemarkStore
         try await device.take([remote("senja", "new", tag: "c2")], in: Self.carl)
         try await device.take([remote("senja", "new", tag: "a2")], in: Self.anna)
         #expect(try captions(device) == ["mine", "new"])
-        #expect(try device.reader().kept() == [])
+        #expect(try device.reader().deferredRecords() == [])
         let strange = RemoteRecord(
             name: "x", type: "Unknown", tag: "t", values: [:], edited: nil, whole: { Data("whole".utf8) })
         for zone in [Self.anna, Self.carl] { try await device.take([.saved(strange)], in: zone) }
-        #expect(try device.reader().kept().map(\.zone) == [anna, carl])
-        #expect(try await device.store.kept([.schema], zone: carl).map(\.name) == ["x"])
+        #expect(try device.reader().deferredRecords().map(\.zone) == [anna, carl])
+        #expect(try await device.store.deferredRecords([.schema], zone: carl).map(\.name) == ["x"])
         try await device.take([.deleted(name: "x")], in: Self.anna)
-        #expect(try device.reader().kept().map(\.zone) == [carl])
+        #expect(try device.reader().deferredRecords().map(\.zone) == [carl])
     }
 
     @Test func `another account gets the records, and none of the zones and shares`() async throws {

@@ -20,18 +20,16 @@ extension RemoteChangeApplier {
             try write([record], type: type)
             return try forget(mine.id, type)
         }
-        // What is the same need not be written, unless the cloud knows it under another tag.
-        let theirs = values(inOrder: record, type)
-        if !mine.isPending, mine.tag == record.tag, zip(mine.values, theirs).allSatisfy({ $0.isSame(as: $1) }) { return }
-        try rebase(
-            mine, onto: record, type: type, policy: mine.isPending ? nil : .mergeByPropertyObjectTrump, isCopy: true)
+        let theirs = remote(record, type)
+        if planner.isUpToDate(mine.values, tag: mine.tag, isPending: mine.isPending, with: theirs) { return }
+        try rebase(mine, onto: record, type: type, as: .copy(isEdited: mine.isPending))
     }
 
     /// Whether a record that is not here was deleted here after it had been edited last: the cloud has lost that, and is to hear of it again.
     ///
     /// - Parameter last: The number of the last change that the cloud may have lost.
     mutating func deletesAgain(_ record: RemoteRecord, _ key: RecordKey, until last: Int64) throws -> Bool {
-        guard let edited = record.edited?.latest else { return false }
+        guard record.edited?.latest != nil else { return false }
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base, t.time FROM tide_changes c
             JOIN tide_transactions t ON t.id = c.transaction_id
@@ -40,7 +38,7 @@ extension RemoteChangeApplier {
             ORDER BY c.id DESC LIMIT 1
             """
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, last, zone]),
-            let time: Int64 = row[5], time > edited
+            let time: Int64 = row[5], planner.deletesAgain(record.edited, deleted: time)
         else { return false }
         let deletion = Outbox.WaitingDeletion(typeID: row[0], row: row[1], change: row[2], tag: row[3], base: row[4])
         if mayMove, try deletion.isOfMove(db) { return false }

@@ -3,12 +3,14 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Settles what both sides have changed, and has the store take in what the cloud has.
+/// Resolves conflicts: plans what becomes of the cloud's changes, and has the store apply them.
+///
+/// The store writes each change as the ``RemoteChangePlanner`` decides, within its transaction.
 actor ConflictResolver {
     private let store: RecordStore
     private let assets: AssetTransfer
     private let author: String
-    private let policy: @Sendable (String) -> MergePolicy
+    private let planner: RemoteChangePlanner
     private let mapping: RecordMapping
     private let isProduction: Bool
 
@@ -20,20 +22,20 @@ actor ConflictResolver {
         self.assets = assets
         self.mapping = mapping
         self.author = author
-        self.policy = policy
+        planner = RemoteChangePlanner(policy: policy)
         // What others share comes with its types: their cloud's schema is fixed.
         isProduction = store.container.description.environment == .production && mapping.scope == .private
     }
 
-    /// Takes in changes from the cloud; see `RecordStore.take`.
+    /// Applies changes from the cloud; see `RecordStore.apply`.
     ///
     /// - Parameters:
     ///   - occasion: How they have come.
-    ///   - other: Another policy than the one that was given.
+    ///   - policy: Another policy than the one that was given.
     ///   - progress: Called with bytes of assets that have come.
-    func take(
+    func apply(
         _ changes: [ZoneChanges.Change], limits: CloudLimits, occasion: ImportOccasion = .answer,
-        policy other: MergePolicy? = nil,
+        policy: MergePolicy? = nil,
         progress: @Sendable (Int64) async -> Void = { _ in }, state change: @Sendable (inout SyncState) -> Void = { _ in }
     ) async throws -> ImportOutcome {
         let records = changes.compactMap { change -> CloudRecord? in
@@ -50,33 +52,32 @@ actor ConflictResolver {
             case .deleted(let deletion): .deleted(name: deletion.id.recordName)
             }
         }
-        var policy = policy
-        if let other { policy = { _ in other } }
+        let planner = policy.map { policy in RemoteChangePlanner { _ in policy } } ?? planner
         let canGrow: Bool
         if isProduction { canGrow = try await store.syncState(zone: mapping.number).isDeploying } else { canGrow = true }
-        return try await store.take(
+        return try await store.apply(
             remote, schemas: RecordMapping.schemas(records), canGrow: canGrow, occasion: occasion,
-            author: author, policy: policy, state: change, zone: mapping.number)
+            author: author, planner: planner, state: change, zone: mapping.number)
     }
 
-    /// Looks again at what was kept: what lacks an asset each time, the rest after the schema has changed.
+    /// Applies deferred records again: those that lack an asset each time, the rest after the schema has changed.
     func applyDeferred(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
-        let isNew = try await store.syncState(zone: mapping.number).keptGeneration != generation
-        let kept = try await store.kept(
+        let isNew = try await store.syncState(zone: mapping.number).deferredGeneration != generation
+        let kept = try await store.deferredRecords(
             isNew ? [.schema, .name, .asset, .damaged] : [.name, .asset, .damaged], zone: mapping.number)
         guard !kept.isEmpty else {
-            if isNew { try await store.updateSyncState(zone: mapping.number) { $0.keptGeneration = generation } }
+            if isNew { try await store.updateSyncState(zone: mapping.number) { $0.deferredGeneration = generation } }
             return nil
         }
         let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
-        return try await take(changes, limits: limits, occasion: .kept, state: { $0.keptGeneration = generation })
+        return try await apply(changes, limits: limits, occasion: .deferred, state: { $0.deferredGeneration = generation })
     }
 
-    /// Takes in records as they are now.
+    /// Applies records as they are now.
     ///
     /// - Parameter found: What looking up each of the names has come to.
-    func take(
+    func apply(
         _ names: some Sequence<String>, lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> ImportOutcome {
         let damaged = zip(names, found).compactMap { name, result -> (name: String, tag: String?)? in
@@ -92,7 +93,7 @@ actor ConflictResolver {
             case .failure(let error): throw error
             }
         }
-        return try await take(changes, limits: limits, occasion: .lookUp)
+        return try await apply(changes, limits: limits, occasion: .lookUp)
     }
 
     /// Repairs damaged records from what the cloud has of them.
@@ -120,7 +121,7 @@ actor ConflictResolver {
         let answers = changed.filter { pair in
             if case .success = pair.1 { true } else { false }
         }
-        _ = try await take(answers.map(\.0.name), lookedUp: answers.map(\.1), limits: limits)
+        _ = try await apply(answers.map(\.0.name), lookedUp: answers.map(\.1), limits: limits)
         let still = Set(try await store.stillDamaged(answers.map(\.0)))
         repaired += answers.map(\.0).filter { !still.contains($0) }.map { row in
             RepairReport.Repaired(record: row.record, scope: store.scope, source: .cloud)
@@ -133,7 +134,7 @@ actor ConflictResolver {
     /// - Parameter record: One of them; `nil` for all.
     /// - Returns: What was settled.
     func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
-        let kept = try await store.kept([.conflict, .deletion], zone: mapping.number).filter {
+        let kept = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
             record == nil || $0.name == record
         }
         let changes = try kept.map { kept -> ZoneChanges.Change in
@@ -142,7 +143,7 @@ actor ConflictResolver {
             }
             return .saved(try mapping.record(kept))
         }
-        if !changes.isEmpty { _ = try await take(changes, limits: limits, occasion: .settled, policy: policy) }
+        if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .settled, policy: policy) }
         return kept
     }
 }

@@ -6,6 +6,7 @@ import TidemarkContainers
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
+import TidemarkSync
 
 /// Goal: what is set aside of a shared store comes back where it belongs, or is kept as refused, and nothing of it is lost. Method: stores with
 /// the zones of two owners, which are not there, or allow less, when it comes back.

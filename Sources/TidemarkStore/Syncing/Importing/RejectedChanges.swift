@@ -3,34 +3,24 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-extension RemoteChangeApplier {
-    /// Takes a change back that the cloud has refused for good: the record is what it is there, and what was saved is kept.
-    mutating func revertRejected(_ item: ExportItem, code: String, reason: String) throws {
-        guard let type = transaction.connection.types.first(where: { $0.id == item.key.typeID }) else { return }
-        switch item.key.kind {
-        case .delete: try revertRejectedDeletion(item, type, code: code, reason: reason)
-        case .save:
-            try outbox.remove(.save, type: type.id, row: item.key.row)
-            // Where it was deleted since, that is sent, and refused, by itself.
-            guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [item.key.row]) else { return }
-            guard mine.isPending else { return }
-            try keep(mine, type, code: code, reason: reason)
-            guard let tag = mine.tag else { return try delete([mine.id], typeID: type.id) }
-            try db.cachedStatement(sql: "UPDATE \"\(type.table)\" SET _pending = NULL WHERE _id = ?").execute(arguments: [mine.id]
-            )
-            guard let was = try known(mine, type) else { return try keeping.deferUntilReply(mine.name) }
-            let edited = mine.edited.map { EditTimes($0) }
-            try take(RemoteRecord(name: mine.name, type: type.name, tag: tag, values: was, edited: edited, whole: { Data() }))
-        }
+/// Keeps edits that the cloud has rejected, or that have lost their zone, as refused saves.
+struct RejectedChanges {
+    let transaction: StoreTransaction
+    let zone: Int64
+
+    private var db: Database { transaction.db }
+
+    private func chain(_ version: Int64) -> RecordChain {
+        RecordChain(db, row: version, cloudBegins: transaction.firstChange)
     }
 
-    /// What the cloud has of a record, as far as history reaches.
-    private func known(_ mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
+    /// The cloud's version of a record; `nil` where history does not reach back to it.
+    func known(_ mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
         guard mine.isIntact, let base = mine.base else { return nil }
         return try chain(mine.version).values(at: base, from: mine.state(type), type: type)
     }
 
-    /// Keeps what the cloud does not have of a record.
+    /// Keeps the values of a record that the cloud does not have.
     func keep(_ mine: PendingRow, _ type: StoredType, code: String, reason: String) throws {
         // It may be all that is left of an edit: it is kept, and called what it is.
         let reason =
@@ -50,7 +40,7 @@ extension RemoteChangeApplier {
             .update, type, mine.name, before: was.map(values) ?? [:], after: values(current), code: code, reason: reason)
     }
 
-    private func refuse(
+    func refuse(
         _ kind: RefusedSave.Kind, _ type: StoredType, _ name: String, before: [String: FieldValue?], after: [String: FieldValue?],
         code: String, reason: String
     ) throws {
@@ -60,20 +50,7 @@ extension RemoteChangeApplier {
             at: transaction.time)
     }
 
-    private mutating func revertRejectedDeletion(_ item: ExportItem, _ type: StoredType, code: String, reason: String) throws {
-        try outbox.remove(.delete, type: type.id, row: item.key.row)
-        guard let deletion = try waitingDeletion(type, row: item.key.row), let tag = deletion.tag else { return }
-        let (was, isIntact) = try values(before: deletion, type)
-        try refuse(.delete, type, item.name, before: was.mapValues { $0 }, after: [:], code: code, reason: reason)
-        // Where history has it only damaged, the cloud has it whole.
-        if isIntact {
-            try take(RemoteRecord(name: item.name, type: type.name, tag: tag, values: was, edited: nil, whole: { Data() }))
-        }
-        // When its fields were edited only the cloud knows by now.
-        try keeping.deferUntilReply(item.name)
-    }
-
-    private func waitingDeletion(_ type: StoredType, row: Int64) throws -> Outbox.WaitingDeletion? {
+    func waitingDeletion(_ type: StoredType, row: Int64) throws -> Outbox.WaitingDeletion? {
         let sql = "SELECT type_id, first_row, id, tag, base FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]).map {
             Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
@@ -83,7 +60,7 @@ extension RemoteChangeApplier {
     /// What the cloud had of a record that was deleted here; what it was here, where history does not reach.
     ///
     /// - Returns: Also whether it was whole when it was deleted.
-    private func values(
+    func values(
         before deletion: Outbox.WaitingDeletion, _ type: StoredType
     ) throws -> (values: [String: FieldValue], isIntact: Bool) {
         let chain = chain(deletion.change)

@@ -1,0 +1,42 @@
+/// When the fields of a row were edited: the text in its column `_edited`.
+///
+/// Mostly these are the times that the cloud has. A field whose local value a merge has kept has two: `;<field>=<time>` is the local time, as
+/// ``EditTimes`` reads it, and `;<field><<time>` the cloud's, with nothing behind the sign where the cloud has none.
+package struct RowTimes: Equatable, Sendable {
+    /// The times as they are sent to the cloud.
+    package private(set) var here: EditTimes
+    /// The cloud's times of the fields whose local time is another.
+    private var others: [String: EditTime?] = [:]
+
+    package init(cloud: EditTimes) { here = cloud }
+
+    /// The time that the cloud has of a field.
+    package func cloud(_ field: String) -> EditTime? { others[field] ?? here[field] }
+
+    /// Whether the record was moved to another zone here, and the cloud does not have the move yet.
+    package var isMoved: Bool { others.keys.contains(EditTimes.move) }
+
+    /// Sets the local time of a field; the cloud's time stays known.
+    package mutating func set(_ time: EditTime?, of field: String) {
+        guard let time else { return }
+        let known = cloud(field)
+        others[field] = time == known ? nil : .some(known)
+        here.fields[field] = time
+    }
+}
+
+extension RowTimes: CustomStringConvertible {
+    package var description: String {
+        let others = others.sorted { $0.key < $1.key }.map { ";\($0.key)<\($0.value?.text ?? "")" }
+        return here.description + others.joined()
+    }
+
+    /// Parts that are no times are passed over.
+    package init(_ description: String) {
+        here = EditTimes(description)
+        for part in description.split(separator: ";").dropFirst(description.hasPrefix(";") ? 0 : 1) {
+            guard let sign = part.firstIndex(of: "<"), sign > part.startIndex else { continue }
+            others[String(part[..<sign])] = .some(EditTime(text: part[part.index(after: sign)...]))
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+extension RecordStore {
+    /// Applies changes from the cloud under merge policies; see `apply(_:schemas:canGrow:occasion:author:planner:state:zone:)`.
+    ///
+    /// - Parameter policy: The merge policy of a type.
+    @discardableResult
+    package func apply(
+        _ changes: [RemoteChange], schemas: [RecordTypeSchema] = [], canGrow: Bool = true, occasion: ImportOccasion = .answer,
+        author: String, policy: @escaping @Sendable (String) -> MergePolicy, state change: (inout SyncState) -> Void = { _ in },
+        zone: Int64 = StoreFormat.defaultZone
+    ) throws -> ImportOutcome {
+        try apply(
+            changes, schemas: schemas, canGrow: canGrow, occasion: occasion, author: author,
+            planner: RemoteChangePlanner(policy: policy), state: change, zone: zone)
+    }
+
+    /// Notes what became of a request; see `settle(_:of:results:next:zone:author:rejecting:)`.
+    @discardableResult
+    package func settle(
+        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
+        zone: Int64 = StoreFormat.defaultZone, author: String = "cloud"
+    ) throws(StoreError) -> Bool {
+        try settle(
+            request, of: batch, results: results, next: next, zone: zone, author: author, rejecting: RemoteChangePlanner.rejected)
+    }
+}
