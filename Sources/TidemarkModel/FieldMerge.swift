@@ -1,5 +1,6 @@
-/// Merges the values of a record that is there on both sides: the rules of ``RecordMerge``, for values that stand in the order of their
-/// fields.
+/// Merges the values of a record that is there on both sides. Values stand in the order of their fields.
+///
+/// This is the one three-way merge: of saves, undo and records with equal keys, by way of ``RecordMerge``, and of synchronisation.
 ///
 /// What it tells is what becomes different from the store's version; so a field that nobody edited costs one comparison and nothing else,
 /// where times do not matter.
@@ -51,6 +52,16 @@ public struct FieldMerge: Sendable {
         _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?],
         mayBeEdited: (_ field: Int) -> Bool = { _ in true }, times: Times
     ) throws -> (edits: [Edit], renewals: [Int], conflicts: [MergeConflict]) {
+        try run(
+            policy, ancestor: ancestor, local: local, store: store, mayBeEdited: mayBeEdited,
+            storeIsEdited: { Self.differ(store, ancestor) }, times: times)
+    }
+
+    /// - Parameter storeIsEdited: Whether the store has changed anything of the record, also of fields that are not among these.
+    func run(
+        _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?],
+        mayBeEdited: (_ field: Int) -> Bool = { _ in true }, storeIsEdited: () -> Bool, times: Times
+    ) throws -> (edits: [Edit], renewals: [Int], conflicts: [MergeConflict]) {
         precondition(
             local.count == fields.count && store.count == fields.count && ancestor?.count ?? fields.count == fields.count,
             "each side has a value for each field")
@@ -73,7 +84,7 @@ public struct FieldMerge: Sendable {
                 if !isTheirs { isTheirs = store[field].isEdit(at: times.store, since: times.ancestor) }
             }
             if isSame { continue }
-            let side = policy.side(isMine: isMine, isTheirs: isTheirs, storeIsEdited: Self.differ(store, ancestor))
+            let side = policy.side(isMine: isMine, isTheirs: isTheirs, storeIsEdited: storeIsEdited())
             switch side {
             case .store: break
             case .local: edits.append((field, local[field]))

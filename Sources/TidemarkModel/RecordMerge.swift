@@ -72,33 +72,22 @@ public struct RecordMerge: Sendable {
     private func mergeFields(
         local: RecordVersion, store: RecordVersion, _ policy: MergePolicy
     ) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
-        let before = ancestor?.values ?? [:]
-        var merged = store.values
-        var (conflicts, log): ([FieldConflict], [MergeConflict]) = ([], [])
-        for (field, mine, theirs) in Self.differences(local.values, store.values) {
-            let (was, since) = (before[field], policy.weighsTimes(of: field) ? ancestor?.times[field] : nil)
-            let side = policy.side(
-                isMine: !mine.isSame(as: was) || mine.isEdit(at: local.times[field], since: since),
-                isTheirs: !theirs.isSame(as: was) || theirs.isEdit(at: store.times[field], since: since),
-                storeIsEdited: !store.values.isSame(as: before))
-            switch side {
-            case .store: break
-            case .local: merged[field] = mine
-            case .both:
-                conflicts.append(
-                    FieldConflict(
-                        type: type, record: record, field: field, ancestor: was, local: mine, store: theirs,
-                        localTime: local.times[field], storeTime: store.times[field]))
-            }
-        }
-        if conflicts.isEmpty { return (merged, []) }
-        if case .error = policy { throw unresolved(conflicts.map(\.field)) }
+        let fields = Self.differences(local.values, store.values)
+        guard !fields.isEmpty else { return (store.values, []) }
+        let merge = FieldMerge(type: type, record: record, fields: fields)
         do {
-            for conflict in conflicts { merged[conflict.field] = try conflict.settled(under: policy, log: &log) }
+            let (edits, _, conflicts) = try merge.run(
+                policy, ancestor: ancestor.map { known in fields.map { known.values[$0] } },
+                local: fields.map { local.values[$0] },
+                store: fields.map { store.values[$0] },
+                storeIsEdited: { !store.values.isSame(as: ancestor?.values ?? [:]) },
+                times: { (ancestor?.times[fields[$0]], local.times[fields[$0]], store.times[fields[$0]]) })
+            var merged = store.values
+            for edit in edits { merged[fields[edit.field]] = edit.value }
+            return (merged, conflicts)
         } catch let error as FieldMerge.Unresolved {
             throw unresolved(error.fields)
         }
-        return (merged, log)
     }
 
     private func unresolved(_ fields: [String]) -> Unresolved {
@@ -106,19 +95,17 @@ public struct RecordMerge: Sendable {
     }
 
     /// The fields whose values are not the same, in order. Where both sides agree, nothing is to be settled, whatever there was before.
-    private static func differences(
-        _ local: [String: FieldValue], _ store: [String: FieldValue]
-    ) -> [(field: String, mine: FieldValue?, theirs: FieldValue?)] {
-        var (fields, common): ([(field: String, mine: FieldValue?, theirs: FieldValue?)], Int) = ([], 0)
+    private static func differences(_ local: [String: FieldValue], _ store: [String: FieldValue]) -> [String] {
+        var (fields, common): ([String], Int) = ([], 0)
         for (field, mine) in local {
             let theirs = store[field]
             if theirs != nil { common += 1 }
-            if !theirs.isSame(as: mine) { fields.append((field, mine, theirs)) }
+            if !theirs.isSame(as: mine) { fields.append(field) }
         }
         if common < store.count {
-            for (field, theirs) in store where local[field] == nil { fields.append((field, nil, theirs)) }
+            for field in store.keys where local[field] == nil { fields.append(field) }
         }
-        if fields.count > 1 { fields.sort { $0.field < $1.field } }
+        if fields.count > 1 { fields.sort() }
         return fields
     }
 

@@ -10,10 +10,10 @@ extension SyncEngine {
     /// Fetches the next page of a zone that has news; before that, once in a round, it asks which have.
     ///
     func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
-        if !knowsChangedZones {
+        if !machine.knowsChangedZones {
             do throws(CloudError) {
                 try await findChangedZones()
-                knowsChangedZones = true
+                machine.noteChangedZones(areKnown: true)
             } catch {
                 var outcome = ImportScheduler.Outcome()
                 outcome.error = error
@@ -22,7 +22,7 @@ extension SyncEngine {
         }
         var waiting = try await linesWithChanges()
         guard !waiting.isEmpty else {
-            knowsChangedZones = false
+            machine.noteChangedZones(areKnown: false)
             return ImportScheduler.Outcome()
         }
         let line = waiting.removeFirst()
@@ -32,9 +32,9 @@ extension SyncEngine {
         if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
         if outcome.error != nil {
             // What has changed meanwhile is asked for, too.
-            knowsChangedZones = false
+            machine.noteChangedZones(areKnown: false)
         } else if !outcome.moreComing {
-            if waiting.isEmpty { knowsChangedZones = false } else { outcome.moreComing = true }
+            if waiting.isEmpty { machine.noteChangedZones(areKnown: false) } else { outcome.moreComing = true }
         }
         return outcome
     }

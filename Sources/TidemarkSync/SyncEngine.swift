@@ -28,21 +28,15 @@ public actor SyncEngine {
     private let accounts: AccountMonitor
     let recorder: EventRecorder
     let log: Logger
-    private var machine = SyncMachine()
+    var machine = SyncMachine()
     private(set) var limits = CloudLimits()
-    /// Whether it was asked, in this round of imports, which zones have changed.
-    var knowsChangedZones = false
     private var report = SyncReport()
     /// How many saves the cloud had refused before.
     private var refusedBefore = 0
     private var isRunning = false
-    /// Batches in a row of which nothing came.
-    private var consecutiveEmptyBatches = 0
     private var accountSeen: Int64 = .min
     /// There is no room for what waits in bulk.
     private var noRoom: CloudError?
-    /// The cloud could not be reached the last time, and has not said for how long.
-    private(set) var isUnreached = false
     /// What the last ``sync(patience:isContinued:)`` has left of its patience: what the cloud has done in that time is no waiting.
     private(set) var patienceLeft = Duration.zero
 
@@ -191,11 +185,7 @@ public actor SyncEngine {
     private func note(_ wake: Wake?) {
         switch wake {
         case .store: machine.wantExport()
-        case .cloud:
-            machine.wantImport()
-            // It may be back: that is no reason to wait as long as one does for a cloud of which nothing is heard.
-            if isUnreached { machine.hasten(at: environment.now()) }
-            isUnreached = false
+        case .cloud: machine.cloudNotified(at: environment.now())
         case .time, nil: break
         }
     }
@@ -239,6 +229,9 @@ public actor SyncEngine {
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
         return report
     }
+
+    /// Whether the cloud could not be reached the last time, and did not say for how long.
+    var isUnreached: Bool { machine.isUnreached }
 
     /// Whether the cloud has let it in, this time.
     var isSetUp: Bool { machine.isSetUp }
@@ -360,7 +353,7 @@ public actor SyncEngine {
     private func setUp() async throws {
         await lines.forgetNext()
         await lines.forgetImports()
-        knowsChangedZones = false
+        machine.noteChangedZones(areKnown: false)
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
@@ -369,7 +362,7 @@ public actor SyncEngine {
             if try await store.syncState().user != user { await lines.forgetExports() }
             do {
                 try await prepare()
-                answered(after: machine.setUpBackoff)
+                machine.answered(.setUp, at: environment.now())
                 machine.setUpSucceeded()
             } catch let error as CloudError {
                 let isStopped = ErrorReaction(error.code) == .ask
@@ -456,7 +449,7 @@ public actor SyncEngine {
                 machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
         } else {
-            answered(after: machine.importBackoff)
+            machine.answered(.import, at: environment.now())
             machine.imported(moreComing: outcome.moreComing)
             // A merge may have something to send, or let go what was refused.
             if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
@@ -476,12 +469,10 @@ public actor SyncEngine {
             // What was deleted has gone, and may have made room.
             noRoom = await quotaFailure(try await store.pendingBytes())
             guard let noRoom else { return }
-            // What persons edit goes meanwhile.
-            machine.exported(didWork: false, nextTry: environment.now() + Self.roomPause)
+            machine.exportLacksRoom(at: environment.now())
             return try await recorder.fail(.export, noRoom)
         }
         report.exported += outcome.sent
-        consecutiveEmptyBatches = outcome.didWork && outcome.sent == 0 ? consecutiveEmptyBatches + 1 : 0
         report.conflicts += outcome.conflicts
         try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
         if let error = outcome.error {
@@ -491,24 +482,16 @@ public actor SyncEngine {
                 machine.exportFailed(
                     at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
             }
-        } else if outcome.didWork, outcome.sent == 0, consecutiveEmptyBatches >= Self.emptyBatchLimit {
-            // Whatever it is that keeps it from coming to an end: it does not turn without a pause.
-            machine.exportFailed(
-                at: environment.now(), retryAfter: nil, random: environment.random())
         } else {
             // What may be tried again and did not go is not asked for without a pause.
             let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
-            // Where nothing was sent nobody was asked.
-            if outcome.sent > 0 { answered(after: machine.exportBackoff) }
-            machine.exported(didWork: outcome.didWork, nextTry: next)
+            machine.exported(
+                sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
             if !outcome.didWork { try await recorder.end(.export) }
         }
     }
 
-    private static let emptyBatchLimit = 20
     private static let pause: Int64 = 1_000_000
-    /// How long it waits before it asks again for room.
-    private static let roomPause: Int64 = 600_000_000
 
     /// So many changes are asked room for before they go up.
     private static let bulk = 1000
@@ -524,22 +507,10 @@ public actor SyncEngine {
         )
     }
 
-    /// Whether the cloud was there at all.
+    /// Notes whether the cloud was there at all.
     private func note(_ error: CloudError?) {
         let codes: [CloudError.Code?] = [.networkUnavailable, .networkFailure]
-        isUnreached = error?.retryAfter == nil && codes.contains(error?.code)
-    }
-
-    /// The cloud is there. If it was away for what it has just done, what else waits for it is tried soon.
-    private func answered(after backoff: Backoff) {
-        guard isUnreached else { return }
-        if backoff.failures > 0 {
-            machine.hasten(at: environment.now())
-        } else if machine.failures > 0 {
-            // What has failed waits still: the cloud's next word hastens it.
-            return
-        }
-        isUnreached = false
+        machine.failed(isUnreached: error?.retryAfter == nil && codes.contains(error?.code))
     }
 
     /// What stands in the way of everything; anything else is tried again.

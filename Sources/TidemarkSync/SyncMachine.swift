@@ -23,6 +23,20 @@ struct SyncMachine: Hashable, Sendable {
     /// A record that was refused may be tried again then.
     private(set) var nextTry: Int64?
     private var lastWasImport = false
+    /// Whether the zones that have changed are known, in this round of imports.
+    private(set) var knowsChangedZones = false
+    /// The cloud could not be reached the last time, and did not say for how long.
+    private(set) var isUnreached = false
+    /// How many batches in a row have sent nothing.
+    private var emptyBatches = 0
+
+    /// What the engine does with a cloud.
+    enum Operation: Hashable, Sendable { case setUp, `import`, export }
+
+    /// So many batches in a row may send nothing before there is a pause.
+    static let emptyBatchLimit = 20
+    /// How long it waits before it asks again for room in the cloud, in microseconds.
+    static let roomPause: Int64 = 600_000_000
 
     static let backoff = Backoff(first: .seconds(1), longest: .seconds(300))
 
@@ -68,6 +82,39 @@ struct SyncMachine: Hashable, Sendable {
         (importIsWanted, exportIsWanted) = (true, true)
     }
 
+    /// The cloud says that it has changed: it can be reached, so that the long waits for a cloud which is away have no reason.
+    mutating func cloudNotified(at now: Int64) {
+        wantImport()
+        if isUnreached { hasten(at: now) }
+        isUnreached = false
+    }
+
+    /// An operation has failed, or the account could not be asked for.
+    ///
+    /// - Parameter isUnreached: Whether the cloud was not there at all, and said nothing of when to come again.
+    mutating func failed(isUnreached: Bool) { self.isUnreached = isUnreached }
+
+    /// The cloud has answered. If it was away for this operation, the others that wait for it are tried soon.
+    mutating func answered(_ operation: Operation, at now: Int64) {
+        guard isUnreached else { return }
+        let backoff =
+            switch operation {
+            case .setUp: setUpBackoff
+            case .import: importBackoff
+            case .export: exportBackoff
+            }
+        if backoff.failures > 0 {
+            hasten(at: now)
+        } else if failures > 0 {
+            // What has failed still waits: the next answer hastens it.
+            return
+        }
+        isUnreached = false
+    }
+
+    /// A round of imports begins with the zones that have changed, and ends when they are fetched, or when one of them fails.
+    mutating func noteChangedZones(areKnown: Bool) { knowsChangedZones = areKnown }
+
     /// The cloud has changed, or may have.
     mutating func wantImport() { importIsWanted = true }
 
@@ -95,17 +142,39 @@ struct SyncMachine: Hashable, Sendable {
         lastWasImport = true
     }
 
+    /// A batch has gone, or there was none.
+    ///
     /// - Parameters:
+    ///   - sent: How many changes the cloud has accepted.
     ///   - didWork: Whether there was anything to send.
     ///   - nextTry: When the first of the refused records may be tried again.
-    mutating func exported(didWork: Bool, nextTry: Int64?) {
+    ///   - random: Between 0 and 1, for the pause after too many batches that sent nothing.
+    mutating func exported(sent: Int, didWork: Bool, nextTry: Int64?, at now: Int64, random: Double) {
+        emptyBatches = didWork && sent == 0 ? emptyBatches + 1 : 0
+        // Whatever keeps it from an end: it does not turn without a pause.
+        guard emptyBatches < Self.emptyBatchLimit else {
+            exportBackoff.fail(at: now, asked: nil, random: random)
+            lastWasImport = false
+            return
+        }
+        // Where nothing was sent, nothing was asked.
+        if sent > 0 { answered(.export, at: now) }
         exportBackoff.succeed()
         exportIsWanted = didWork
         self.nextTry = nextTry
         lastWasImport = false
     }
 
+    /// The account has no room for the changes that wait in bulk. It is asked for again later; edits made meanwhile are sent.
+    mutating func exportLacksRoom(at now: Int64) {
+        exportBackoff.succeed()
+        exportIsWanted = false
+        nextTry = now + Self.roomPause
+        lastWasImport = false
+    }
+
     mutating func exportFailed(at now: Int64, retryAfter: Duration?, random: Double) {
+        emptyBatches = 0
         exportBackoff.fail(at: now, asked: retryAfter, random: random)
         lastWasImport = false
     }

@@ -49,8 +49,8 @@ import TidemarkTransfer
         let remover = Thread {
             var removals = [Int](repeating: 0, count: urls.count)
             while !isOver.withLock({ $0 }) {
-                for (index, url) in urls.enumerated() where removals[index] < ContainerDirectory.attempts - 1 && rmdir(url.path) == 0 {
-                    removals[index] += 1
+                for (index, url) in urls.enumerated() where removals[index] < ContainerDirectory.attempts - 1 {
+                    if rmdir(url.path) == 0 { removals[index] += 1 }
                 }
             }
         }

@@ -40,8 +40,8 @@ import TidemarkSQLite
                     fields: ["caption"])
             }
             _ = try await store.save(
-                edits, schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save), policy: { _ in .overwrite },
-                check: { _ in })
+                edits, schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
         }
         try await save(["a"], "short")
         try await store.limitValues(to: 100_000)

@@ -41,7 +41,9 @@ import TidemarkSync
         _ policy: MergePolicy, _ local: LocalRecord, _ remote: RemoteVersion, as relation: RemoteChangePlan.Relation = .edit,
         in context: RemoteChangeContext = context()
     ) throws -> [FieldValue?]? {
-        guard case .write(let plan) = try planner(policy).merge(local, with: remote, as: relation, in: context) else { return nil }
+        guard case .write(let plan) = try planner(policy).merge(local, with: remote, as: relation, in: context) else {
+            return nil
+        }
         var values = remote.values
         for edit in plan.edits { values[edit.field] = edit.value }
         return values
@@ -51,7 +53,8 @@ import TidemarkSync
 
     @Test(arguments: [
         // A page or an answer with the known tag changes nothing, whether edits wait or not.
-        (ImportOccasion.page, "1" as String?, false, RemoteChangePlan.Row.skip), (.page, "1", true, .skip), (.answer, "1", true, .skip),
+        (ImportOccasion.page, "1" as String?, false, RemoteChangePlan.Row.skip), (.page, "1", true, .skip),
+        (.answer, "1", true, .skip),
         // Another tag is written, or merged where edits wait.
         (.page, "0", false, .write), (.page, "0", true, .merge), (.answer, "0", false, .write), (.page, nil, true, .merge),
         // A deferred version that is not the newest is looked up; the newest is applied.
@@ -69,7 +72,9 @@ import TidemarkSync
 
     @Test func `after the cloud was put back every record that the cloud had is compared`() {
         let planner = Self.planner(.error)
-        for (tag, isPending, plan) in [("1", false, .compare), ("1", true, .compare), (nil, true, .compare), (nil, false, .write)]
+        for (tag, isPending, plan) in [
+            ("1", false, .compare), ("1", true, .compare), (nil, true, .compare), (nil, false, .write),
+        ]
             as [(String?, Bool, RemoteChangePlan.Row)]
         {
             #expect(
@@ -124,8 +129,10 @@ import TidemarkSync
         let local = Self.local(
             ["same", 1], pending: [true, false], times: EditTimes(otherwise: Self.time(5), fields: ["caption": Self.time(20)]),
             stored: RowTimes(cloud: EditTimes(otherwise: Self.time(5))))
-        let remote = Self.remote(["same", 1], edited: EditTimes(otherwise: Self.time(5), fields: ["caption": Self.time(10, "there")]))
-        guard case .write(let plan) = try Self.planner(.latestEdit).merge(local, with: remote, as: .edit, in: Self.context()) else {
+        let remote = Self.remote(
+            ["same", 1], edited: EditTimes(otherwise: Self.time(5), fields: ["caption": Self.time(10, "there")]))
+        guard case .write(let plan) = try Self.planner(.latestEdit).merge(local, with: remote, as: .edit, in: Self.context())
+        else {
             Issue.record("equal values are no conflict")
             return
         }
@@ -182,7 +189,8 @@ import TidemarkSync
 
     @Test func `an edit in the cloud meets a deletion made here`() throws {
         let name = RecordName(type: "Destination", name: "senja")
-        func plan(_ policy: MergePolicy, _ values: [FieldValue?], ancestor: [FieldValue?]?) throws -> RemoteChangePlan.Restoration {
+        func plan(_ policy: MergePolicy, _ values: [FieldValue?], ancestor: [FieldValue?]?) throws -> RemoteChangePlan.Restoration
+        {
             try Self.planner(policy).plan(forDeleted: name, fields: Self.fields, ancestor: ancestor, edited: Self.remote(values))
         }
         for policy in [.mergeByPropertyObjectTrump, .latestEdit, .overwrite] as [MergePolicy] {
@@ -261,7 +269,8 @@ import TidemarkSync
             let times = EditTimes(otherwise: Self.time(1), fields: cleared.map { ["rating": $0] } ?? [:])
             let local = Self.local(["same", nil], times: times, ancestor: nil)
             let plan = try Self.planner(.latestEdit).merge(
-                copy: Self.remote(["same", 5], edited: EditTimes(otherwise: Self.time(2, "there"))), into: local, in: Self.context())
+                copy: Self.remote(["same", 5], edited: EditTimes(otherwise: Self.time(2, "there"))), into: local,
+                in: Self.context())
             guard case .write(let changes, _, _) = plan else { return [] }
             var values = local.values
             for change in changes { values[change.field] = change.value }

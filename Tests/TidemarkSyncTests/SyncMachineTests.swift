@@ -31,7 +31,11 @@ import TidemarkModel
         for _ in 0..<4 {
             let step = machine.next(at: 0)
             steps.append(step)
-            if step == .importPage { machine.imported(moreComing: true) } else { machine.exported(didWork: true, nextTry: nil) }
+            if step == .importPage {
+                machine.imported(moreComing: true)
+            } else {
+                machine.exported(sent: 1, didWork: true, nextTry: nil, at: 0, random: 0)
+            }
         }
         #expect(steps == [.importPage, .exportBatch, .importPage, .exportBatch])
     }
@@ -54,9 +58,9 @@ import TidemarkModel
     @Test func `it waits for what happens when there is nothing to do, and for the time of what was refused`() {
         var machine = ready()
         machine.imported(moreComing: false)
-        machine.exported(didWork: false, nextTry: nil)
+        machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
         #expect(machine.next(at: 0) == .wait(until: nil))
-        machine.exported(didWork: false, nextTry: 60 * Self.second)
+        machine.exported(sent: 0, didWork: false, nextTry: 60 * Self.second, at: 0, random: 0)
         #expect(machine.next(at: 0) == .wait(until: 60 * Self.second))
         #expect(machine.next(at: 60 * Self.second) == .exportBatch)
         machine.wantExport()
@@ -178,5 +182,62 @@ import TidemarkModel
         let odd = EditTimes("x@y;=5@A;caption;rating=@;z=7@C")
         #expect(odd.otherwise == nil)
         #expect(odd.fields == ["z": EditTime(microseconds: 7, device: "C")])
+    }
+
+    @Test func `batches that send nothing get a pause in the end, and one that sends something begins the count again`() {
+        var machine = ready()
+        machine.imported(moreComing: false)
+        func empty(_ machine: inout SyncMachine, _ count: Int) {
+            for _ in 0..<count { machine.exported(sent: 0, didWork: true, nextTry: nil, at: 0, random: 0.5) }
+        }
+        empty(&machine, SyncMachine.emptyBatchLimit - 1)
+        #expect(machine.next(at: 0) == .exportBatch)
+        machine.exported(sent: 1, didWork: true, nextTry: nil, at: 0, random: 0.5)
+        empty(&machine, SyncMachine.emptyBatchLimit - 1)
+        #expect(machine.next(at: 0) == .exportBatch)
+        empty(&machine, 1)
+        #expect(machine.next(at: 0) == .wait(until: 750_000))
+    }
+
+    @Test func `a cloud that answers again hastens what failed while it was away`() {
+        var machine = ready()
+        for _ in 0..<8 {
+            machine.failed(isUnreached: true)
+            machine.importFailed(at: 0, retryAfter: nil, random: 0.5)
+            machine.exportFailed(at: 0, retryAfter: nil, random: 0.5)
+        }
+        guard case .wait(let until?) = machine.next(at: 0) else {
+            Issue.record("both wait")
+            return
+        }
+        #expect(until > 60 * Self.second)
+        machine.answered(.import, at: 0)
+        machine.imported(moreComing: false)
+        #expect(!machine.isUnreached)
+        #expect(machine.next(at: 31 * Self.second) == .exportBatch)
+    }
+
+    @Test func `a notification of the cloud hastens only what waits for a cloud that was away`() {
+        func wait(isUnreached: Bool) -> SyncMachine.Step {
+            var machine = ready()
+            machine.imported(moreComing: false)
+            for _ in 0..<8 {
+                machine.failed(isUnreached: isUnreached)
+                machine.importFailed(at: 0, retryAfter: nil, random: 0.5)
+                machine.exportFailed(at: 0, retryAfter: nil, random: 0.5)
+            }
+            machine.cloudNotified(at: 0)
+            return machine.next(at: 0)
+        }
+        #expect(wait(isUnreached: true) != wait(isUnreached: false))
+    }
+
+    @Test func `an account without room is asked again after ten minutes, and edits go meanwhile`() {
+        var machine = ready()
+        machine.imported(moreComing: false)
+        machine.exportLacksRoom(at: 0)
+        #expect(machine.next(at: 0) == .wait(until: 600 * Self.second))
+        machine.wantExport()
+        #expect(machine.next(at: 0) == .exportBatch)
     }
 }

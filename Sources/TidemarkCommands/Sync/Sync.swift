@@ -214,7 +214,8 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
-            let keeping = try? reading.deferredRecords(), let saves = try? reading.refused(), let shares = try? reading.sharesOfOthers(),
+            let keeping = try? reading.deferredRecords(), let saves = try? reading.refused(),
+            let shares = try? reading.sharesOfOthers(),
             let known = try? reading.knownFields()
         else { return }
         let change = news.change(of: shares)

@@ -20,7 +20,8 @@ extension RemoteChangePlanner {
         copy remote: RemoteVersion, into local: LocalRecord, in context: RemoteChangeContext
     ) throws -> RemoteChangePlan.HomeMerge {
         let times = Self.copyTimes(local, remote)
-        let ancestor = commonAncestor(local.ancestor, of: local, and: remote, times: times, areCopies: true, device: context.device)
+        let ancestor = commonAncestor(
+            local.ancestor, of: local, and: remote, times: times, areCopies: true, device: context.device)
         var merged = remote.values
         let conflicts: [MergeConflict]
         do {

@@ -45,7 +45,8 @@ extension RemoteChangeApplier {
     /// Whether the record's zone is the one in which it has come.
     private func isHome(_ record: RemoteRecord, insteadOf mine: PendingRow, in other: Int64) throws -> Bool {
         func copy(_ zone: Int64, _ moved: EditTime?) throws -> RemoteChangePlan.ZoneCopy {
-            .init(isDefaultZone: zone == StoreFormat.defaultZone, zone: try StoreZone.fetch(db, id: zone)?.name.name, moved: moved)
+            .init(
+                isDefaultZone: zone == StoreFormat.defaultZone, zone: try StoreZone.fetch(db, id: zone)?.name.name, moved: moved)
         }
         return planner.isHome(
             try copy(zone, record.edited?.fields[EditTimes.move]),
@@ -83,8 +84,9 @@ extension RemoteChangeApplier {
             ancestor = try chain(deletion.change).values(at: base, from: [:], type: type)
         }
         let local = try local(mine, type, ancestor: ancestor)
-        guard case .write(let changes, let edited, let conflicts) = try planner.merge(
-            copy: remote(record, type), into: local, in: context)
+        guard
+            case .write(let changes, let edited, let conflicts) = try planner.merge(
+                copy: remote(record, type), into: local, in: context)
         else { return try deferredRows.add(record, .conflict) }
         transaction.log(conflicts)
         try endCopy(record, type, deletion: deletion)

@@ -15,12 +15,12 @@ struct RemoteChangeApplier {
     let occasion: ImportOccasion
     /// Records of requests whose answers are not known. What comes of them may have one's own change in it, which nobody could tell from
     /// another's: it waits for the answer.
-    private let sent: Set<String>
+    let sent: Set<String>
     /// Deletions wait to be sent; this transaction makes none before all records are looked at.
     private let hasDeletions: Bool
     private let hasShares: Bool
     /// Whether each record is compared with the one that is here, whatever its tag.
-    private let compares: Bool
+    let compares: Bool
     /// The last deletion here that the cloud may have lost.
     private let lastLostDeletion: Int64?
     /// Whether a name that is not in the zone may be in another: in a private store it is in one at the most.
@@ -33,7 +33,7 @@ struct RemoteChangeApplier {
     /// Records that nobody edited here, or that are new, by type; written together.
     var plain: [Int64: [RemoteRecord]] = [:]
     /// Rows that the cloud has deleted and nobody edited here, by type.
-    private var gone: [Int64: [Int64]] = [:]
+    var gone: [Int64: [Int64]] = [:]
 
     var db: Database { transaction.db }
     var outbox: Outbox { Outbox(db, zone: zone) }
@@ -119,7 +119,8 @@ struct RemoteChangeApplier {
         gone = [:]
         let first = transaction.nextChange
         for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
-            try transaction.settleUniqueKeys(of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
+            try transaction.settleUniqueKeys(
+                of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
         try send(from: first)
     }
@@ -140,7 +141,9 @@ struct RemoteChangeApplier {
         }
         guard let row = try Row.fetchOne(place.find, arguments: [key, zone]) else {
             if let lastLostDeletion, try deletesAgain(record, key, until: lastLostDeletion) { return }
-            if let deletion = try deletion(of: key), planner.isDeleted(deletion.tag, tag: record.tag, occasion: occasion) { return }
+            if let deletion = try deletion(of: key), planner.isDeleted(deletion.tag, tag: record.tag, occasion: occasion) {
+                return
+            }
             if mayMove, let there = try elsewhere(key) { return try reconcileZoneMove(record, type, with: there) }
             for other in place.others {
                 guard let mine = try PendingRow.fetchOne(db, type: other, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
@@ -287,7 +290,7 @@ struct RemoteChangeApplier {
     }
 
     /// There is nothing left for a person to decide, and nothing left to be deleted.
-    private mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
+    mutating func endConflict(of mine: PendingRow, _ type: StoredType) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'")
             .execute(arguments: [type.id, mine.id])
         // It was deleted here before it was made again.
@@ -312,7 +315,7 @@ struct RemoteChangeApplier {
         hasNewExports = true
     }
 
-    private func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
+    func note(conflictOf mine: PendingRow, _ type: StoredType, _ what: String) throws {
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try SyncIssue.note(
             db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
@@ -364,79 +367,6 @@ struct RemoteChangeApplier {
                 at: transaction.time, nextTry: nil, waitsFor: nil)
         }
         return false
-    }
-
-    // Deletions
-
-    private mutating func apply(deletionOf name: String) throws {
-        let key = RecordKey(name: name)
-        try deferredRows.end(name)
-        for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
-        for type in transaction.connection.types {
-            guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
-                continue
-            }
-            if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
-            return try apply(deletionOf: mine, type: type)
-        }
-        // Both sides have deleted it.
-        if let deletion = try deletion(of: key) {
-            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
-        }
-    }
-
-    private mutating func apply(deletionOf mine: PendingRow, type: StoredType) throws {
-        let isNew = mine.base == nil || mine.edited.map { RowTimes($0).isMoved } ?? false
-        switch planner.plan(forDeletionOf: .init(tag: mine.tag, isPending: mine.isPending, isNew: isNew)) {
-        case .endConflict: return try endConflict(of: mine, type)
-        case .delete:
-            gone[type.id, default: []].append(mine.id)
-            return
-        case .merge: break
-        }
-        switch try planner.plan(forDeletionOf: local(mine, type, ancestor: ancestor(of: mine, type))) {
-        case .delete(let conflicts):
-            transaction.log(conflicts)
-            gone[type.id, default: []].append(mine.id)
-        case .sendAgain(let conflicts):
-            transaction.log(conflicts)
-            try makeAgain(mine, type)
-        case .unresolved:
-            try deferredRows.add(deletionOf: mine.name, type: type.name)
-            try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
-        }
-    }
-
-    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
-    /// were not edited here are theirs then.
-    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
-        let times = try localTimes(mine)
-        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
-        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
-        try db.cachedStatement(
-            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
-        ).execute(arguments: [edited.description, mine.id])
-        try forget(mine.id, type)
-        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
-        hasNewExports = true
-    }
-
-    func delete(_ rows: [Int64], typeID: Int64) throws {
-        guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
-        try transaction.deleteUnsent(rows, type: type, zone: zone)
-    }
-
-    /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
-    mutating func deleteUnseen() throws {
-        // Whether these are there is not known before they are looked up.
-        for name in sent.sorted() { try deferredRows.deferUntilReply(name) }
-        for type in transaction.connection.types {
-            // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
-            for name in try seen.missing(type) { try deferredRows.deferUntilReply(name) }
-        }
-        // What was kept may be gone there, too: nothing would ever say so.
-        for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
-        try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }
 
     /// What this transaction has changed from a change on is to go to the cloud.

@@ -1,0 +1,77 @@
+import GRDB
+import TidemarkModel
+import TidemarkSQLite
+
+/// Records that were deleted in the cloud.
+extension RemoteChangeApplier {
+    mutating func apply(deletionOf name: String) throws {
+        let key = RecordKey(name: name)
+        try deferredRows.end(name)
+        for (typeID, records) in plain { plain[typeID] = records.filter { $0.name != name } }
+        for type in transaction.connection.types {
+            guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: [key, zone]) else {
+                continue
+            }
+            if compares, try isMadeAgain(mine, type) { return try makeAgain(mine, type) }
+            return try apply(deletionOf: mine, type: type)
+        }
+        // Both sides have deleted it.
+        if let deletion = try deletion(of: key) {
+            try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
+        }
+    }
+
+    private mutating func apply(deletionOf mine: PendingRow, type: StoredType) throws {
+        let isNew = mine.base == nil || mine.edited.map { RowTimes($0).isMoved } ?? false
+        switch planner.plan(forDeletionOf: .init(tag: mine.tag, isPending: mine.isPending, isNew: isNew)) {
+        case .endConflict: return try endConflict(of: mine, type)
+        case .delete:
+            gone[type.id, default: []].append(mine.id)
+            return
+        case .merge: break
+        }
+        switch try planner.plan(forDeletionOf: local(mine, type, ancestor: ancestor(of: mine, type))) {
+        case .delete(let conflicts):
+            transaction.log(conflicts)
+            gone[type.id, default: []].append(mine.id)
+        case .sendAgain(let conflicts):
+            transaction.log(conflicts)
+            try makeAgain(mine, type)
+        case .unresolved:
+            try deferredRows.add(deletionOf: mine.name, type: type.name)
+            try note(conflictOf: mine, type, "it was edited here and deleted elsewhere")
+        }
+    }
+
+    /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
+    /// were not edited here are theirs then.
+    mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+        let times = try localTimes(mine)
+        var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
+        for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
+        try db.cachedStatement(
+            sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
+        ).execute(arguments: [edited.description, mine.id])
+        try forget(mine.id, type)
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        hasNewExports = true
+    }
+
+    func delete(_ rows: [Int64], typeID: Int64) throws {
+        guard let type = transaction.connection.types.first(where: { $0.id == typeID }) else { return }
+        try transaction.deleteUnsent(rows, type: type, zone: zone)
+    }
+
+    /// Everything was fetched anew: what the cloud is known to have had and did not come is gone there.
+    mutating func deleteUnseen() throws {
+        // Whether these are there is not known before they are looked up.
+        for name in sent.sorted() { try deferredRows.deferUntilReply(name) }
+        for type in transaction.connection.types {
+            // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
+            for name in try seen.missing(type) { try deferredRows.deferUntilReply(name) }
+        }
+        // What was kept may be gone there, too: nothing would ever say so.
+        for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
+        try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
+    }
+}
