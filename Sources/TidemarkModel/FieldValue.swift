@@ -1,6 +1,6 @@
 import Foundation
 
-/// The value of a record's field, as it is stored.
+/// The value of a record's field.
 public enum FieldValue: Hashable, Sendable {
     case string(String)
     case int64(Int64)
@@ -8,14 +8,13 @@ public enum FieldValue: Hashable, Sendable {
     /// Microseconds since 1970 UTC.
     case timestamp(Int64)
     case bytes([UInt8])
-    /// A JSON object with `latitude`, `longitude` and more where known.
-    case location(String)
+    case location(Location)
     /// A record name.
     case reference(String)
     /// A blob's identifier.
     case asset(String)
-    /// A JSON array of scalars as they are stored.
-    case list(String, of: FieldType.Scalar)
+    /// Elements of one scalar type. A store holds no lists of bytes or of locations.
+    case list([FieldValue], of: FieldType.Scalar)
 }
 
 extension FieldValue {
@@ -39,11 +38,12 @@ extension FieldValue {
     /// Whether a value is the same; of text and bytes, byte for byte. A string is not the same as another way to write its characters: that is an edit, too.
     func isSame(as other: FieldValue) -> Bool {
         switch (self, other) {
-        case (.string(let one), .string(let other)), (.location(let one), .location(let other)),
-            (.reference(let one), .reference(let other)), (.asset(let one), .asset(let other)):
+        case (.string(let one), .string(let other)), (.reference(let one), .reference(let other)),
+            (.asset(let one), .asset(let other)):
             one.hasSameBytes(as: other)
         case (.list(let one, let scalar), .list(let other, let otherScalar)):
-            scalar == otherScalar && one.hasSameBytes(as: other)
+            scalar == otherScalar && one.count == other.count && zip(one, other).allSatisfy { $0.isSame(as: $1) }
+        case (.location(let one), .location(let other)): one == other
         case (.int64(let one), .int64(let other)), (.timestamp(let one), .timestamp(let other)): one == other
         case (.double(let one), .double(let other)): one == other
         case (.bytes(let one), .bytes(let other)): one == other
@@ -57,8 +57,7 @@ extension FieldValue {
     package var composingReferences: FieldValue {
         switch self {
         case .reference(let name): .reference(name.composed)
-        // No character of JSON's own is part of a composed one.
-        case .list(let json, of: .reference): .list(json.composed, of: .reference)
+        case .list(let elements, of: .reference): .list(elements.map(\.composingReferences), of: .reference)
         default: self
         }
     }

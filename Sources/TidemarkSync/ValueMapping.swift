@@ -7,7 +7,7 @@ import TidemarkStore
 /// Values as a store has them, and as a cloud has them.
 enum ValueMapping {
     /// - Parameter asset: The cloud's name of one of the store's assets.
-    /// - Returns: `nil` for what a cloud can't hold: a list or a location that is no such JSON.
+    /// - Returns: `nil` for an asset that the cloud has no name for.
     static func cloudValue(_ value: FieldValue, asset: (String) -> CloudAsset?) -> CloudValue? {
         switch value {
         case .string(let text): return .string(text)
@@ -15,26 +15,12 @@ enum ValueMapping {
         case .double(let number): return .double(number)
         case .timestamp(let time): return .timestamp(time)
         case .bytes(let bytes): return .bytes(Data(bytes))
-        case .location(let text):
-            return (try? JSONDecoder().decode(Location.self, from: Data(text.utf8))).map { .location($0) }
+        case .location(let place): return .location(place)
         case .reference(let name): return .reference(CloudReference(name))
         case .asset(let id): return asset(id).map { .asset($0) }
-        case .list(let text, let scalar):
-            let data = Data(text.utf8)
-            func list<Element: Decodable>(_ type: Element.Type, _ value: (Element) -> CloudValue?) -> CloudValue? {
-                guard let elements = try? JSONDecoder().decode([Element].self, from: data) else { return nil }
-                let values = elements.compactMap(value)
-                return values.count == elements.count ? .list(values, of: scalar) : nil
-            }
-            switch scalar {
-            case .string: return list(String.self) { .string($0) }
-            case .int64: return list(Int64.self) { .int64($0) }
-            case .double: return list(Double.self) { .double($0) }
-            case .timestamp: return list(Int64.self) { .timestamp($0) }
-            case .reference: return list(String.self) { .reference(CloudReference($0)) }
-            case .asset: return list(String.self) { asset($0).map { .asset($0) } }
-            case .bytes, .location: return nil
-            }
+        case .list(let elements, let scalar):
+            let values = elements.compactMap { cloudValue($0, asset: asset) }
+            return values.count == elements.count ? .list(values, of: scalar) : nil
         }
     }
 
@@ -49,7 +35,7 @@ enum ValueMapping {
         case .double(let number): return .double(number == 0 ? 0 : number)
         case .timestamp(let time): return .timestamp(time)
         case .bytes(let data): return .bytes(Array(data))
-        case .location(let place): return .location(StoredText.location(place))
+        case .location(let place): return .location(place)
         case .reference(let reference): return .reference(reference.recordName)
         case .asset(let file): return asset(file).map { .asset($0) }
         case .list(let elements, let scalar):
@@ -57,7 +43,7 @@ enum ValueMapping {
             guard scalar != .bytes, scalar != .location else { return nil }
             let values = elements.compactMap { storeValue($0, asset: asset) }
             guard values.count == elements.count, values.allSatisfy({ $0.type == FieldType(scalar) }) else { return nil }
-            return .list(StoredText.list(values), of: scalar)
+            return .list(values, of: scalar)
         }
     }
 }

@@ -133,20 +133,20 @@ extension RecordBatch {
         case TIDE_KIND_INTEGER: return .value(type.scalar == .timestamp ? .timestamp(cell.integer) : .int64(cell.integer))
         case TIDE_KIND_REAL: return .value(.double(cell.real))
         case TIDE_KIND_BLOB: return .value(.bytes(Array(bytes(of: cell))))
-        case TIDE_KIND_TEXT: return .value(Self.value(text(of: cell), type))
+        case TIDE_KIND_TEXT: return Self.value(text(of: cell), type).map { .value($0) }
         case TIDE_KIND_PATH: return .file(text(of: cell))
         case TIDE_KIND_PATHS:
             return .files(
                 bytes(of: cell).split(separator: 0, omittingEmptySubsequences: true).map { String(decoding: $0, as: UTF8.self) })
-        case TIDE_KIND_CLAIM: return .held(Self.value(text(of: cell), type))
+        case TIDE_KIND_CLAIM: return Self.value(text(of: cell), type).map { .held($0) }
         default: return nil
         }
     }
 
-    private static func value(_ text: String, _ type: FieldType) -> FieldValue {
-        if type.isList { return .list(text, of: type.scalar) }
+    private static func value(_ text: String, _ type: FieldType) -> FieldValue? {
+        if type.isList { return StoredText.elements(of: text, type.scalar).map { .list($0, of: type.scalar) } }
         return switch type.scalar {
-        case .location: .location(text)
+        case .location: StoredText.place(text).map { .location($0) }
         case .reference: .reference(text)
         case .asset: .asset(text)
         default: .string(text)

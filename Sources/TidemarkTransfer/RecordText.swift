@@ -68,9 +68,9 @@ public struct RecordText {
         case .double(let number): json.number(number)
         case .timestamp(let time): json.string(Timestamp.text(microseconds: time))
         case .bytes(let bytes): json.string(Data(bytes).base64EncodedString())
-        case .location(let text): json.raw(text)
+        case .location(let place): json.raw(StoredText.location(place))
         case .asset(let id): json.string(try assetText(id))
-        case .list(let text, of: let scalar): try writeList(text, of: scalar, to: &json)
+        case .list(let elements, of: let scalar): try writeList(elements, of: scalar, to: &json)
         }
     }
 
@@ -105,19 +105,10 @@ public struct RecordText {
         out += [0x0d, 0x0a]
     }
 
-    private func writeList(_ text: String, of scalar: FieldType.Scalar, to json: inout JSONWriter) throws {
+    private func writeList(_ elements: [FieldValue], of scalar: FieldType.Scalar, to json: inout JSONWriter) throws {
         switch scalar {
-        case .timestamp:
-            let times = try JSONDecoder().decode([Int64].self, from: Data(text.utf8))
-            json.array { json in
-                for time in times { json.string(Timestamp.text(microseconds: time)) }
-            }
-        case .asset:
-            let ids = try JSONDecoder().decode([String].self, from: Data(text.utf8))
-            try json.array { json in
-                for id in ids { json.string(try assetText(id)) }
-            }
-        default: json.raw(text)
+        case .timestamp, .asset: try json.array { json in for element in elements { try write(element, to: &json) } }
+        default: json.raw(StoredText.list(elements))
         }
     }
 

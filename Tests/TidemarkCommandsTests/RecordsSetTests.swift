@@ -46,15 +46,15 @@ import TidemarkStore
             ("raw:bytes=aGVsbG8", .bytes(Array("hello".utf8))),
             (
                 #"place:location={"longitude": 13.6, "latitude": 68.25}"#,
-                .location(#"{"latitude":68.25,"longitude":13.6}"#)
+                .location(Location(latitude: 68.25, longitude: 13.6))
             ),
             ("other:reference=b", .reference("b")),
-            (#"tags:list<string>=["north", "a \"b\""]"#, .list(#"["north","a \"b\""]"#, of: .string)),
-            ("counts:list<int64>=[1, 2]", .list("[1,2]", of: .int64)),
-            ("halves:list<double>=[0.5, 1]", .list("[0.5,1]", of: .double)),
+            (#"tags:list<string>=["north", "a \"b\""]"#, .list([.string("north"), .string("a \"b\"")], of: .string)),
+            ("counts:list<int64>=[1, 2]", .list([.int64(1), .int64(2)], of: .int64)),
+            ("halves:list<double>=[0.5, 1]", .list([.double(0.5), .double(1)], of: .double)),
             (
-                #"times:list<timestamp>=["2024-05-01T12:30:00Z"]"#, .list("[1714566600000000]", of: .timestamp)
-            ), (#"others:list<reference>=["a", "c"]"#, .list(#"["a","c"]"#, of: .reference)),
+                #"times:list<timestamp>=["2024-05-01T12:30:00Z"]"#, .list([.timestamp(1_714_566_600_000_000)], of: .timestamp)
+            ), (#"others:list<reference>=["a", "c"]"#, .list([.reference("a"), .reference("c")], of: .reference)),
         ]
         let result = try await tool.run(["records", "set", notes, "a", "--type", "Note"] + fields.map(\.text))
         try #require(result.status == 0, "\(result.errors)")
@@ -84,11 +84,11 @@ import TidemarkStore
         for number in 1...2 { try scratch.write(Picture.png(number), to: "in/\(number).png") }
         try await set("a", "--type", "Photo", "image:asset=in/1.png", #"more:list<asset>=["in/2.png", "in/1.png"]"#)
         let found = try stored("a")
-        guard case .asset(let first) = found["image"], case .list(let json, of: .asset) = found["more"] else {
+        guard case .asset(let first) = found["image"], case .list(let elements, of: .asset) = found["more"] else {
             Issue.record("\(found)")
             return
         }
-        let list = try JSONDecoder().decode([String].self, from: Data(json.utf8))
+        let list = elements.flatMap(\.assetIDs)
         #expect(list.count == 2 && list[1] == first && list[0] != first)
         let assets = scratch["Notes.tidemark/assets"]
         #expect(try Data(contentsOf: assets.appendingPathComponent("\(first.prefix(2))/\(first)")) == Picture.png(1))

@@ -209,11 +209,26 @@ import TidemarkTransfer
         let container = try ContainerDirectory(openingAt: scratch.container)
         let export = BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(scratch["export.jsonl"]))
         #expect(try export.run().damaged == ["a"])
-        // With a digest of its own it is no damage, and no list either.
+        // It is not accepted as it is: no digest makes a list of it.
         let store = try RecordStore(container: container)
-        _ = try await store.accept(try await store.damagedRows())
-        let error = #expect(throws: ImportError.self) { try export.run() }
-        #expect(error?.cause?.code == .corrupt)
+        let error = await #expect(throws: StoreError.self) { try await store.accept(try await store.damagedRows()) }
+        #expect(error?.code == .corrupt)
+        #expect(try export.run().damaged == ["a"])
+    }
+
+    @Test func `a value that can't be one of its field is damage, whatever the digest says`() async throws {
+        let scratch = try Scratch()
+        let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "note", type: .string)])
+        try await scratch.importing(
+            lines: [#"{"id": "a", "note": "no list"}"#, #"{"id": "b", "note": "[\"x\"]"}"#], .destination { $0.schema = [schema] }
+        )
+        // The digest has the type of the field, so the rows get new ones for the other type.
+        try execute(scratch, "UPDATE tide_fields SET type = 17 WHERE name = 'note'")
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        try await RecordStore(container: container).makeDigestsRight(of: "Destination")
+        let export = BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(scratch["export.jsonl"]))
+        #expect(try export.run().damaged == ["a"])
+        #expect(try String(contentsOf: scratch["export.jsonl"], encoding: .utf8).contains(#""note":["x"]"#))
     }
 
     @Test func `an account of an import that cannot be is none`() async throws {
@@ -290,5 +305,27 @@ import TidemarkTransfer
     @Test func `the earliest and the latest moment have texts`() {
         #expect(Timestamp.text(microseconds: .min) == "-290308-12-21T19:59:05.224192Z")
         #expect(Timestamp.text(microseconds: .max) == "294247-01-10T04:00:54.775807Z")
+    }
+}
+
+extension RecordStore {
+    /// Gives each row of a type the digest of the values that it has.
+    fileprivate func makeDigestsRight(of name: String) throws {
+        try connection.locked("make digests right") { db in
+            try connection.refreshSchema(db)
+            let type = try #require(connection.types.first { $0.name == name })
+            let columns = type.fields.map { ", \"\($0.column)\"" }.joined()
+            let statement = try db.makeStatement(sql: "SELECT _id, _key, _digest\(columns) FROM \"\(type.table)\"")
+            let rows = try Row.fetchCursor(statement)
+            var digests: [(row: Int64, digest: Int64)] = []
+            while let row = try rows.next() {
+                let missing = type.digest.parts(statement, key: 1, digest: 2, fields: 3).missing
+                digests.append((row[0], Int64(bitPattern: UInt64(bitPattern: row[2] as Int64) &- missing)))
+            }
+            for (row, digest) in digests {
+                try db.execute(sql: "UPDATE \"\(type.table)\" SET _digest = ? WHERE _id = ?", arguments: [digest, row])
+            }
+            return ((), .commit)
+        }
     }
 }

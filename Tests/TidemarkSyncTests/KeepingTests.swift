@@ -299,15 +299,15 @@ import TidemarkSync
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
-        try await a.set(
-            "all",
-            [
-                "s": .string("a\u{301}\n\"é 🇳🇴"), "i": .int64(.min), "d": .double(0.1), "whole": .double(3), "t": .timestamp(-1),
-                "b": .bytes([0, 255, 1]), "l": .location(#"{"latitude":69.5,"longitude":17,"altitude":0.25}"#),
-                "r": .reference("other"), "strings": .list(#"["x","y\"z"]"#, of: .string), "numbers": .list("[1,-2]", of: .int64),
-                "reals": .list("[0.5,3]", of: .double), "times": .list("[0,5]", of: .timestamp),
-                "references": .list(#"["p","q"]"#, of: .reference), "none": .list("[]", of: .string),
-            ])
+        let values: [String: FieldValue] = [
+            "s": .string("a\u{301}\n\"é 🇳🇴"), "i": .int64(.min), "d": .double(0.1), "whole": .double(3), "t": .timestamp(-1),
+            "b": .bytes([0, 255, 1]), "l": .location(Location(latitude: 69.5, longitude: 17, altitude: 0.25)),
+            "r": .reference("other"), "strings": .list([.string("x"), .string("y\"z")], of: .string),
+            "numbers": .list([.int64(1), .int64(-2)], of: .int64), "reals": .list([.double(0.5), .double(3)], of: .double),
+            "times": .list([.timestamp(0), .timestamp(5)], of: .timestamp),
+            "references": .list([.reference("p"), .reference("q")], of: .reference), "none": .list([], of: .string),
+        ]
+        try await a.set("all", values)
         #expect(try await a.engine.sync().isComplete)
         _ = try await b.engine.sync()
         #expect(try b.records() == a.records())

@@ -18,16 +18,16 @@ import TidemarkSync
 
     /// A local record of two fields.
     private static func local(
-        _ values: [FieldValue?], pending: [Bool] = [true, true], tag: String? = "1", times: EditTimes = EditTimes(),
-        stored: RowTimes? = nil, ancestor: [FieldValue?]? = ["old", 1]
+        _ values: [Value], pending: [Bool] = [true, true], tag: String? = "1", times: EditTimes = EditTimes(),
+        stored: RowTimes? = nil, ancestor: [Value]? = ["old", 1]
     ) -> LocalRecord {
         LocalRecord(
-            type: "Destination", name: "senja", fields: fields, values: values, isPending: pending, tag: tag, stored: stored,
-            times: times, ancestor: ancestor)
+            type: "Destination", name: "senja", fields: fields, values: values.map(\.field), isPending: pending, tag: tag,
+            stored: stored, times: times, ancestor: ancestor?.map(\.field))
     }
 
-    private static func remote(_ values: [FieldValue?], tag: String = "2", edited: EditTimes? = nil) -> RemoteVersion {
-        RemoteVersion(tag: tag, values: values, edited: edited)
+    private static func remote(_ values: [Value], tag: String = "2", edited: EditTimes? = nil) -> RemoteVersion {
+        RemoteVersion(tag: tag, values: values.map(\.field), edited: edited)
     }
 
     private static func context(time: Int64 = 1_000_000_000, mayMove: Bool = false) -> RemoteChangeContext {
@@ -40,13 +40,13 @@ import TidemarkSync
     private static func merged(
         _ policy: MergePolicy, _ local: LocalRecord, _ remote: RemoteVersion, as relation: RemoteChangePlan.Relation = .edit,
         in context: RemoteChangeContext = context()
-    ) throws -> [FieldValue?]? {
+    ) throws -> [Value]? {
         guard case .write(let plan) = try planner(policy).merge(local, with: remote, as: relation, in: context) else {
             return nil
         }
         var values = remote.values
         for edit in plan.edits { values[edit.field] = edit.value }
-        return values
+        return values.map { Value($0) }
     }
 
     // Rows, by their tags
@@ -81,10 +81,10 @@ import TidemarkSync
                 planner.plan(for: .init(tag: tag, isPending: isPending, comparesAll: true), tag: "1", occasion: .page) == plan)
         }
         // The same values under another tag are written: the tag is what later requests name.
-        #expect(planner.isUpToDate(["a", 1], tag: "2", isPending: false, with: Self.remote(["a", 1])))
-        #expect(!planner.isUpToDate(["a", 1], tag: "1", isPending: false, with: Self.remote(["a", 1])))
-        #expect(!planner.isUpToDate(["a", 1], tag: "2", isPending: true, with: Self.remote(["a", 1])))
-        #expect(!planner.isUpToDate(["a", nil], tag: "2", isPending: false, with: Self.remote(["a", 1])))
+        #expect(planner.isUpToDate([.string("a"), .int64(1)], tag: "2", isPending: false, with: Self.remote(["a", 1])))
+        #expect(!planner.isUpToDate([.string("a"), .int64(1)], tag: "1", isPending: false, with: Self.remote(["a", 1])))
+        #expect(!planner.isUpToDate([.string("a"), .int64(1)], tag: "2", isPending: true, with: Self.remote(["a", 1])))
+        #expect(!planner.isUpToDate([.string("a"), nil], tag: "2", isPending: false, with: Self.remote(["a", 1])))
     }
 
     // Merges
@@ -113,7 +113,7 @@ import TidemarkSync
 
     @Test func `a local edit is later where its time says so, and no clock counts as more than five minutes ahead`() throws {
         let (now, minute): (Int64, Int64) = (1_000_000_000, 60_000_000)
-        func winner(local: Int64, remote: Int64) throws -> FieldValue? {
+        func winner(local: Int64, remote: Int64) throws -> Value? {
             try Self.merged(
                 .latestEdit, Self.local(["mine", 1], times: EditTimes(otherwise: Self.time(local))),
                 Self.remote(["theirs", 1], edited: EditTimes(otherwise: Self.time(remote, "there"))),
@@ -189,9 +189,9 @@ import TidemarkSync
 
     @Test func `an edit in the cloud meets a deletion made here`() throws {
         let name = RecordName(type: "Destination", name: "senja")
-        func plan(_ policy: MergePolicy, _ values: [FieldValue?], ancestor: [FieldValue?]?) throws -> RemoteChangePlan.Restoration
-        {
-            try Self.planner(policy).plan(forDeleted: name, fields: Self.fields, ancestor: ancestor, edited: Self.remote(values))
+        func plan(_ policy: MergePolicy, _ values: [Value], ancestor: [Value]?) throws -> RemoteChangePlan.Restoration {
+            try Self.planner(policy).plan(
+                forDeleted: name, fields: Self.fields, ancestor: ancestor?.map(\.field), edited: Self.remote(values))
         }
         for policy in [.mergeByPropertyObjectTrump, .latestEdit, .overwrite] as [MergePolicy] {
             guard case .restore(let conflicts) = try plan(policy, ["theirs", 1], ancestor: ["old", 1]) else {
@@ -265,7 +265,7 @@ import TidemarkSync
     }
 
     @Test func `a copy without a value takes the other's, unless a device has cleared the field`() throws {
-        func merged(cleared: EditTime?) throws -> [FieldValue?] {
+        func merged(cleared: EditTime?) throws -> [Value] {
             let times = EditTimes(otherwise: Self.time(1), fields: cleared.map { ["rating": $0] } ?? [:])
             let local = Self.local(["same", nil], times: times, ancestor: nil)
             let plan = try Self.planner(.latestEdit).merge(
@@ -274,7 +274,7 @@ import TidemarkSync
             guard case .write(let changes, _, _) = plan else { return [] }
             var values = local.values
             for change in changes { values[change.field] = change.value }
-            return values
+            return values.map { Value($0) }
         }
         #expect(try merged(cleared: nil) == ["same", 5])
         #expect(try merged(cleared: Self.time(3)) == ["same", nil])
@@ -287,7 +287,12 @@ import TidemarkSync
     }
 }
 
-extension FieldValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
-    public init(stringLiteral value: String) { self = .string(value) }
-    public init(integerLiteral value: Int64) { self = .int64(value) }
+/// A field's value, or none, as a literal.
+private struct Value: Equatable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByNilLiteral {
+    let field: FieldValue?
+
+    init(_ field: FieldValue?) { self.field = field }
+    init(stringLiteral value: String) { field = .string(value) }
+    init(integerLiteral value: Int64) { field = .int64(value) }
+    init(nilLiteral: ()) { field = nil }
 }

@@ -148,7 +148,7 @@ extension RecordPredicate {
                 guard field != nameField else {
                     return keys(values)
                 }
-                for value in values { arguments += [value.argument] }
+                for value in values { arguments += [value.stored] }
                 return "\(try column(field)) IN (\(values.map { _ in "?" }.joined(separator: ", ")))"
             case .comparison(let field, let operation, let value): return try compare(field, operation, value)
             }
@@ -172,12 +172,12 @@ extension RecordPredicate {
                     throw StoreError(.invalid, "'\(field)' is a \(known) and can't be compared with a \(value.type)")
                 }
             }
-            arguments += [field == nameField ? value.nameText.databaseValue : value.argument]
+            arguments += [field == nameField ? value.nameText.databaseValue : value.stored]
             switch operation {
             case .unequal: return "\(column) IS NOT ?"
             case .equal, .less, .lessOrEqual, .greater, .greaterOrEqual: return "\(column) \(operation.rawValue) ?"
             case .beginsWith:
-                arguments += [value.argument]
+                arguments += [value.stored]
                 return "substr(\(column), 1, length(?)) = ?"
             case .contains:
                 let isList = type.fields.first { $0.name == field }?.type.isList ?? false
@@ -210,16 +210,6 @@ extension FieldType {
 }
 
 extension FieldValue {
-    var argument: DatabaseValue {
-        switch self {
-        case .int64(let number), .timestamp(let number): number.databaseValue
-        case .double(let number): number.databaseValue
-        case .bytes(let bytes): Data(bytes).databaseValue
-        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-            text.databaseValue
-        }
-    }
-
     /// What a record's name is compared with; UUIDs are in lower case there.
     fileprivate var nameText: String {
         switch self {

@@ -30,7 +30,7 @@ extension FieldContent {
         switch self {
         case .value(let value): value
         case .asset(let asset): .asset(try identifier(asset))
-        case .list(let elements, let scalar): .list(StoredText.list(try elements.map { try $0.value(identifier) }), of: scalar)
+        case .list(let elements, let scalar): .list(try elements.map { try $0.value(identifier) }, of: scalar)
         }
     }
 }
@@ -231,13 +231,10 @@ extension Array: FieldConvertible where Element: FieldConvertible {
 
     init(_ stored: StoredField) throws {
         let text = try stored.text(as: Self.fieldType)
-        let elements: [StoredScalar]
-        do {
-            elements = try JSONDecoder().decode([StoredScalar].self, from: Foundation.Data(text.utf8))
-        } catch {
+        guard let elements = StoredText.elements(of: text, stored.type.scalar) else {
             throw FieldError("holds '\(text)', which is no list")
         }
         let type = FieldType(stored.type.scalar)
-        self = try elements.map { try Element(StoredField(content: .element($0.value), type: type, assets: stored.assets)) }
+        self = try elements.map { try Element(StoredField(content: .element($0.stored), type: type, assets: stored.assets)) }
     }
 }

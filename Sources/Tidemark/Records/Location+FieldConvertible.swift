@@ -11,15 +11,12 @@ extension Location: FieldConvertible {
         guard abs(latitude) <= 90, abs(longitude) <= 180, others.allSatisfy({ $0?.isFinite ?? true }) else {
             throw FieldError("the position \(latitude), \(longitude) is not on Earth, or a part of it is no number")
         }
-        return .value(.location(StoredText.location(self)))
+        return .value(.location(self))
     }
 
     init(_ stored: StoredField) throws {
         let text = try stored.text(as: .location)
-        do {
-            self = try JSONDecoder().decode(Location.self, from: Data(text.utf8))
-        } catch {
-            throw FieldError("holds '\(text)', which is no location")
-        }
+        guard let place = StoredText.place(text) else { throw FieldError("holds '\(text)', which is no location") }
+        self = place
     }
 }

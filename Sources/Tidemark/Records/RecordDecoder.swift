@@ -208,7 +208,7 @@ extension RecordDecoder {
     static func record(_ name: String, values: [String: FieldValue], assets: AssetPlace) throws -> R {
         // Names of fields begin with a letter.
         var row: [String: (any DatabaseValueConvertible)?] = ["_key": QueriedType.key(name)]
-        for (field, value) in values { row[field] = value.argument }
+        for (field, value) in values { row[field] = value.stored }
         let columns = Row(row)
         let names = Array(columns.columnNames)
         let places = names.enumerated().compactMap { column, name in

@@ -59,7 +59,7 @@ extension PersistentContainer {
             case .value(let value): return value
             case .asset(let asset): return .asset(try assets.identifier(of: asset))
             case .assets(let all):
-                return .list(StoredText.list(try all.map { .asset(try assets.identifier(of: $0)) }), of: .asset)
+                return .list(try all.map { .asset(try assets.identifier(of: $0)) }, of: .asset)
             }
         } catch let error as StoreError where error.code == .invalid {
             throw StoreError(.invalid, "\(field): \(error.message)")

@@ -94,10 +94,7 @@ struct MergedRecords {
             }
         }
         func text(_ value: FieldValue?) -> String {
-            switch value {
-            case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _): text
-            default: ""
-            }
+            value.flatMap(StoredText.text) ?? ""
         }
         switch (one, other) {
         case (.int64(let a), .int64(let b)), (.timestamp(let a), .timestamp(let b)): return a < b

@@ -2,11 +2,11 @@ import Foundation
 import TidemarkModel
 
 extension FieldValue {
-    /// The assets that it names; none in a list that is no JSON, which no store of ours has.
+    /// The assets that it names.
     package var assetIDs: [String] {
         switch self {
         case .asset(let id): [id]
-        case .list(let text, of: .asset): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []
+        case .list(let elements, of: .asset): elements.flatMap(\.assetIDs)
         default: []
         }
     }

@@ -56,8 +56,8 @@ struct RowDigest: Equatable, Sendable {
         case .int64(let number), .timestamp(let number): return tide_value_digest_integer(seed, number)
         case .double(let number): return tide_value_digest_real(seed, number)
         case .bytes(let bytes): return bytes.withUnsafeBytes { tide_value_digest_bytes(seed, $0.baseAddress, $0.count) }
-        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-            var text = text
+        case .string?, .location?, .reference?, .asset?, .list?:
+            var text = value.flatMap(StoredText.text) ?? ""
             return text.withUTF8 { tide_value_digest_bytes(seed, $0.baseAddress, $0.count) }
         }
     }
@@ -65,13 +65,12 @@ struct RowDigest: Equatable, Sendable {
 
 extension FieldValue {
     /// The value as a column holds it.
-    var stored: DatabaseValue {
+    package var stored: DatabaseValue {
         switch self {
         case .int64(let number), .timestamp(let number): number.databaseValue
         case .double(let number): number.databaseValue
         case .bytes(let bytes): Data(bytes).databaseValue
-        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-            text.databaseValue
+        case .string, .location, .reference, .asset, .list: StoredText.text(self).databaseValue
         }
     }
 }

@@ -163,8 +163,15 @@ extension StoredRecord {
         }
         name = key.name
         self.version = version
-        self.isIntact = isIntact
-        values = type.fields.indices.map { FieldValue(row[$0 + 3] as DatabaseValue, type: type.fields[$0].type) }
+        var holdsAll = true
+        values = type.fields.indices.map { index in
+            let column = row[index + 3] as DatabaseValue
+            let value = FieldValue(column, type: type.fields[index].type)
+            if value == nil, !column.isNull { holdsAll = false }
+            return value
+        }
+        // A value that can't be one of its field was not saved by a store, whatever the digest says.
+        self.isIntact = isIntact && holdsAll
     }
 }
 
@@ -172,12 +179,16 @@ extension FieldValue {
     /// The value that a column of a field of `type` holds; `nil` for NULL, and for what such a column can't hold.
     init?(_ value: DatabaseValue, type: FieldType) {
         switch (value.storage, type.scalar) {
-        case (.string(let text), _) where type.isList: self = .list(text, of: type.scalar)
+        case (.string(let text), let scalar) where type.isList:
+            guard let elements = StoredText.elements(of: text, scalar) else { return nil }
+            self = .list(elements, of: scalar)
         case (.int64(let number), .int64): self = .int64(number)
         case (.int64(let number), .timestamp): self = .timestamp(number)
         case (.double(let number), .double): self = .double(number)
         case (.string(let text), .string): self = .string(text)
-        case (.string(let text), .location): self = .location(text)
+        case (.string(let text), .location):
+            guard let place = StoredText.place(text) else { return nil }
+            self = .location(place)
         case (.string(let text), .reference): self = .reference(text)
         case (.string(let text), .asset): self = .asset(text)
         case (.blob(let data), .bytes): self = .bytes(Array(data))

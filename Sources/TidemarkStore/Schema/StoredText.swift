@@ -1,4 +1,6 @@
 import CTideCore
+import Foundation
+import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
@@ -14,7 +16,8 @@ package enum StoredText {
             switch value {
             case .int64(let number), .timestamp(let number): append(String(number), to: &text)
             case .double(let number): append(Self.number(number), to: &text)
-            case .string(let string), .reference(let string), .asset(let string), .location(let string), .list(let string, _):
+            case .location, .list: preconditionFailure("a list holds no locations and no lists")
+            case .string(let string), .reference(let string), .asset(let string):
                 var string = string
                 string.withUTF8 { utf8 in
                     utf8.withMemoryRebound(to: CChar.self) { characters in
@@ -43,6 +46,46 @@ package enum StoredText {
             ("course", place.course), ("speed", place.speed),
         ]
         return object(members.compactMap { name, value in value.map { (name, $0) } })
+    }
+
+    /// The text of a value whose column holds text; `nil` for numbers and bytes.
+    package static func text(_ value: FieldValue) -> String? {
+        switch value {
+        case .string(let text), .reference(let text), .asset(let text): text
+        case .location(let place): location(place)
+        case .list(let elements, _): list(elements)
+        case .int64, .timestamp, .double, .bytes: nil
+        }
+    }
+
+    /// The elements of a list; `nil` where the text is no list of such elements.
+    ///
+    /// - Complexity: O(n) in the text, without Foundation's decoder while the text has the store's own spelling and no escaped character.
+    package static func elements(of text: String, _ scalar: FieldType.Scalar) -> [FieldValue]? {
+        var text = text
+        return text.withUTF8 { StoredListReader($0, scalar).elements() } ?? decoded(text, scalar)
+    }
+
+    private static func decoded(_ text: String, _ scalar: FieldType.Scalar) -> [FieldValue]? {
+        func list<Element: Decodable>(_ value: (Element) -> FieldValue) -> [FieldValue]? {
+            (try? JSONDecoder().decode([Element].self, from: Data(text.utf8)))?.map(value)
+        }
+        return switch scalar {
+        case .string: list { .string($0) }
+        case .reference: list { .reference($0) }
+        case .asset: list { .asset($0) }
+        case .int64: list { .int64($0) }
+        case .timestamp: list { .timestamp($0) }
+        case .double: list { .double($0) }
+        case .bytes, .location: nil
+        }
+    }
+
+    /// The place that a text says; `nil` where it says none.
+    package static func place(_ text: String) -> Location? {
+        var text = text
+        return text.withUTF8 { StoredListReader($0, .double).place() }
+            ?? (try? JSONDecoder().decode(Location.self, from: Data(text.utf8)))
     }
 
     /// The shortest text of a number that reads back as the same.

@@ -99,8 +99,7 @@ extension FieldValue {
     fileprivate var notedText: String {
         switch self {
         case .int64, .timestamp, .double, .bytes: logText
-        case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
-            FieldValue.string(text).logText
+        case .string, .location, .reference, .asset, .list: FieldValue.string(StoredText.text(self) ?? "").logText
         }
     }
 }

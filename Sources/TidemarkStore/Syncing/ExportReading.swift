@@ -229,7 +229,8 @@ extension ExportItem {
         values.sorted { $0.key < $1.key }.flatMap { _, value -> [String] in
             switch value {
             case .reference(let name): [name]
-            case .list(let text, of: .reference): (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? []
+            case .list(let elements, of: .reference):
+                elements.compactMap { if case .reference(let name) = $0 { name } else { nil } }
             default: []
             }
         }
@@ -240,13 +241,7 @@ extension ExportItem {
         var (bytes, assets) = (name.utf8.count + 64, 0 as Int64)
         for (field, value) in values {
             bytes += field.utf8.count
-            switch value {
-            case .string(let text), .location(let text), .reference(let text): bytes += text.utf8.count
-            case .bytes(let data): bytes += data.count
-            case .asset: bytes += 64
-            case .list(let text, _): bytes += text.utf8.count
-            case .int64, .double, .timestamp: bytes += 8
-            }
+            bytes += value.byteCount
             if value.type.scalar == .asset { assets += value.assetIDs.reduce(0) { $0 + Self.assetSize($1) } }
         }
         return (bytes, assets)
@@ -256,5 +251,18 @@ extension ExportItem {
     package static func assetSize(_ id: String) -> Int64 {
         let parts = id.split(separator: "-")
         return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
+    }
+}
+
+extension FieldValue {
+    /// About how many bytes the value takes in a request.
+    fileprivate var byteCount: Int {
+        switch self {
+        case .string(let text), .reference(let text): text.utf8.count
+        case .bytes(let data): data.count
+        case .asset, .location: 64
+        case .int64, .double, .timestamp: 8
+        case .list(let elements, _): elements.reduce(2) { $0 + $1.byteCount + 3 }
+        }
     }
 }

@@ -17,7 +17,7 @@ struct PendingRow {
     let values: [FieldValue?]
     let name: String
 
-    /// Whether its values are what its digest says.
+    /// Whether its values are what its digest says, and each can be a value of its field.
     let isIntact: Bool
 
     private static func statement(_ db: Database, type: StoredType, _ condition: String) throws -> Statement {
@@ -78,8 +78,14 @@ struct PendingRow {
         let pending: DatabaseValue = row[6]
         isPending = !pending.isNull
         if case .blob(let data) = pending.storage { self.pending = data } else { self.pending = nil }
-        values = type.fields.indices.map { FieldValue(row[$0 + 8] as DatabaseValue, type: type.fields[$0].type) }
-        isIntact = type.digest.isIntact(statement, key: 1, digest: 7, fields: 8)
+        var holdsAll = true
+        values = type.fields.indices.map { index in
+            let column = row[index + 8] as DatabaseValue
+            let value = FieldValue(column, type: type.fields[index].type)
+            if value == nil, !column.isNull { holdsAll = false }
+            return value
+        }
+        isIntact = holdsAll && type.digest.isIntact(statement, key: 1, digest: 7, fields: 8)
     }
 
     func state(_ type: StoredType) -> [String: FieldValue] {

@@ -50,7 +50,8 @@ extension FieldValue {
         switch self {
         case .int64(let number), .timestamp(let number): "\(number)"
         case .double(let number): "\(number)"
-        case .location(let text), .list(let text, _): text
+        case .location(let place): StoredText.location(place)
+        case .list(let elements, _): StoredText.list(elements)
         case .bytes(let bytes): Self.quoted(Data(bytes).base64EncodedString())
         case .string(let text), .reference(let text), .asset(let text): Self.quoted(text)
         }

@@ -92,8 +92,8 @@ extension RecordBatch {
         case .bytes(let bytes):
             return try bytes.withUnsafeBytes { bytes in Result { () throws(StoreError) in try text(bytes, kind: TIDE_KIND_BLOB) }
             }.get()
-        case .string(let string), .location(let string), .reference(let string), .asset(let string), .list(let string, _):
-            var string = string
+        case .string, .location, .reference, .asset, .list:
+            var string = StoredText.text(value) ?? ""
             return try text(&string, field: field)
         }
     }

@@ -108,12 +108,11 @@ extension StoreTransaction {
                 guard let value = FieldValue(row[1] as DatabaseValue, type: field.type) else { continue }
                 switch value {
                 case .reference: found[row[0], default: [:]][field.name] = .reference(name)
-                case .list(let json, let scalar):
-                    let items = try JSONDecoder().decode([String].self, from: Data(json.utf8)).map { isOld($0) ? name : $0 }
-                    let encoder = JSONEncoder()
-                    encoder.outputFormatting = .withoutEscapingSlashes
-                    let text = String(decoding: try encoder.encode(items), as: UTF8.self)
-                    found[row[0], default: [:]][field.name] = .list(text, of: scalar)
+                case .list(let elements, let scalar):
+                    let renamed = elements.map { element in
+                        if case .reference(let old) = element, isOld(old) { FieldValue.reference(name) } else { element }
+                    }
+                    found[row[0], default: [:]][field.name] = .list(renamed, of: scalar)
                 default: continue
                 }
             }

@@ -118,9 +118,10 @@ extension RemoteRecord {
                 switch value {
                 case .double(let number): number.isFinite
                 case .bytes(let bytes): bytes.count <= RecordBatch.valueLimit
-                case .string(let text), .location(let text), .reference(let text), .asset(let text), .list(let text, _):
+                case .string(let text), .reference(let text), .asset(let text):
                     text.utf8.count <= RecordBatch.valueLimit && !text.hasNUL
-                case .int64, .timestamp: true
+                case .list: StoredText.text(value).map { $0.utf8.count <= RecordBatch.valueLimit && !$0.hasNUL } ?? false
+                case .int64, .timestamp, .location: true
                 }
             }
     }
