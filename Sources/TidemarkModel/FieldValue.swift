@@ -8,6 +8,7 @@ public enum FieldValue: Hashable, Sendable {
     /// Microseconds since 1970 UTC.
     case timestamp(Int64)
     case bytes([UInt8])
+    /// A place on Earth.
     case location(Location)
     /// A record name.
     case reference(String)
