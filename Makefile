@@ -65,8 +65,8 @@ import: build ## Installs what is missing, builds, imports the sample journal an
 .PHONY: test
 test: deps ## Passes the tests
 	swift build --build-tests --explicit-target-dependency-import-check error
-	swift test --skip-build --skip TidemarkServerTests
-	swift test --skip-build --filter TidemarkServerTests
+	swift test --skip-build --skip 'TidemarkServerTests|TidemarkHTTPTests'
+	swift test --skip-build --filter 'TidemarkServerTests|TidemarkHTTPTests'
 	$(MAKE) --no-print-directory test-core
 
 .PHONY: test-core

@@ -173,6 +173,7 @@ let package = Package(
                 .product(name: "HummingbirdCore", package: "hummingbird", condition: served),
                 .product(name: "HummingbirdTLS", package: "hummingbird", condition: served),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: served),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: served),
@@ -255,7 +256,7 @@ let package = Package(
                 "Tidemark", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 "TidemarkContainers", "TidemarkStore",
                 "TidemarkSync",
-                "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
+                "TidemarkHTTP", "TidemarkTesting", "TidemarkTransfer", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
@@ -265,7 +266,7 @@ let package = Package(
         .executableTarget(
             name: "store-probe",
             dependencies: [
-                "TestSupport", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TestSupport", "TidemarkCommands", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
@@ -293,10 +294,41 @@ let package = Package(
             path: "Tests/SharingProbe", swiftSettings: strict),
         .testTarget(
             name: "TidemarkCloudTests",
+            dependencies: ["TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkTesting"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkCloudEngineTests",
+            dependencies: [
+                "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel",
+                "TidemarkTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkEmbeddedCloudTests",
             dependencies: [
                 "TestSupport", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
-                "TidemarkContainers", "TidemarkStore",
+                "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkTestingTests",
+            dependencies: ["TestSupport", "TidemarkCloud", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkTesting"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkHTTPTests",
+            dependencies: [
+                "TestSupport", "TidemarkCloud", "TidemarkHTTP", "TidemarkModel", "TidemarkSQLite", "TidemarkStore",
                 "TidemarkTesting",
+                .product(name: "NIOCore", package: "swift-nio", condition: served),
+                .product(name: "NIOPosix", package: "swift-nio", condition: served),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: served),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TidemarkSQLiteTests",
+            dependencies: [
+                "TestSupport", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", "WALReset", "change-poster",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -306,7 +338,7 @@ let package = Package(
             name: "TidemarkIdentityTests",
             dependencies: [
                 "COpenSSL", "TestSupport", "TidemarkIdentity", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud",
-                "TidemarkModel",
+                "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -320,6 +352,7 @@ let package = Package(
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: served),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: served),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: served),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: served),
                 .product(name: "NIOPosix", package: "swift-nio", condition: served),
@@ -350,9 +383,8 @@ let package = Package(
         .testTarget(
             name: "TidemarkStoreTests",
             dependencies: [
-                "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
-                "TidemarkTransfer", "WALReset",
-                "change-poster", "store-probe",
+                "CTideCore", "TestSupport", "Tidemark", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
+                "TidemarkTransfer", "store-probe",
                 .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

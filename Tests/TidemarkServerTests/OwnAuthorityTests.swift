@@ -18,31 +18,11 @@ import TidemarkTesting
     private let authority: URL
     private static let password = "kurz vor Narvik"
 
-    /// Of localhost, for a hundred years; for nothing else.
-    static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBSDCB7qADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCWxvY2FsaG9z
-        dDAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowFDESMBAGA1UEAwwJ
-        bG9jYWxob3N0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE9ht7QKL/DXnc022j
-        bZikVl0KgPh1eteXcngPIvmUlaoS2XGdSePAw49kJ5F7CNLIfVoJ80w0Y0VIsK13
-        iJ8LlqMvMC0wGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMA8GA1UdEwEB/wQF
-        MAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhALd8btcSogE/YhZdX6lqaldzN/FtlhuX
-        MmW3pLRG89mFAiEAigRyk7fNBHnB5qHJeb493bkVxMWo2llc2f5r4idhXAA=
-        -----END CERTIFICATE-----
-        """
-    static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgdn7mk8JxtL9R6CYd
-        LPwh+bLy0r0fs8TazviwelFamIKhRANCAAT2G3tAov8NedzTbaNtmKRWXQqA+HV6
-        15dyeA8i+ZSVqhLZcZ1J48DDj2QnkXsI0sh9WgnzTDRjRUiwrXeInwuW
-        -----END PRIVATE KEY-----
-        """
-
     init() async throws {
         scratch = try Scratch()
         tended = try FaultyCloudFixture()
-        authority = try scratch.write(Self.certificate + "\n", to: "authority.pem")
-        let key = try scratch.write(Self.key + "\n", to: "key.pem")
+        authority = try scratch.write(TestCertificate.certificate + "\n", to: "authority.pem")
+        let key = try scratch.write(TestCertificate.key + "\n", to: "key.pem")
         let access = try CredentialStore(at: tended.directory)
         try await access.addContainer(FaultyCloudFixture.container)
         try await access.setPassword(Self.password, of: try #require(try await tended.id("anna@example.org")))
@@ -64,11 +44,11 @@ import TidemarkTesting
             // A library has no options.
             #expect(error.reason.hasSuffix("or name the server's own authority"))
         }
-        #expect(try await !signIn(TrustRoots(pem: Self.certificate)).isEmpty)
+        #expect(try await !signIn(TrustRoots(pem: TestCertificate.certificate)).isEmpty)
         #expect(try await !signIn(TrustRoots(contentsOf: authority)).isEmpty)
     }
 
-    @Test(arguments: ["", "mine", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", key])
+    @Test(arguments: ["", "mine", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", TestCertificate.key])
     func `what holds no certificate is refused with its place`(text: String) throws {
         let file = try scratch.write(text, to: "none.pem")
         do throws(CloudError) {
@@ -111,7 +91,7 @@ import TidemarkTesting
         // Who synchronises would go on with the one that it began with.
         let watching = try tool.start(["sync", container, "--watch", "--json"])
         #expect(await watching.line()?.contains(#""type":"setup""#) == true)
-        let another = try scratch.write("Of the harbour:\n" + Self.certificate + "\n", to: "another.pem")
+        let another = try scratch.write("Of the harbour:\n" + TestCertificate.certificate + "\n", to: "another.pem")
         #expect(try await signIn(["--ca", another.path], expecting: 75).contains("another authority"))
         _ = try await signIn([], expecting: 0)
         await watching.kill()

@@ -120,7 +120,7 @@ import TidemarkTransfer
         #expect(
             error?.message == """
                 cannot migrate \(path) from format \(Self.old + 1) to \(Self.new) (a step that fails): no such table: nowhere. It still has \
-                format \(Self.old + 1); the next opening goes on from there
+                format \(Self.old + 1). The next opening goes on from there
                 """)
         #expect(try formats() == [Self.old, Self.old + 1, Self.old])
         _ = try RecordStore(container: opened(), scope: .shared)

@@ -1,3 +1,4 @@
+import CTideCore
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -268,6 +269,17 @@ import TidemarkSQLite
         try await first.endImport(type: "Destination", source: nil)
         #expect(try scratch.records("Destination").count == 20)
         #expect(try scratch.verification().isOK)
+    }
+
+    @Test func `kinds of changes are the same numbers in Swift and in C`() {
+        let pairs: [(ChangeKind, tide_change_kind)] = [
+            (.insert, tide_change_insert), (.update, tide_change_update), (.delete, tide_change_delete),
+        ]
+        #expect(pairs.count == ChangeKind.allCases.count)
+        for (kind, inC) in pairs { #expect(kind.rawValue == Int(inC.rawValue)) }
+        // The outbox has no update: both are a save.
+        #expect(
+            ExportKind.save.rawValue == ChangeKind.insert.rawValue && ExportKind.delete.rawValue == ChangeKind.delete.rawValue)
     }
 }
 

@@ -172,6 +172,15 @@ import TidemarkModel
             isExtended: true, baseURL: "http://localhost")
     }
 
+    @Test func `the format of subscriptions that this version writes is frozen`() async throws {
+        let tended = try FaultyCloudFixture()
+        _ = try ServedCloud(at: tended.directory, access: try CredentialStore(at: tended.directory))
+        #expect(
+            try FrozenFormats.format(of: tended.directory.appendingPathComponent("subscriptions.sqlite"))
+                == FrozenFormats.newest("subscriptions"),
+            "the format of subscriptions has changed: run Tests/Fixtures/make-formats, and commit the archive")
+    }
+
     @Test func `who waits too often at once is throttled, and others are not`() async throws {
         let tended = try FaultyCloudFixture()
         let access = try CredentialStore(at: tended.directory)

@@ -204,10 +204,10 @@ import TidemarkStore
         private let channel: any Channel
 
         init(_ first: TLSVersion, _ last: TLSVersion, ciphers: String? = nil) async throws {
-            let certificate = try NIOSSLCertificate.fromPEMBytes(Array(OwnAuthorityTests.certificate.utf8))
+            let certificate = try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.certificate.utf8))
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: certificate.map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(OwnAuthorityTests.key.utf8), format: .pem)))
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(TestCertificate.key.utf8), format: .pem)))
             (configuration.minimumTLSVersion, configuration.maximumTLSVersion) = (first, last)
             if let ciphers { configuration.cipherSuites = ciphers }
             let context = try NIOSSLContext(configuration: configuration)
@@ -227,7 +227,7 @@ import TidemarkStore
     private func spoken(_ server: SecureServer, _ host: String = "localhost") async throws -> CloudError {
         var patience = HTTPTimeouts()
         patience.answerSilence = .milliseconds(200)
-        let own = try TrustRoots(pem: OwnAuthorityTests.certificate)
+        let own = try TrustRoots(pem: TestCertificate.certificate)
         let cloud = cloud(try ServerAddress("https://\(host):\(server.port)"), patience: patience, trustRoots: own)
         return try await failure { try await cloud.database(.private).zones() }
     }

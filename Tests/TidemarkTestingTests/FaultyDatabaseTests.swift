@@ -10,9 +10,9 @@ import TidemarkTesting
 /// Method: requests by seed; records as the cloud has them afterwards.
 @Suite(.timeLimit(.minutes(30))) struct FaultyDatabaseTests {
     private let zone = CloudZoneID("Journal")
-    private let subject: ContractTests.Embedded
+    private let subject: EmbeddedCloudSubject
 
-    init() throws { subject = try ContractTests.Embedded() }
+    init() throws { subject = try EmbeddedCloudSubject() }
 
     private func database() async throws -> any CloudDatabase {
         let database = try await subject.database(.private, account: "anna@example.org")

@@ -174,7 +174,10 @@ import TidemarkTesting
     @Test func `an address with a path is asked about where there is nothing`() async throws {
         let stub = try StubServer { _, _ in
             .json(
-                #"{"serverErrorCode":"NOT_FOUND","reason":"could not find handler for endpoint","tidemark":{"code":"unknownItem"}}"#,
+                """
+                {"serverErrorCode":"NOT_FOUND","reason":"could not find handler for endpoint",
+                "tidemark":{"code":"unknownItem","remedy":"checkAddress"}}
+                """,
                 status: "404 Not Found")
         }
         let address = try ServerAddress("http://127.0.0.1:\(stub.port)/journal")
@@ -245,24 +248,6 @@ import TidemarkTesting
         let request = Self.request(String(repeating: "x", count: 5000))
         for _ in 0..<2 { #expect(try await database.modify(request).count == 1) }
         #expect(stub.requests.map { $0.header("Content-Encoding") } == ["gzip", nil, nil])
-    }
-
-    @Test func `a packed request is understood by the server`() async throws {
-        let served = try await ServedCloudSubject.started()
-        let known = try await served.cloud("anna@example.org")
-        let store = SessionMemory()
-        let packing = HTTPCloud(
-            served.address, container: FaultyCloudFixture.container, environment: .development, session: store,
-            patience: Self.packing)
-        let token = try await served.access.makeSession(
-            account: try #require(try await served.tended.id("anna@example.org")), container: FaultyCloudFixture.container,
-            environment: .development, kind: .device)
-        store.keep(try CloudSession(cloud: packing.name, userRecordName: "_anna", token: token.text))
-        try await packing.database(.private).modifyZones(saving: [Self.zone], deleting: [])
-        let caption = String(repeating: "Senja ", count: 1000)
-        _ = try await packing.database(.private).modify(Self.request(caption))
-        let found = try await known.database(.private).lookup(["a"], in: Self.zone, desiredKeys: nil)
-        #expect(try found.first?.get().fields["caption"] == .string(caption))
     }
 
     // Notifications

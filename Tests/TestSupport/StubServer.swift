@@ -3,11 +3,11 @@ import Synchronization
 import TidemarkHTTP
 
 /// A port of this machine that nobody else gets while this is there. Connections to it are refused, but while a stub has it.
-final class ReservedPort: Sendable {
-    let number: Int
+package final class ReservedPort: Sendable {
+    package let number: Int
     private let bound: Int32
 
-    init() throws { (bound, number) = try boundSocket(0, isShared: true) }
+    package init() throws { (bound, number) = try boundSocket(0, isShared: true) }
 
     deinit { close(bound) }
 }
@@ -43,17 +43,17 @@ private func boundSocket(_ port: Int, isShared: Bool) throws -> (Int32, Int) {
 }
 
 /// A server that answers with whatever bytes a test wants, on threads of its own.
-final class StubServer: Sendable {
-    struct Request: Sendable {
-        let head: String
-        let body: String
+package final class StubServer: Sendable {
+    package struct Request: Sendable {
+        package let head: String
+        package let body: String
 
         /// `POST /path`.
-        var line: String {
+        package var line: String {
             head.split(separator: "\r\n").first.map { $0.split(separator: " ").prefix(2).joined(separator: " ") } ?? ""
         }
 
-        func header(_ name: String) -> String? {
+        package func header(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() where line.lowercased().hasPrefix(name.lowercased() + ":") {
                 return line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
             }
@@ -61,7 +61,7 @@ final class StubServer: Sendable {
         }
     }
 
-    enum Reply: Sendable {
+    package enum Reply: Sendable {
         case bytes([UInt8])
         /// Then the connection is closed.
         case last([UInt8])
@@ -72,17 +72,17 @@ final class StubServer: Sendable {
         /// Nothing comes.
         case silence
 
-        static func json(_ text: String, status: String = "200 OK", headers: [String] = []) -> Reply {
+        package static func json(_ text: String, status: String = "200 OK", headers: [String] = []) -> Reply {
             let lines = ["HTTP/1.1 \(status)", "Content-Type: application/json", "Content-Length: \(text.utf8.count)"] + headers
             return .bytes(Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + text).utf8))
         }
 
-        static func page(_ status: String, headers: [String] = []) -> Reply {
+        package static func page(_ status: String, headers: [String] = []) -> Reply {
             .json("<html><body>\(status)</body></html>", status: status, headers: headers)
         }
     }
 
-    let port: Int
+    package let port: Int
     private let listening: Int32
     private let answer: @Sendable (Request, Int) -> Reply
     private let seen = Mutex<[Request]>([])
@@ -90,7 +90,7 @@ final class StubServer: Sendable {
     /// - Parameters:
     ///   - reserved: Where it is; by default at any port that is free.
     ///   - answer: Gets a request, and how many came before.
-    init(at reserved: ReservedPort? = nil, _ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
+    package init(at reserved: ReservedPort? = nil, _ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
         self.answer = answer
         let (listening, port) = try boundSocket(reserved?.number ?? 0, isShared: reserved != nil)
         guard listen(listening, 64) == 0 else {
@@ -119,11 +119,11 @@ final class StubServer: Sendable {
         shutdown(listening, Int32(SHUT_RDWR))
     }
 
-    var address: ServerAddress {
+    package var address: ServerAddress {
         get throws { try ServerAddress("http://127.0.0.1:\(port)") }
     }
 
-    var requests: [Request] { seen.withLock { $0 } }
+    package var requests: [Request] { seen.withLock { $0 } }
 
     private func serve(_ connection: Int32) {
         defer { close(connection) }
