@@ -13,6 +13,12 @@ tide_status tide_sqlite_code_error(int code, const char *message, const char *do
     case SQLITE_NOTADB: status = TIDE_CORRUPT; break;
     case SQLITE_NOMEM: status = TIDE_NO_MEMORY; break;
     case SQLITE_IOERR:
+        // The log's index could not grow. SQLite does not say so: it is no error of the disk, there is no room on it.
+        if (code == SQLITE_IOERR_SHMSIZE) {
+            return tide_error_set(error, TIDE_DISK_FULL, code, "cannot %s: no space is left for the index of the log", doing);
+        }
+        status = TIDE_IO_ERROR;
+        break;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY: status = TIDE_IO_ERROR; break;
     default: status = TIDE_SQLITE_ERROR; break;
@@ -53,6 +59,12 @@ static int log_note(void *context, sqlite3 *connection, const char *name, int fr
 }
 
 void tide_connection_watch_log(sqlite3 *connection, int32_t *frames) { sqlite3_wal_hook(connection, log_note, frames); }
+
+bool tide_statement_number(sqlite3_stmt *statement, int32_t *number) {
+    bool has_row = sqlite3_step(statement) == SQLITE_ROW;
+    if (has_row) *number = sqlite3_column_int(statement, 0);
+    return sqlite3_reset(statement) == SQLITE_OK && has_row;
+}
 
 tide_status tide_connection_checkpoint(sqlite3 *connection, bool truncate, int32_t *remaining, tide_error *error) {
     int frames = 0, moved = 0;

@@ -25,8 +25,6 @@ enum {
 };
 enum { tide_scan_id = 0, tide_scan_digest, tide_scan_key, tide_scan_first_field };
 enum { tide_update_cache_size = 16 };
-// tide_changes.kind
-enum { tide_change_insert = 1, tide_change_update = 2, tide_change_delete = 3 };
 
 typedef struct tide_stored_field {
     char *name;

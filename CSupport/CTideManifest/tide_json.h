@@ -37,6 +37,8 @@ typedef struct tide_value_rules {
     bool has_local_times;
     /// Numbers in text have a decimal comma.
     bool decimal_comma;
+    /// Messages name the options of an import that would read a refused value.
+    bool names_options;
 } tide_value_rules;
 
 /// `text` must have 64 readable bytes behind it; so for the next two. TIDE_REJECTED when it is no list of scalars.

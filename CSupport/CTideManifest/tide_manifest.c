@@ -204,6 +204,7 @@ tide_status tide_manifest_create(
     tide_manifest *created = calloc(1, sizeof *created);
     if (!created) return out_of_memory(error);
     created->format = options->format;
+    created->names_options = true;
     tide_status status = tide_source_open(&created->source, descriptor, options->encoding, error);
     if (!status && options_copy(created, options)) status = out_of_memory(error);
     if (!status) status = format_detect(created, error);

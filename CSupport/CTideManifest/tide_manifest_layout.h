@@ -49,6 +49,8 @@ struct tide_manifest {
     size_t name_field_length;
     bool name_is_required;
     bool decimal_comma;
+    /// Messages about values name the options of an import.
+    bool names_options;
     char delimiter;
     tide_nesting nesting;
     tide_time_rules times;

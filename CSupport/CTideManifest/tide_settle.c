@@ -69,10 +69,10 @@ static bool text_is_integer(const char *text, size_t length) {
 }
 
 static tide_status text_to_number(
-    const char *text, size_t length, bool decimal_comma, tide_cell *cell, const char *wanted, tide_error *error
+    const char *text, size_t length, const tide_value_rules *rules, tide_cell *cell, const char *wanted, tide_error *error
 ) {
     char local[local_number_limit];
-    if (decimal_comma) {
+    if (rules->decimal_comma) {
         if (!(length = number_localize(text, length, local))) {
             return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the value is no %s with a decimal comma", wanted);
         }
@@ -97,7 +97,7 @@ static tide_status text_to_number(
     double real;
     if (!tide_number_parse(text, length, &real)) {
         char ignored[local_number_limit];
-        bool has_comma = memchr(text, ',', length) && number_localize(text, length, ignored);
+        bool has_comma = rules->names_options && memchr(text, ',', length) && number_localize(text, length, ignored);
         return tide_error_reject(
             error, TIDE_REJECT_WRONG_TYPE, "the value is no %s%s", wanted,
             has_comma ? "; --decimal-comma reads such as 1,5" : "");
@@ -279,7 +279,7 @@ static tide_status to_integer(
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         tide_cell number;
         tide_status status = text_to_number(
-            tide_batch_text(batch, cell->offset), cell->length, rules->decimal_comma, &number, "integer", error);
+            tide_batch_text(batch, cell->offset), cell->length, rules, &number, "integer", error);
         if (status) return status;
         *cell = number;
     }
@@ -294,7 +294,7 @@ static tide_status to_real(const tide_batch *batch, const tide_value_rules *rule
     if (cell->kind == TIDE_KIND_RAW_TEXT) {
         tide_cell number;
         tide_status status = text_to_number(
-            tide_batch_text(batch, cell->offset), cell->length, rules->decimal_comma, &number, "number", error);
+            tide_batch_text(batch, cell->offset), cell->length, rules, &number, "number", error);
         if (status) return status;
         *cell = number;
     }
@@ -318,7 +318,8 @@ static tide_status to_time(const tide_batch *batch, tide_value_rules *rules, tid
         bool has_slash = cell->length > 0 && text[0] >= '0' && text[0] <= '9' && memchr(text, '/', cell->length);
         return tide_error_reject(
             error, TIDE_REJECT_WRONG_TYPE, "the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024%s",
-            has_slash && rules->times->order == TIDE_DATE_ORDER_NONE ? "; --date-order dmy or mdy reads 5/1/2024" : "");
+            has_slash && rules->names_options && rules->times->order == TIDE_DATE_ORDER_NONE
+                ? "; --date-order dmy or mdy reads 5/1/2024" : "");
     }
     rules->has_local_times = rules->has_local_times || is_local;
     *cell = (tide_cell){.kind = TIDE_KIND_INTEGER, .integer = time};
@@ -506,6 +507,7 @@ tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_e
         uint32_t place = column;
         tide_value_rules rules = {
             .times = &manifest->times, .decimal_comma = manifest->decimal_comma,
+            .names_options = manifest->names_options,
             .target = column < shared ? manifest->shape[column].target : NULL};
         if (tide_batch_column_type(batch, column) == TIDE_TYPE_UNKNOWN) {
             tide_shape_field *known = column < shared ? &manifest->shape[column] : NULL;

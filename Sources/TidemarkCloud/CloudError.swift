@@ -76,6 +76,10 @@ public struct CloudError: Error, Sendable {
     public var serverRecord: CloudRecord?
     /// With ``Code/permissionFailure`` and ``Code/alreadyShared``: the rule that refuses it, and what would allow it.
     public var denial: ShareDecision?
+    /// What helps, where the cloud or its client knows it.
+    public var remedy: ErrorRemedy?
+    /// The failure on this device that the error carries to the code that ends the transfer. A cloud never sends it.
+    package var localCause: (any Error)?
     /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
     package var containerIsServed = true
 
@@ -86,11 +90,15 @@ public struct CloudError: Error, Sendable {
     ///   - reason: What is wrong, for people.
     ///   - retryAfter: How long to wait before another try.
     ///   - serverRecord: The record that the cloud has, with ``Code/serverRecordChanged``.
-    public init(_ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil) {
+    ///   - remedy: What helps.
+    public init(
+        _ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil, remedy: ErrorRemedy? = nil
+    ) {
         self.code = code
         self.reason = reason
         self.retryAfter = retryAfter
         self.serverRecord = serverRecord
+        self.remedy = remedy
     }
 }
 

@@ -3,8 +3,6 @@ import TidemarkModel
 import TidemarkWire
 
 extension HTTPCloud {
-    /// What is said of a path that is none.
-    private static let noHandler = "could not find handler for endpoint"
     private static let renewal = "X-Apple-CloudKit-Web-Auth-Token"
 
     /// Sends a request and reads what its answer says.
@@ -82,7 +80,7 @@ extension HTTPCloud {
         let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
             guard let error = try CloudError(answered: node, in: .default) else { return nil }
             // It speaks of the path, and not of something that is not there: an address with another path, or another version.
-            if answer.status == .notFound, error.code == .unknownItem, node["tidemark"] == nil || error.reason == Self.noHandler {
+            if answer.status == .notFound, error.code == .unknownItem, node["tidemark"] == nil || error.remedy == .checkAddress {
                 return nil
             }
             // Somebody else's word for it has no closer one.

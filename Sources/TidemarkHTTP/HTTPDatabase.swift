@@ -30,7 +30,9 @@ public struct HTTPDatabase: SharingDatabase {
             guard !isSignedIn else {
                 // Another session would fare no better.
                 guard error.containerIsServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
-                throw CloudError(.notAuthenticated, "the session with \(cloud.server) has ended (\(error.reason)); sign in again")
+                throw CloudError(
+                    .notAuthenticated, "the session with \(cloud.server) has ended (\(error.reason)); sign in again",
+                    remedy: .signIn)
             }
             return CloudAccount(status: .noAccount)
         }

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkModel
 
 /// Why no answer has come, or none that can be read.
 struct HTTPFault: Error {
@@ -7,8 +8,8 @@ struct HTTPFault: Error {
     /// Whether another try may fare better at once.
     var isPassing = false
 
-    private init(_ code: CloudError.Code, _ reason: String, isPassing: Bool = false) {
-        error = CloudError(code, reason)
+    private init(_ code: CloudError.Code, _ reason: String, isPassing: Bool = false, remedy: ErrorRemedy? = nil) {
+        error = CloudError(code, reason, remedy: remedy)
         self.isPassing = isPassing
     }
 
@@ -35,7 +36,7 @@ struct HTTPFault: Error {
             case .connectTimeout: .unreachable(server, Self.asked("it does not answer"))
             case .handshakeTimeout:
                 .unreachable(server, "it does not come to a secure connection; does it speak https at this port?")
-            case .untrusted(let distrust): .unreachable(server, Self.reason(distrust))
+            case .untrusted(let distrust): .unreachable(server, Self.reason(distrust), distrust.remedy)
             case .noTLS: .unreachable(server, "it does not speak https at this port; http, perhaps, or at another one")
             case .oldTLS: .unreachable(server, "it speaks no TLS of version 1.2 or newer; have its operator switch that on")
             case .handshakeFailed:
@@ -55,17 +56,17 @@ struct HTTPFault: Error {
     private static func reason(_ distrust: TransportFailure.Distrust) -> String {
         switch distrust {
         case .authority:
-            "its certificate is not trusted. Have one from an authority that this machine trusts, \(CloudError.orOwnAuthority)"
+            "its certificate is not trusted. Have one from an authority that this machine trusts, or name the server's own authority"
         case .expired: "its certificate has expired; have its operator renew it, and look at this machine's clock"
         case .notYetValid: "its certificate is not valid yet; look at this machine's clock"
         case .otherHost: "its certificate is for another host"
         case .noAuthorities:
-            "this machine has no list of authorities. Install it (the package ca-certificates), \(CloudError.orOwnAuthority)"
+            "this machine has no list of authorities. Install it (the package ca-certificates), or name the server's own authority"
         }
     }
 
-    private static func unreachable(_ server: ServerAddress, _ reason: String) -> HTTPFault {
-        HTTPFault(.networkUnavailable, "\(server) can't be reached: \(reason)")
+    private static func unreachable(_ server: ServerAddress, _ reason: String, _ remedy: ErrorRemedy? = nil) -> HTTPFault {
+        HTTPFault(.networkUnavailable, "\(server) can't be reached: \(reason)", remedy: remedy)
     }
 
     private static func broken(_ server: ServerAddress) -> HTTPFault {
@@ -87,6 +88,16 @@ struct HTTPFault: Error {
     private static func asked(_ reason: String) -> String { "\(reason). Does the server run, and is the address right?" }
 }
 
+extension TransportFailure.Distrust {
+    /// What helps against it on this machine.
+    var remedy: ErrorRemedy? {
+        switch self {
+        case .authority, .noAuthorities: .trustAuthority
+        case .expired, .notYetValid, .otherHost: nil
+        }
+    }
+}
+
 extension HTTPFields {
     /// How long a server wants one to wait: a day at the most.
     var retryAfter: Duration? {
@@ -95,9 +106,6 @@ extension HTTPFields {
 }
 
 extension CloudError {
-    /// What the reason ends with where a certificate is not trusted. Whoever has an option for it can name that.
-    package static let orOwnAuthority = "or name the server's own authority"
-
     /// The error of a reply that breaks the protocol, by its status: it may come from a proxy before the server.
     init(status: HTTPStatus, headers: HTTPFields, from server: ServerAddress) {
         let told = "\(server) has answered with the status \(status.code)"
@@ -138,7 +146,7 @@ extension CloudError {
         let scalars = reason.unicodeScalars.prefix(most).map { Self.isUnfit($0) ? " " : $0 }
         var text = String.UnicodeScalarView()
         text.append(contentsOf: scalars)
-        var error = CloudError(code, String(text), retryAfter: retryAfter, serverRecord: serverRecord)
+        var error = CloudError(code, String(text), retryAfter: retryAfter, serverRecord: serverRecord, remedy: remedy)
         error.denial = denial
         error.containerIsServed = containerIsServed
         return error

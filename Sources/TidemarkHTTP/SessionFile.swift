@@ -37,7 +37,8 @@ public struct SessionFile: SessionStore {
                     token: try node.required("token").asString())
             }
         } catch {
-            throw CloudError(.notAuthenticated, "\(url.path) can't be read as a session (\(error.reason)); sign in again")
+            throw CloudError(
+                .notAuthenticated, "\(url.path) can't be read as a session (\(error.reason)); sign in again", remedy: .signIn)
         }
     }
 
@@ -260,7 +261,7 @@ public struct SessionFile: SessionStore {
     }
 
     private func distrust(_ url: URL, _ what: String) -> CloudError {
-        CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; sign in again")
+        CloudError(.notAuthenticated, "\(url.path) \(what), so its session is not used; sign in again", remedy: .signIn)
     }
 
     private func failure(_ what: String, _ path: String) -> CloudError {

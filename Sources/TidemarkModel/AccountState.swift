@@ -2,12 +2,14 @@
 ///
 /// As on Apple's systems: with the app's switch off there is no account for it, and the drive's only says which error tells so.
 public struct AccountState: Hashable, Codable, Sendable {
+    /// Whether an account is signed in on the device.
     public var isSignedIn: Bool
     /// The account's switch for all of its files.
     public var driveIsOn: Bool
     /// The switch for this app, or container.
     public var appIsOn: Bool
 
+    /// Makes a state; both switches are on where nothing else is said.
     public init(isSignedIn: Bool, driveIsOn: Bool = true, appIsOn: Bool = true) {
         self.isSignedIn = isSignedIn
         self.driveIsOn = driveIsOn

@@ -9,12 +9,14 @@ public struct AssetCounts: Codable, Hashable, Sendable {
     /// Bytes of the contents that were stored.
     public var bytes: Int
 
+    /// Makes counts; all are 0 where nothing else is said.
     public init(referenced: Int = 0, stored: Int = 0, bytes: Int = 0) {
         self.referenced = referenced
         self.stored = stored
         self.bytes = bytes
     }
 
+    /// Adds the counts of another import, or of another part of the same.
     public static func += (left: inout AssetCounts, right: AssetCounts) {
         left.referenced += right.referenced
         left.stored += right.stored

@@ -1,12 +1,17 @@
 /// What a write did, in records.
 public struct ChangeCounts: Codable, Hashable, Sendable {
+    /// Records that the store did not have.
     public var inserted: Int
+    /// Records of which at least one field has another value now.
     public var updated: Int
+    /// Records that were as they were to be: nothing was written.
     public var unchanged: Int
+    /// Records that are gone.
     public var deleted: Int
     /// Of the unchanged ones, those that were damaged in the store and are again what they were.
     public var repaired: Int
 
+    /// Makes counts; all are 0 where nothing else is said.
     public init(inserted: Int = 0, updated: Int = 0, unchanged: Int = 0, deleted: Int = 0, repaired: Int = 0) {
         self.inserted = inserted
         self.updated = updated
@@ -39,6 +44,7 @@ public struct ChangeCounts: Codable, Hashable, Sendable {
     /// Whether nothing was written.
     public var isUnchanged: Bool { inserted == 0 && updated == 0 && deleted == 0 }
 
+    /// Adds the counts of another write.
     public static func += (left: inout ChangeCounts, right: ChangeCounts) {
         left.inserted += right.inserted
         left.updated += right.updated

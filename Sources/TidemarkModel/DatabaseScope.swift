@@ -7,6 +7,7 @@ public enum DatabaseScope: Int, Codable, CaseIterable, Sendable {
     /// What others share with one.
     case shared = 3
 
+    /// The scope in lower case, as paths of CloudKit Web Services have it.
     public var name: String {
         switch self {
         case .public: "public"

@@ -6,11 +6,15 @@
 public struct FieldType: Hashable, Sendable {
     /// A type that is no list. The raw values are stored.
     public enum Scalar: UInt8, CaseIterable, Sendable {
+        /// Text in UTF-8, without NUL characters.
         case string = 1
+        /// A whole number of 64 bits. Booleans are 1 and 0.
         case int64 = 2
+        /// A finite number.
         case double = 3
         /// A moment, to the microsecond.
         case timestamp = 4
+        /// Bytes without a meaning of their own.
         case bytes = 5
         /// Degrees of latitude and longitude, and more where known.
         case location = 6
@@ -19,6 +23,7 @@ public struct FieldType: Hashable, Sendable {
         /// A file, content-addressed.
         case asset = 8
 
+        /// The type's name, as schema files and the command-line tool have it.
         public var name: String {
             switch self {
             case .string: "string"
@@ -33,23 +38,35 @@ public struct FieldType: Hashable, Sendable {
         }
     }
 
+    /// The type of a value, or of each element of a list.
     public let scalar: Scalar
+    /// Whether it is a list of ``scalar``.
     public let isList: Bool
 
+    /// Makes a type.
     public init(_ scalar: Scalar, isList: Bool = false) {
         self.scalar = scalar
         self.isList = isList
     }
 
+    /// The type of a list. A store holds no lists of bytes or of locations.
     public static func list(of scalar: Scalar) -> FieldType { FieldType(scalar, isList: true) }
 
+    /// Text.
     public static let string = FieldType(.string)
+    /// A whole number of 64 bits.
     public static let int64 = FieldType(.int64)
+    /// A finite number.
     public static let double = FieldType(.double)
+    /// A moment, to the microsecond.
     public static let timestamp = FieldType(.timestamp)
+    /// Bytes.
     public static let bytes = FieldType(.bytes)
+    /// A place on Earth.
     public static let location = FieldType(.location)
+    /// The name of another record.
     public static let reference = FieldType(.reference)
+    /// A file, content-addressed.
     public static let asset = FieldType(.asset)
 
     /// Reads a type's name: `string`, `int64`, …, `list<string>`. `nil` when it is none.

@@ -2,11 +2,15 @@ import Foundation
 
 /// The value of a record's field.
 public enum FieldValue: Hashable, Sendable {
+    /// Text in UTF-8, without NUL characters.
     case string(String)
+    /// A whole number. Booleans are 1 and 0.
     case int64(Int64)
+    /// A finite number; a store has no negative zero.
     case double(Double)
     /// Microseconds since 1970 UTC.
     case timestamp(Int64)
+    /// Bytes.
     case bytes([UInt8])
     /// A place on Earth.
     case location(Location)

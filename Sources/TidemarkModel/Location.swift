@@ -8,12 +8,14 @@ public struct Location: Codable, Hashable, Sendable {
     public var altitude: Double?
     /// Metres.
     public var horizontalAccuracy: Double?
+    /// Metres.
     public var verticalAccuracy: Double?
     /// Degrees from north, clockwise.
     public var course: Double?
     /// Metres a second.
     public var speed: Double?
 
+    /// Makes a place of degrees, and metres above sea level. Nothing checks that they are on Earth; saving does.
     public init(latitude: Double, longitude: Double, altitude: Double? = nil) {
         self.latitude = latitude
         self.longitude = longitude

@@ -2,17 +2,22 @@
 ///
 /// SQL compares names without their case: a condition over `name` would look at the field `Name`. A store has at most one of two such names.
 public struct NameCollision: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What the two names are names of.
     public enum Kind: Hashable, Sendable {
+        /// Names of record types.
         case recordType
+        /// Names of fields of one record type.
         case field(ofType: String)
     }
 
+    /// What they are names of.
     public let kind: Kind
     /// The name that is refused.
     public let name: String
     /// The name that is there, or came first.
     public let other: String
 
+    /// Makes the error for a name and the other that is there.
     public init(_ kind: Kind, _ name: String, _ other: String) {
         self.kind = kind
         self.name = name

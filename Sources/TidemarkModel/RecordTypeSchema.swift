@@ -1,12 +1,16 @@
 /// What a record type has: its name and its fields in order.
 public struct RecordTypeSchema: Hashable, Sendable {
+    /// A field of a record type.
     public struct Field: Hashable, Sendable {
+        /// The field's name: an identifier of letters, digits and underscores.
         public let name: String
+        /// The type of its values.
         public let type: FieldType
         /// Whether an int64 is a Boolean to people: `true` and `false` in manifests and in the tool's output. To SQL and to the cloud it is
         /// 1 and 0; another device shows these where no schema of its own says that they are Booleans.
         public let isBoolean: Bool
 
+        /// Makes a field. Only an int64 can be a Boolean.
         public init(name: String, type: FieldType, isBoolean: Bool = false) {
             self.name = name
             self.type = type
@@ -32,15 +36,18 @@ public struct RecordTypeSchema: Hashable, Sendable {
     /// The most fields that a type is given: a cloud has 256 for each type, and one of them says when the others were edited.
     public static let fieldLimit = 255
 
+    /// The record type's name: an identifier of letters, digits and underscores.
     public let name: String
     /// The field of the source that holds the record name, and under which exports show it; `nil` when there is none.
     public var nameField: String?
+    /// The fields, in the order in which they came.
     public var fields: [Field]
     /// Sets of fields of which no two records may agree: those that do become one.
     public var uniqueKeys: [[String]]
     /// Of reference fields, the type of the records that they refer to; only what a schema file says, no store keeps it.
     public var references: [String: String] = [:]
 
+    /// Makes a record type.
     public init(name: String, nameField: String? = nil, fields: [Field] = [], uniqueKeys: [[String]] = []) {
         self.name = name
         self.nameField = nameField
@@ -48,5 +55,6 @@ public struct RecordTypeSchema: Hashable, Sendable {
         self.uniqueKeys = uniqueKeys
     }
 
+    /// The field of a name; `nil` when the type has none. Names are compared with their case.
     public func field(named name: String) -> Field? { fields.first { $0.name == name } }
 }

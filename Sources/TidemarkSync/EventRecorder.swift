@@ -137,7 +137,7 @@ extension ContainerEvent.Failure {
     package init(_ error: CloudError, code: Int, reason: String? = nil) {
         self.init(
             code: code, reason: reason ?? error.reason, isPassing: ErrorReaction(error.code).isPassing,
-            retryAfter: error.retryAfter)
+            retryAfter: error.retryAfter, remedy: error.remedy)
     }
 }
 

@@ -475,19 +475,20 @@ actor ExportScheduler {
 extension CloudError {
     /// What has gone wrong on the way; a failure of the store is no failure of the cloud, and ends the synchronisation.
     init(transfer error: any Error) {
-        switch error {
-        case let error as CloudError: self = error
-        case let error as StoreError: self.init(.init(rawValue: Self.ofStore + error.code.rawValue), error.message)
-        default: self.init(.init(rawValue: Self.ofStore + StoreError.Code.io.rawValue), "\(error)")
+        if let error = error as? CloudError {
+            self = error
+            return
         }
+        let failure = error as? StoreError ?? StoreError(.io, "\(error)")
+        self.init(.storeFailure, failure.message)
+        localCause = failure
     }
 
-    /// What the code of a failure of the store on this side begins with; the store's code follows. Never said by a cloud.
-    private static let ofStore = "store "
+    /// The failure of the store on this side that it carries.
+    var storeError: StoreError? { localCause as? StoreError }
+}
 
-    /// The failure of the store on this side that it stands for.
-    var storeError: StoreError? {
-        guard code.rawValue.hasPrefix(Self.ofStore) else { return nil }
-        return StoreError(.init(rawValue: String(code.rawValue.dropFirst(Self.ofStore.count))), reason)
-    }
+extension CloudError.Code {
+    /// The store on this side has failed. A cloud never answers with it.
+    static let storeFailure = CloudError.Code(rawValue: "storeFailure")
 }

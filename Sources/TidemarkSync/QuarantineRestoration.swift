@@ -1,7 +1,9 @@
 /// What is brought back of records that were set aside, and where. Without any: edits that no cloud had, to the account that they belong to;
 /// then nothing is set aside any more.
 public struct QuarantineRestoration: OptionSet, Sendable {
+    /// The bits of the options.
     public let rawValue: Int
+    /// Makes options of their bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
     /// Also records that the cloud had, where they are not there.

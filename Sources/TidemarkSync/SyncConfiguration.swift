@@ -17,6 +17,7 @@ public struct SyncConfiguration: Sendable {
     /// The name that history gives the transactions.
     public var author = "cloud"
 
+    /// Makes the configuration that a program has which sets nothing.
     public init() {}
 }
 
@@ -37,9 +38,10 @@ public struct SyncReport: Hashable, Sendable {
     /// Why it did not come to its end; `nil` when it did.
     public var failure: ContainerEvent.Failure?
 
+    /// Makes a report of a synchronisation that has done nothing.
     public init() {}
 
-    /// Whether nothing waits to be sent and nothing failed; what could not be taken in is in ``kept``, and
-    /// what was taken back in ``refused``.
+    /// Whether nothing waits to be sent and nothing failed; ``deferred`` counts fetched records that could not be
+    /// applied yet, ``refused`` changes that were taken back.
     public var isComplete: Bool { failure == nil && outbox.pending == 0 }
 }

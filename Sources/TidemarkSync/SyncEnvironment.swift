@@ -5,6 +5,7 @@ import TidemarkModel
 public struct SyncEnvironment: Sendable {
     /// Microseconds since 1970 UTC.
     public var now: @Sendable () -> Int64
+    /// Waits for a duration; throws `CancellationError` when the task is cancelled.
     public var sleep: @Sendable (Duration) async throws -> Void
     /// A number from 0 up to 1.
     public var random: @Sendable () -> Double
@@ -26,6 +27,7 @@ public struct SyncEnvironment: Sendable {
         case behind
     }
 
+    /// Makes an environment of a simulation or a test; see the properties.
     public init(
         now: @escaping @Sendable () -> Int64, sleep: @escaping @Sendable (Duration) async throws -> Void,
         random: @escaping @Sendable () -> Double, identifier: @escaping @Sendable () -> UUID, looksAhead: Bool = false

@@ -18,5 +18,6 @@ public final class SyncLock: @unchecked Sendable {
         self.lock = consume lock
     }
 
+    /// Gives the right back at once; again is without effect.
     public func release() { lock.release() }
 }

@@ -70,6 +70,7 @@ extension CloudError {
         guard dialect.isExtended else { return }
         json.member("tidemark") {
             $0.member("code", code.rawValue)
+            $0.member("remedy", remedy?.rawValue)
             if !containerIsServed { $0.member("containerIsServed", false) }
             if let serverRecord {
                 $0.name("serverRecord")
@@ -118,6 +119,8 @@ extension CloudError {
         {
             self.denial = ShareDecision(operation: operation, rule: rule)
         }
+        // A remedy that this version doesn't know is left out.
+        remedy = try extra?.string("remedy").flatMap { ErrorRemedy(rawValue: $0) }
         containerIsServed = try extra?.bool("containerIsServed") ?? true
     }
 }

@@ -99,16 +99,20 @@ typedef struct tide_rejection {
     bool source_is_cut;
 } tide_rejection;
 
+/// A batch; made by `tide_batch_create`.
 typedef struct tide_batch tide_batch;
 
 /// Creates an empty batch that counts as full from `row_limit` rows or `byte_limit` bytes of memory on. The caller owns it and ends
 /// it with `tide_batch_destroy`.
 tide_status tide_batch_create(uint32_t row_limit, size_t byte_limit, tide_batch *TIDE_NULLABLE *_Nonnull batch);
+/// Frees a batch and all that its text and cells occupy. NULL does nothing.
 void tide_batch_destroy(tide_batch *TIDE_NULLABLE batch);
 /// Empties a batch, columns included, and keeps its memory for the next use (memory far beyond the byte bound is let go).
 void tide_batch_reset(tide_batch *batch);
 
+/// Whether the rows and refusals have reached the row bound, or the text, cells and refusals the byte bound.
 bool tide_batch_is_full(const tide_batch *batch);
+/// Rows that were added, refused ones included.
 uint32_t tide_batch_row_count(const tide_batch *batch);
 /// Rows that have not been refused.
 uint32_t tide_batch_live_count(const tide_batch *batch);
@@ -122,6 +126,7 @@ char *TIDE_NULLABLE tide_batch_text_reserve(tide_batch *batch, size_t length);
 tide_span tide_batch_text_commit(tide_batch *batch, size_t length);
 /// Copies text into the arena.
 tide_status tide_batch_text_add(tide_batch *batch, const void *TIDE_NULLABLE bytes, size_t length, tide_span *span);
+/// The text at an offset of the arena. The pointer holds until the next call that adds text, or resets or destroys the batch.
 const char *tide_batch_text(const tide_batch *batch, size_t offset);
 
 // Columns
@@ -134,9 +139,13 @@ tide_status tide_batch_column(
 /// of the record names, by the case of letters only.
 tide_status tide_batch_source_column(
     tide_batch *batch, const char *name, size_t length, const char *name_field, uint32_t *column, tide_error *TIDE_NULLABLE error);
+/// Columns that the batch has, used or not.
 uint32_t tide_batch_column_count(const tide_batch *batch);
+/// The name of a column, NUL-terminated, and its length in bytes. The batch owns it, until it is reset or destroyed.
 const char *tide_batch_column_name(const tide_batch *batch, uint32_t column, size_t *length);
+/// The type that was set for a column; TIDE_TYPE_UNKNOWN until then.
 tide_type tide_batch_column_type(const tide_batch *batch, uint32_t column);
+/// Sets the type of a column. The cells stay as they are.
 void tide_batch_column_set_type(tide_batch *batch, uint32_t column, tide_type type);
 /// Whether any live row has a value for it.
 bool tide_batch_column_is_used(const tide_batch *batch, uint32_t column);
@@ -152,6 +161,7 @@ tide_status tide_batch_row_add(tide_batch *batch, uint64_t line, tide_span sourc
 tide_status tide_batch_row_set(tide_batch *batch, uint32_t column, tide_cell cell);
 /// Changes a cell of any row.
 void tide_batch_cell_replace(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
+/// A cell of any row; of the kind TIDE_KIND_ABSENT where the column has none for it.
 tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column);
 
 /// Gives the row its record name: TIDE_REJECTED when it is empty, longer than 255 bytes or has control characters.
@@ -166,8 +176,11 @@ const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *le
 /// stores both with it, and that the cloud has nothing to be told of it. For rows that speak of all fields.
 tide_status tide_batch_row_from_cloud(
     tide_batch *batch, uint32_t row, const char *tag, size_t tag_length, const char *TIDE_NULLABLE edited, size_t edited_length);
+/// The line that was given with `tide_batch_row_add`.
 uint64_t tide_batch_row_line(const tide_batch *batch, uint32_t row);
+/// The source text that was given with `tide_batch_row_add`.
 tide_span tide_batch_row_source(const tide_batch *batch, uint32_t row);
+/// Whether a row has not been refused.
 bool tide_batch_row_is_live(const tide_batch *batch, uint32_t row);
 
 /// Refuses a row: it stays in the batch, but nothing of it is written. A row that is refused already stays as it is.
@@ -176,7 +189,9 @@ tide_status tide_batch_row_reject(
 /// Notes a refusal of something that never became a row.
 tide_status tide_batch_reject(
     tide_batch *batch, uint64_t line, tide_span source, bool source_is_cut, tide_reject reject, const char *message);
+/// Refusals of rows, and of sources that never became rows.
 uint32_t tide_batch_rejection_count(const tide_batch *batch);
+/// A refusal, by its index below the count; `row` is UINT32_MAX for a source that never became a row.
 tide_rejection tide_batch_rejection(const tide_batch *batch, uint32_t index);
 
 // Digests
@@ -184,6 +199,7 @@ tide_rejection tide_batch_rejection(const tide_batch *batch, uint32_t index);
 /// Sets each live row's digest: the sum over its key and its values of XXH3-64(value), seeded with `seed` and the field's name, so that
 /// the order of fields does not matter and NULL counts nothing. It detects change and accident, not malice; the seed is secret to the store.
 void tide_batch_digest(tide_batch *batch, uint64_t seed);
+/// The digest of a row, as `tide_batch_digest` has set it.
 uint64_t tide_batch_row_digest(const tide_batch *batch, uint32_t row);
 
 /// The digest of a row's key.
@@ -192,7 +208,9 @@ uint64_t tide_key_digest(uint64_t seed, const void *TIDE_NULLABLE key, size_t le
 uint64_t tide_field_seed(uint64_t seed, const char *name, size_t length);
 /// The digest of one value, as stored.
 uint64_t tide_value_digest_bytes(uint64_t field_seed, const void *TIDE_NULLABLE bytes, size_t length);
+/// The digest of an integer: of its 8 bytes, least significant first.
 uint64_t tide_value_digest_integer(uint64_t field_seed, int64_t value);
+/// The digest of a real number, as stored.
 uint64_t tide_value_digest_real(uint64_t field_seed, double value);
 
 // Names and identifiers

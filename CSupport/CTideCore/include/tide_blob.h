@@ -39,12 +39,14 @@ typedef struct tide_blob {
     bool is_new;
 } tide_blob;
 
+/// An open store of blobs; made by `tide_blob_store_create`.
 typedef struct tide_blob_store tide_blob_store;
 
 /// Opens `assets/` and `staging/` of a container, making them if need be. With `dry_run`, files are read, checked and looked up, and
 /// nothing is written; then the folders need not exist. The caller ends it with `tide_blob_store_destroy`, after all its intakes.
 tide_status tide_blob_store_create(
     const char *container, bool dry_run, tide_blob_store *TIDE_NULLABLE *_Nonnull store, tide_error *TIDE_NULLABLE error);
+/// Closes a store and frees it. NULL does nothing.
 void tide_blob_store_destroy(tide_blob_store *TIDE_NULLABLE store);
 
 /// Makes all blobs taken in so far durable, with their names. Does nothing when there were none since the last call.
@@ -57,6 +59,7 @@ typedef struct tide_intake tide_intake;
 /// `tide_intake_destroy`.
 tide_status tide_intake_create(
     tide_blob_store *store, const char *root, tide_intake *TIDE_NULLABLE *_Nonnull intake, tide_error *TIDE_NULLABLE error);
+/// Frees a worker. NULL does nothing.
 void tide_intake_destroy(tide_intake *TIDE_NULLABLE intake);
 
 /// Where the EXIF block of an image goes, and that only images are wanted.
@@ -79,9 +82,10 @@ tide_status tide_intake_bytes(
     tide_intake *intake, const void *TIDE_NULLABLE bytes, size_t length, const char *name, tide_blob *blob,
     tide_error *TIDE_NULLABLE error);
 
-/// Runs `work(context, worker, index)` for each index below `count`, on up to `worker_count` threads, the caller's among them.
-/// Stops handing out indices after the first call that returns another status than TIDE_OK, and returns that.
+/// A piece of work; `worker` is below the number of workers, and no two calls at the same time have the same one.
 typedef tide_status (*tide_intake_task)(void *TIDE_NULLABLE context, uint32_t worker, uint32_t index, tide_error *error);
+/// Runs `task(context, worker, index)` for each index below `count`, on up to `worker_count` threads, the caller's among them.
+/// Stops handing out indices after the first call that returns another status than TIDE_OK, and returns that.
 tide_status tide_intake_run(
     uint32_t worker_count, uint32_t count, tide_intake_task task, void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 

@@ -17,6 +17,7 @@ extern "C" {
 TIDE_ASSUME_NONNULL_BEGIN
 
 struct sqlite3;
+struct sqlite3_stmt;
 
 /// Prepares a connection: DEFENSIVE on; double-quoted strings, trusted schema, automatic checkpoints and the checkpoint on closing
 /// off; the -wal file stays when the last connection closes; synchronous FULL.
@@ -29,6 +30,9 @@ tide_status tide_connection_checkpoint(
 
 /// Has the number of pages in the write-ahead log written to `*frames` after each commit, for as long as the connection lives.
 void tide_connection_watch_log(struct sqlite3 *connection, int32_t *frames);
+
+/// Reads the number in the only row of a statement without arguments, and resets the statement. `false` when it has no row or fails.
+bool tide_statement_number(struct sqlite3_stmt *statement, int32_t *number);
 
 /// The last error of a connection as a status (TIDE_DISK_FULL, TIDE_BUSY, TIDE_CORRUPT, ...): "cannot DOING: SQLite's message".
 tide_status tide_sqlite_error(struct sqlite3 *connection, const char *doing, tide_error *TIDE_NULLABLE error);

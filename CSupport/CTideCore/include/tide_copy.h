@@ -23,12 +23,14 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
+/// A copier; made by `tide_copier_create`.
 typedef struct tide_copier tide_copier;
 
 /// `from` and `to` are folders of assets; `to` is made (mode 0700) if need be, and its parent must be there. With `may_link`, a
 /// blob may get a second name. The caller ends the copier with `tide_copier_destroy`.
 tide_status tide_copier_create(
     const char *from, const char *to, bool may_link, tide_copier *TIDE_NULLABLE *_Nonnull copier, tide_error *TIDE_NULLABLE error);
+/// Frees a copier. NULL does nothing.
 void tide_copier_destroy(tide_copier *TIDE_NULLABLE copier);
 
 /// Copies one blob, unless the target has it already, whole. What stands there and is wrong is replaced. One that gets a second

@@ -22,6 +22,7 @@ TIDE_ASSUME_NONNULL_BEGIN
 struct sqlite3;
 struct sqlite3_stmt;
 
+/// How many rows a query yields, and the two halves of their digest.
 typedef struct tide_digest {
     uint64_t rows;
     uint64_t low, high;

@@ -42,6 +42,7 @@ typedef struct tide_bytes {
     uint64_t size;
 } tide_bytes;
 
+/// The properties of an image, read from its headers.
 typedef struct tide_image {
     tide_media media;
     /// As stored, before any rotation that EXIF asks for; 0 when unknown.

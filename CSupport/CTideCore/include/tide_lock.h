@@ -19,14 +19,17 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
+/// An open lock file; made by `tide_lock_create`.
 typedef struct tide_lock tide_lock;
 
 /// Opens the lock file, making it if need be (mode 0600). The caller ends the lock with `tide_lock_destroy`, which also lets go.
 tide_status tide_lock_create(const char *path, tide_lock *TIDE_NULLABLE *_Nonnull lock, tide_error *TIDE_NULLABLE error);
+/// Closes the lock file, which releases the lock, and frees the lock. NULL does nothing.
 void tide_lock_destroy(tide_lock *TIDE_NULLABLE lock);
 
 /// Takes the lock, exclusively or shared, waiting at most `timeout_ms`. TIDE_BUSY when the time has passed. Not recursive.
 tide_status tide_lock_acquire(tide_lock *lock, bool shared, uint32_t timeout_ms, tide_error *TIDE_NULLABLE error);
+/// Releases the lock. The lock may be taken again.
 void tide_lock_release(tide_lock *lock);
 
 /// Whether the file at the lock's path is still the one that was opened.

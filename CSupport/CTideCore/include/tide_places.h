@@ -27,6 +27,7 @@ struct sqlite3_stmt;
 /// The greatest length of a name.
 #define TIDE_PLACE_NAME_MAX 255
 
+/// The name and the zone of one record.
 typedef struct tide_place {
     int64_t zone;
     /// Where the name begins, and its length; 0 for a key that can't be one.

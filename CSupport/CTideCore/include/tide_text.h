@@ -15,15 +15,20 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
+/// A text and its memory. `bytes` is NUL-terminated once something was appended.
 typedef struct tide_text {
     char *TIDE_NULLABLE bytes;
     size_t length, capacity;
     bool failed;
 } tide_text;
 
+/// Empties a text and its `failed` mark, and keeps the memory.
 void tide_text_clear(tide_text *text);
+/// Frees the memory. The text is empty afterwards, and may be used again.
 void tide_text_free(tide_text *text);
+/// Appends bytes as they are.
 void tide_text_append(tide_text *text, const void *TIDE_NULLABLE bytes, size_t length);
+/// Appends text that is formatted as by `printf`.
 void tide_text_format(tide_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /// A JSON string with its quotes; the bytes are UTF-8 and pass unchanged but for quotes, backslashes and control characters.
 void tide_text_json_string(tide_text *text, const char *bytes, size_t length);

@@ -30,6 +30,13 @@ TIDE_ASSUME_NONNULL_BEGIN
 
 struct sqlite3;
 
+/// What a change did to a record: `kind` in `tide_changes`. ChangeKind of the Swift code has the same values.
+typedef enum tide_change_kind {
+    tide_change_insert = 1,
+    tide_change_update = 2,
+    tide_change_delete = 3,
+} tide_change_kind;
+
 /// One field of a record type as it is stored.
 typedef struct tide_field {
     const char *name;
@@ -57,6 +64,7 @@ typedef struct tide_counters {
     int64_t next_change;
 } tide_counters;
 
+/// How many rows of a batch, or deletions, had which result. Each call adds to the numbers.
 typedef struct tide_counts {
     uint64_t inserted, updated, unchanged, deleted;
     /// Of the unchanged ones, those whose stored values were damaged and are again what they were.
@@ -77,6 +85,7 @@ typedef struct tide_acknowledgement {
     bool is_noted;
 } tide_acknowledgement;
 
+/// A writer; made by `tide_writer_create`.
 typedef struct tide_writer tide_writer;
 
 /// Prepares for one table of one connection. `seed` is the store's digest seed. The caller owns the writer, ends it with
@@ -84,6 +93,7 @@ typedef struct tide_writer tide_writer;
 tide_status tide_writer_create(
     struct sqlite3 *connection, uint64_t seed, const tide_table *table, tide_writer *TIDE_NULLABLE *_Nonnull writer,
     tide_error *TIDE_NULLABLE error);
+/// Frees a writer and its prepared statements. NULL does nothing.
 void tide_writer_destroy(tide_writer *TIDE_NULLABLE writer);
 
 /// Takes a changed description of the same type (fields added, siblings added); loading goes on.
@@ -93,6 +103,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 tide_status tide_writer_load_begin(tide_writer *writer, tide_error *TIDE_NULLABLE error);
 /// Ends loading if it goes on: builds the index.
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *TIDE_NULLABLE error);
+/// Whether loading was begun and has not ended.
 bool tide_writer_is_loading(const tide_writer *writer);
 /// Forgets what this writer has in memory of a load, after its transaction was rolled back or another connection has written.
 /// The index is built at the next `tide_writer_apply` if it is missing.

@@ -17,6 +17,7 @@ extern "C" {
 
 #pragma clang assume_nonnull begin
 
+/// The kind of a node.
 typedef enum tide_json_kind {
     TIDE_JSON_NULL = 0,
     TIDE_JSON_FALSE = 1,
@@ -30,6 +31,7 @@ typedef enum tide_json_kind {
     TIDE_JSON_OBJECT = 8,
 } tide_json_kind;
 
+/// A value, or the name of a member.
 typedef struct tide_json_node {
     union {
         int64_t integer;
@@ -44,6 +46,7 @@ typedef struct tide_json_node {
     uint32_t kind : 4;
 } tide_json_node;
 
+/// Why a text is refused; TIDE_JSON_SOUND when it is not.
 typedef enum tide_json_fault {
     TIDE_JSON_SOUND = 0,
     TIDE_JSON_MALFORMED,
@@ -56,6 +59,7 @@ typedef enum tide_json_fault {
     TIDE_JSON_NO_MEMORY,
 } tide_json_fault;
 
+/// The nodes of a text; made by `tide_json_tape_create`.
 typedef struct tide_json_tape tide_json_tape;
 
 /// Reads a text.
@@ -71,6 +75,7 @@ tide_json_fault tide_json_tape_create(
 /// The first node: the text's value. Valid until the tape is destroyed.
 const tide_json_node *tide_json_tape_root(const tide_json_tape *tape);
 
+/// Frees a tape and its nodes. NULL does nothing.
 void tide_json_tape_destroy(tide_json_tape *_Nullable tape);
 
 #pragma clang assume_nonnull end

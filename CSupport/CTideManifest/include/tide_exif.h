@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/// What the EXIF data of a photo say.
 typedef struct tide_exif {
     /// DateTimeOriginal (else DateTimeDigitized, else DateTime) with its SubSecTime; OffsetTimeOriginal (and kin) applied when
     /// present and valid, else taken as UTC. Microseconds since 1970 UTC.

@@ -20,6 +20,7 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
+/// The format of a source.
 typedef enum tide_format {
     /// CSV cannot be told from text that is no manifest; so: '[' begins a JSON array, '{' JSON Lines or objects over several lines,
     /// anything else CSV.
@@ -107,6 +108,7 @@ typedef struct tide_manifest_options {
     const char *TIDE_NULLABLE encoding;
 } tide_manifest_options;
 
+/// A place between two rows of a source, for `tide_manifest_resume`.
 typedef struct tide_position {
     /// Bytes of the source before the next row.
     uint64_t offset;
@@ -118,6 +120,7 @@ typedef struct tide_position {
     uint8_t state;
 } tide_position;
 
+/// An open manifest; made by `tide_manifest_create`.
 typedef struct tide_manifest tide_manifest;
 
 /// Begins to read `descriptor` from where it stands; the caller keeps it open meanwhile and closes it after
@@ -125,19 +128,23 @@ typedef struct tide_manifest tide_manifest;
 tide_status tide_manifest_create(
     int descriptor, const tide_manifest_options *options, tide_manifest *TIDE_NULLABLE *_Nonnull manifest,
     tide_error *TIDE_NULLABLE error);
+/// Frees a manifest. The descriptor stays open. NULL does nothing.
 void tide_manifest_destroy(tide_manifest *TIDE_NULLABLE manifest);
 
+/// The format that was given or, with TIDE_FORMAT_AUTO, recognised.
 tide_format tide_manifest_format(const tide_manifest *manifest);
 
 /// Fills an empty batch with the next rows, typed and named. TIDE_END when the source is at its end and the batch is the last (it
 /// may hold rows).
 tide_status tide_manifest_read(tide_manifest *manifest, tide_batch *batch, tide_error *TIDE_NULLABLE error);
 
+/// The place behind the rows that were read so far.
 tide_position tide_manifest_position(const tide_manifest *manifest);
 
 /// Whether a row, or a CSV's header, had the mapping or the known field of that place in the options so far. A run that went on
 /// behind others' rows does not know of these.
 bool tide_manifest_mapping_occurred(const tide_manifest *manifest, uint32_t mapping);
+/// As `tide_manifest_mapping_occurred`, for the known field of that place.
 bool tide_manifest_field_occurred(const tide_manifest *manifest, uint32_t field);
 
 /// Whether what is read is not the source's own bytes, because these are compressed or in another encoding: positions count bytes of

@@ -24,13 +24,27 @@ final class CredentialCache: Sendable {
     private let connection: DatabaseQueue
     private let state = Mutex(State())
 
-    init(of file: URL) throws { connection = try SharedDatabase.watcher(of: file) }
+    init(of file: URL) throws {
+        connection = try SharedDatabase.watcher(of: file)
+        // From here on there is a secret to sign with.
+        try look { _ in }
+    }
 
     /// Some microseconds, where nothing has changed.
     ///
     /// - Throws: ``CredentialError`` `busy` or `storage`.
     func look<Result>(_ body: (borrowing State) -> Result) throws(CredentialError) -> Result {
         try read { state, _ in body(state) }
+    }
+
+    /// The secret to sign with: the file's; where the file can't be read for the moment, the last one that was read. A signature under that
+    /// one is good until the secret is replaced, and then as long as the replacement says.
+    var signingSecret: [UInt8] {
+        do {
+            return try look { $0.secret }
+        } catch {
+            return state.withLock { $0.secret }
+        }
     }
 
     /// The session of that identifier; `nil` when there is none any more.

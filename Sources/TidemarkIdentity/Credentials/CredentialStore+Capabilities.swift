@@ -10,19 +10,21 @@ extension CredentialStore {
     ///   - purpose: What it is good for, such as `upload`; it opens for nothing else.
     ///   - expires: Until when: microseconds since 1970 UTC.
     public func signedText(_ payload: Data, for purpose: String, until expires: Int64) -> String {
-        let check = Digest.hmac(Self.signedBytes(payload, purpose, expires), key: secret)
+        let check = Digest.hmac(Self.signedBytes(payload, purpose, expires), key: picture.signingSecret)
         return Base64URL.text(expires.bytesInOrder + check + payload)
     }
 
     /// What a capability carries; `nil` when it was altered, is of another purpose or another cloud, or has expired.
-    public func open(_ text: String, for purpose: String) -> Data? {
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`: then nothing is known of it.
+    public func open(_ text: String, for purpose: String) throws(CredentialError) -> Data? {
         // No address is that long.
         guard text.utf8.count <= 16_384, let bytes = Base64URL.bytes(text), bytes.count >= 8 + Digest.size else { return nil }
         let expires = Int64(bytesInOrder: bytes[..<8])
         let payload = Data(bytes[(8 + Digest.size)...])
         let signedBytes = Self.signedBytes(payload, purpose, expires)
-        guard let secrets = try? secrets(), expires > now() else { return nil }
-        let isOurs = secrets.contains { Digest.areEqual(bytes[8..<(8 + Digest.size)], Digest.hmac(signedBytes, key: $0)) }
+        guard expires > now() else { return nil }
+        let isOurs = try secrets().contains { Digest.areEqual(bytes[8..<(8 + Digest.size)], Digest.hmac(signedBytes, key: $0)) }
         return isOurs ? payload : nil
     }
 

@@ -2,9 +2,6 @@ import Foundation
 import GRDB
 
 extension CredentialStore {
-    /// The secret that everything is signed with, as the file has it. Where that can't be read now, nothing that is signed is good.
-    var secret: [UInt8] { (try? picture.look { $0.secret }) ?? random(32) }
-
     /// The secrets under which signatures are good: the present one, and the one before while that is so.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.

@@ -51,8 +51,12 @@ extension CredentialStore {
     }
 
     /// Returns what names the device of a token; `nil` when the token is not this cloud's, has expired, or is for another account.
-    public func device(_ token: String, of account: String) -> String? {
-        guard let payload = open(token, for: "device"), let text = String(validating: payload, as: UTF8.self) else { return nil }
+    ///
+    /// - Throws: ``CredentialError`` `storage`, `busy`.
+    public func device(_ token: String, of account: String) throws(CredentialError) -> String? {
+        guard let payload = try open(token, for: "device"), let text = String(validating: payload, as: UTF8.self) else {
+            return nil
+        }
         let parts = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0] == account else { return nil }
         return String(parts[1])

@@ -74,7 +74,7 @@ final class PasswordHashers: Sendable {
         of origin: SignInOrigin, _ body: (PasswordHasher) async throws(CredentialError) -> Result
     ) async throws(CredentialError) -> Result {
         guard let hasher = await turn(of: origin) else {
-            throw CredentialError(.busy, "too many sign in at once: try again in some seconds")
+            throw CredentialError(.busy, "too many devices sign in at once")
         }
         defer { giveBack(hasher) }
         return try await body(hasher)

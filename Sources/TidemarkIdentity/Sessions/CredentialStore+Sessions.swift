@@ -173,7 +173,8 @@ extension CredentialStore {
 
     private func token(_ session: Session) -> SessionToken {
         let body = (Hexadecimal.bytes(session.id) ?? []) + session.issued.bytesInOrder + session.expires.bytesInOrder
-        return SessionToken(text: Base64URL.text(body + Digest.hmac(Self.signedBytes(body[...]), key: secret)), session: session)
+        let check = Digest.hmac(Self.signedBytes(body[...]), key: picture.signingSecret)
+        return SessionToken(text: Base64URL.text(body + check), session: session)
     }
 
     /// What a token's check is made of; no capability's begins so.

@@ -2,8 +2,10 @@
 public struct PermissionDenied: Error, Hashable, Sendable {
     /// `nil` where it is about a share or a zone.
     public let record: RecordName?
+    /// The rule that forbids it, and what would allow it.
     public let decision: ShareDecision
 
+    /// Makes the error for a record, or for a share or a zone where `record` is `nil`.
     public init(record: RecordName?, decision: ShareDecision) {
         self.record = record
         self.decision = decision

@@ -4,11 +4,13 @@
 public struct Share: Hashable, Codable, Sendable {
     /// Private for the owner, shared for everybody else.
     public let scope: StoreScope
+    /// The zone whose records, or whose hierarchy, are shared.
     public let zone: ZoneName
     /// The name of the share's record.
     public let name: String
     /// The root of the hierarchy that is shared; `nil` where the whole zone is.
     public let root: String?
+    /// The title that invitations show. As `CKShare.SystemFieldKey.title`.
     public var title: String?
     /// The permission of everybody with a link.
     public var publicPermission: ShareParticipant.Permission
@@ -16,8 +18,10 @@ public struct Share: Hashable, Codable, Sendable {
     public var participants: [ShareParticipant]
     /// Whose container this is.
     public var currentUser: ShareParticipant?
+    /// The change tag of the share's record; `nil` where the cloud does not have it yet.
     public var changeTag: String?
 
+    /// Makes a share of what is known of it.
     public init(
         scope: StoreScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
         publicPermission: ShareParticipant.Permission = .none, participants: [ShareParticipant] = [],
@@ -34,6 +38,7 @@ public struct Share: Hashable, Codable, Sendable {
         self.changeTag = changeTag
     }
 
+    /// The owner; `nil` where the cloud has not named one.
     public var owner: ShareParticipant? { participants.first { $0.role == .owner } }
 
     /// Who asks, for ``SharePolicy``. In one's own database one is the owner, whatever is known.

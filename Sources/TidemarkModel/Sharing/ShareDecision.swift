@@ -1,6 +1,8 @@
 /// Whether somebody may do something, by which rule, and what would change that.
 public struct ShareDecision: Hashable, Sendable {
+    /// The operation that was asked about.
     public let operation: SharePolicy.Operation
+    /// The rule that decides.
     public let rule: SharePolicy.Rule
 
     /// One that was made elsewhere.
@@ -9,6 +11,7 @@ public struct ShareDecision: Hashable, Sendable {
         self.rule = rule
     }
 
+    /// Whether the rule allows the operation.
     public var isAllowed: Bool { rule.allows }
 
     /// What would allow it; `nil` where it is allowed, or nothing would.
@@ -19,10 +22,13 @@ public struct ShareDecision: Hashable, Sendable {
 
     /// What has to happen.
     public enum Remedy: String, Codable, CaseIterable, Sendable {
+        /// An account has to sign in.
         case signIn
         /// The owner, or an administrator, has to invite.
         case askForInvitation
+        /// The person has to accept the invitation.
         case acceptInvitation
+        /// The owner, or an administrator, has to give the permission Read-Write.
         case askForReadWrite
         /// It is left to the owner.
         case askOwner
@@ -33,6 +39,7 @@ public struct ShareDecision: Hashable, Sendable {
         /// To leave, rather than to end it for all.
         case leave
 
+        /// The remedy as words that follow an error: “ask the owner to do it”.
         public var text: String {
             switch self {
             case .signIn: "sign in"

@@ -15,7 +15,9 @@ public enum SharePolicy {
         case read
         /// To add a record, and what it names.
         case create
+        /// To change fields of a record.
         case update
+        /// To delete a record.
         case delete
         /// Into another zone, or out of the hierarchy that is shared.
         case move
@@ -25,16 +27,23 @@ public enum SharePolicy {
         case share
         /// To change the title, and what else describes it.
         case editShare
+        /// To change the permission of everybody with a link.
         case changePublicPermission
+        /// To invite a person.
         case invite
         /// Of another participant.
         case changeParticipant
+        /// To remove another participant.
         case removeParticipant
         /// By the link of an invitation.
         case accept
+        /// To decline an invitation.
         case decline
+        /// To end one's own participation.
         case leave
+        /// To end the share for all.
         case stopSharing
+        /// To delete a zone with all of its records.
         case deleteZone
 
         /// Whether it changes nothing.
@@ -43,9 +52,13 @@ public enum SharePolicy {
 
     /// Who.
     public struct Actor: Hashable, Sendable {
+        /// Whether an account is signed in.
         public var isSignedIn: Bool
+        /// The role in the share; `nil` for an account that takes no part.
         public var role: ShareParticipant.Role?
+        /// The permission in the share.
         public var permission: ShareParticipant.Permission
+        /// Whether the invitation is accepted.
         public var acceptanceStatus: ShareParticipant.AcceptanceStatus
         /// Of one who is removed: whether they have left by themselves, or with all that came by a link.
         public var hasLeft = false
@@ -57,6 +70,7 @@ public enum SharePolicy {
         /// Nobody.
         public static let nobody = Actor(isSignedIn: false, role: nil, permission: .none, acceptanceStatus: .unknown)
 
+        /// An account that takes part, or has taken part.
         public static func participant(
             _ role: ShareParticipant.Role, _ permission: ShareParticipant.Permission,
             _ acceptanceStatus: ShareParticipant.AcceptanceStatus, hasLeft: Bool = false
@@ -66,6 +80,7 @@ public enum SharePolicy {
                 hasLeft: acceptanceStatus == .removed && hasLeft)
         }
 
+        /// A participant of a share.
         public static func participant(_ participant: ShareParticipant) -> Actor {
             .participant(participant.role, participant.permission, participant.acceptanceStatus)
         }
@@ -90,6 +105,7 @@ public enum SharePolicy {
         /// Whether that participant is the actor.
         public var isOneself: Bool
 
+        /// Makes a target. Where nothing else is said it is neither shared nor anybody's own.
         public init(
             scope: DatabaseScope, isShared: Bool = false, publicPermission: ShareParticipant.Permission = .none,
             isRoot: Bool = false,
@@ -109,11 +125,16 @@ public enum SharePolicy {
     /// By what it is decided. ``ShareDecision/reason`` says each in words.
     public enum Rule: String, Codable, CaseIterable, Sendable {
         // These allow.
+        /// The operation is allowed; ``ShareDecision/reason`` has the sentence.
         case ownRecords, unsavedRecord, publicIsReadable, newPublicRecord, ownPublicRecord, owner, readWrite, readOnlyReads
+        /// The operation is allowed to this participant.
         case administrator, ownParticipation, invited, openLink
         // These don't.
+        /// The operation is refused for what the actor is, or lacks.
         case notSignedIn, stranger, notAccepted, removed, noPermission, readOnly, unknownParticipation, publicRecordOfAnother
+        /// The operation is refused since it is left to others.
         case rootIsTheOwners, zonesAreTheOwners, sharingIsTheOwners, membersAreManaged, administratorsAreTheOwners, ownerStays
+        /// The operation is refused for what the target is.
         case notShared, alreadyShared, publicIsNotShared
     }
 

@@ -2,10 +2,12 @@
 public struct UserIdentity: Hashable, Codable, Sendable {
     /// The account's name in the cloud container; `nil` of one who was invited by an address that no account has yet.
     public var userRecordName: String?
+    /// The parts of the name, where the person has given them.
     public var name: PersonName?
     /// By what the person was found, or invited.
     public var lookUp: UserLookUp?
 
+    /// Makes an identity of what is known.
     public init(userRecordName: String? = nil, name: PersonName? = nil, lookUp: UserLookUp? = nil) {
         self.userRecordName = userRecordName
         self.name = name
@@ -25,8 +27,10 @@ public enum UserLookUp: Hashable, Codable, Sendable {
     case emailAddress(String)
     /// Digits behind a plus sign.
     case phoneNumber(String)
+    /// An account's name in the cloud container.
     case userRecordName(String)
 
+    /// The address, number or name itself.
     public var value: String {
         switch self {
         case .emailAddress(let value), .phoneNumber(let value), .userRecordName(let value): value
@@ -59,18 +63,26 @@ public enum UserLookUp: Hashable, Codable, Sendable {
 
 /// The parts of a person's name. As `PersonNameComponents`, in the order in which they are written.
 public struct PersonName: Hashable, Codable, Sendable {
+    /// Before the name, as “Dr.”.
     public var namePrefix: String?
+    /// The first name.
     public var givenName: String?
+    /// Names between the first and the last.
     public var middleName: String?
+    /// The last name.
     public var familyName: String?
+    /// Behind the name, as “Jr.”.
     public var nameSuffix: String?
+    /// What the person is called; shown where nothing else is known.
     public var nickname: String?
 
+    /// Makes a name of its two usual parts.
     public init(givenName: String? = nil, familyName: String? = nil) {
         self.givenName = givenName
         self.familyName = familyName
     }
 
+    /// The parts that are there, in order, with spaces between; else the nickname.
     public var title: String {
         let parts = [namePrefix, givenName, middleName, familyName, nameSuffix].compactMap { $0 }.filter { !$0.isEmpty }
         return parts.isEmpty ? nickname ?? "" : parts.joined(separator: " ")

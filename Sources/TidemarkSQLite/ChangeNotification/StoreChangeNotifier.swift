@@ -15,14 +15,20 @@ import TidemarkModel
 ///
 /// All of it may be called from any thread.
 public final class StoreChangeNotifier: Sendable {
-    /// What kind of program notifications, in a word.
+    /// The kind of program that posts notifications, in a word, so that listeners can tell who wrote.
     public struct Role: RawRepresentable, Hashable, Sendable {
+        /// The word, 1 to 32 lower-case letters and digits of ASCII. It is part of the notifier's file name.
         public let rawValue: String
 
+        /// The program that people use.
         public static let app = Role("app")
+        /// An extension of a program, such as a widget or a share extension.
         public static let `extension` = Role("extension")
+        /// A command-line tool.
         public static let tool = Role("tool")
+        /// A bulk import.
         public static let `import` = Role("import")
+        /// A synchronisation with a cloud.
         public static let sync = Role("sync")
 
         /// - Parameter rawValue: 1 to 32 lower-case letters and digits of ASCII; anything else gives `nil`.
@@ -48,6 +54,7 @@ public final class StoreChangeNotifier: Sendable {
         var failures = 0
     }
 
+    /// The kind of program that posts through this notifier.
     public let role: Role
     let folder: URL
     private let state = Mutex(State())
@@ -71,9 +78,10 @@ public final class StoreChangeNotifier: Sendable {
 
     deinit { close() }
 
-    /// Tells all who listen that a transaction has been committed.
+    /// Notifies listeners in other processes that a transaction has been committed.
     ///
-    /// It never fails: the commit has succeeded, and whoever is not told now finds it in the history. ``failures`` counts.
+    /// It never throws: the commit has succeeded, and a listener that misses this notification finds the transaction in the history.
+    /// ``failures`` counts notifications that could not be posted.
     ///
     /// - Complexity: One write of 8 bytes, which nothing waits for.
     public func post(transaction: Int64, scope: DatabaseScope) {

@@ -5,7 +5,9 @@ import GRDB
 public struct StoreError: Error, Sendable {
     /// The kind of failure; more may come.
     public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name, such as `notFound`.
         public let rawValue: String
+        /// Makes a code from its name, known to this version or not.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// There is no container or store at that place.
@@ -34,15 +36,15 @@ public struct StoreError: Error, Sendable {
         public static let damaged = Code(rawValue: "damaged")
         /// In production: a type or field that the schema lacks; or a schema that contradicts the store's.
         public static let schema = Code(rawValue: "schema")
-        /// A value, a name or a number that the caller gave can't be.
+        /// The caller gave a value, a name or a number that is not allowed.
         public static let invalid = Code(rawValue: "invalid")
-        /// History before a token was purged, or the token belongs to another history (134301): fetch everything anew.
+        /// History before a token was purged, or the token belongs to another history (Core Data's 134301): fetch everything again.
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// SQL that the caller gave is wrong.
         public static let sql = Code(rawValue: "sql")
         /// A container or a group can't have that name.
         public static let invalidName = Code(rawValue: "invalidName")
-        /// A folder belongs to somebody else, or others may write to it.
+        /// A folder belongs to another user, or other users may write to it.
         public static let untrusted = Code(rawValue: "untrusted")
         /// The core refused for another reason.
         public static let core = Code(rawValue: "core")
@@ -50,21 +52,33 @@ public struct StoreError: Error, Sendable {
 
     /// What the caller can do.
     public enum Recovery: Sendable {
+        /// Try again later; delete files, then try again; show the message, because a person has to decide or mend something.
         case retry, freeSpace, askThePerson
-        /// Forget what was fetched and fetch it anew.
+        /// Discard the records and the token that were fetched, and fetch everything again.
         case reset
+        /// The caller can do nothing: the failure is in the store or the system, and ``StoreError/message`` says more.
         case none
     }
 
+    /// The kind of failure, for programs to act on.
     public let code: Code
     /// What happened, where, and what helps.
     public let message: String
+    /// The message ends with what helps: a caller that adds a remedy of its own leaves this error as it is.
+    package let namesRemedy: Bool
 
+    /// Makes an error. `message` says in a sentence, without a final period, what happened, where, and what helps.
     public init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
+        self.init(code, message, namesRemedy: false)
     }
 
+    package init(_ code: Code, _ message: String, namesRemedy: Bool) {
+        self.code = code
+        self.message = message
+        self.namesRemedy = namesRemedy
+    }
+
+    /// What the caller can do; it follows from ``code``, and is ``Recovery/none`` for a code that this version does not know.
     public var recovery: Recovery {
         switch code {
         case .busy, .changed: .retry
@@ -120,6 +134,8 @@ extension StoreError {
             self.init(
                 .unreadable,
                 "cannot \(what): a transaction was broken off, and its journal is left. Open the container for writing once")
+        case let error as DatabaseError where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
+            self.init(.diskFull, "cannot \(what): no space is left for the index of the log")
         case let error as DatabaseError:
             let code: Code =
                 switch error.resultCode {

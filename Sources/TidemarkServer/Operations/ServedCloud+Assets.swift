@@ -87,7 +87,7 @@ extension ServedCloud {
     /// Takes in a content, whatever its length: raw, or as the one part of a form.
     func upload(_ call: Call) async throws -> Reply {
         guard
-            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(
+            let pass = try access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.upload).flatMap(
                 SignedAssetToken.init),
             let account = pass.account
         else { throw CloudError(.permissionFailure, "the address is altered or has expired: ask assets/upload for another one") }
@@ -172,7 +172,7 @@ extension ServedCloud {
     /// Sends a content, or a part of it.
     func download(_ call: Call) async throws -> Reply {
         guard
-            let pass = access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
+            let pass = try access.open(call.parameters["capability"] ?? "", for: SignedAssetToken.download).flatMap(
                 SignedAssetToken.init),
             let asset = pass.asset
         else { throw CloudError(.unknownItem, "the address is altered or has expired: fetch the record again") }

@@ -45,8 +45,21 @@ extension ServedCloud {
         do throws(CredentialError) {
             try await body()
         } catch {
-            throw CloudError(error.code == .busy ? .serviceUnavailable : .internalError, error.message)
+            throw Self.cloudError(error)
         }
+    }
+
+    /// Reads credentials among what throws errors of the cloud.
+    func reading<Value>(_ body: () throws(CredentialError) -> Value) throws(CloudError) -> Value {
+        do throws(CredentialError) {
+            return try body()
+        } catch {
+            throw Self.cloudError(error)
+        }
+    }
+
+    private static func cloudError(_ error: CredentialError) -> CloudError {
+        CloudError(error.code == .busy ? .serviceUnavailable : .internalError, error.message)
     }
 
     private func event(_ action: AuditEvent.Action, _ call: Call, subject: String) -> AuditEvent {

@@ -96,7 +96,8 @@ extension ServedCloud {
         _ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode, _ call: Call
     ) throws(CloudError) -> CloudAsset? {
         if let receipt = claim.receipt {
-            guard let pass = access.open(receipt, for: SignedAssetToken.receipt).flatMap(SignedAssetToken.init),
+            let opened = try reading { () throws(CredentialError) in try access.open(receipt, for: SignedAssetToken.receipt) }
+            guard let pass = opened.flatMap(SignedAssetToken.init),
                 let asset = pass.asset,
                 pass.container == call.container, pass.environment == call.environment, pass.account == call.caller.account,
                 pass.fieldName == field, pass.recordType.isEmpty || pass.recordType == type

@@ -154,7 +154,7 @@ extension ServedCloud {
     private func device(_ capability: String) async throws -> SubscriptionStore.Device {
         // The same for all that can be wrong with it.
         let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
-        guard let data = access.open(capability, for: Self.mailboxTokenPurpose),
+        guard let data = try access.open(capability, for: Self.mailboxTokenPurpose),
             let pass = try? JSONDecoder().decode(MailboxToken.self, from: data),
             let credential = Credential(text: pass.credential), try access.isGood(credential)
         else { throw dead }

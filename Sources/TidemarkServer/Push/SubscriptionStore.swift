@@ -33,6 +33,8 @@ actor SubscriptionStore {
     private let database: SharedDatabase
     nonisolated let picture: SubscriptionCache
     /// Each account's in a database; devices of an account in a container.
+    /// Subscriptions in the file that can't be read, which nothing is sent for.
+    nonisolated let unreadable: Int
     static let subscriptionsMost = 100
     static let devicesMost = 100
 
@@ -41,11 +43,15 @@ actor SubscriptionStore {
             at: directory.appendingPathComponent("subscriptions.sqlite"), migrations: Self.migrations,
             tables: Self.tables, prepare: { _ in })
         let picture = SubscriptionCache()
-        try database.reader.read { db in
+        unreadable = try database.reader.read { db in
+            var unreadable = 0
             for row in try Row.fetchAll(db, sql: "SELECT account, container, environment, scope, content FROM subscriptions") {
                 guard let environment = StoreEnvironment(rawValue: row[2]), let scope = DatabaseScope(rawValue: row[3]),
                     let subscription = try? JSONDecoder().decode(Subscription.self, from: row[4])
-                else { continue }
+                else {
+                    unreadable += 1
+                    continue
+                }
                 picture.set(
                     subscription, of: Owner(account: row[0], container: row[1], environment: environment, scope: scope))
             }
@@ -54,6 +60,7 @@ actor SubscriptionStore {
                 picture.add(
                     Device(token: row[0], account: row[1], container: row[2], environment: environment), instead: nil)
             }
+            return unreadable
         }
         self.database = database
         self.picture = picture

@@ -52,7 +52,8 @@ struct Refusal: Error {
         .misdirectedRequest, "BAD_REQUEST",
         CloudError(.invalidArguments, "this server has another name: ask for it by its public URL"))
 
-    static let noHandler = Refusal(.notFound, "NOT_FOUND", CloudError(.unknownItem, "could not find handler for endpoint"))
+    static let noHandler = Refusal(
+        .notFound, "NOT_FOUND", CloudError(.unknownItem, "could not find handler for endpoint", remedy: .checkAddress))
 
     static func otherMethods(_ methods: [HTTPRequest.Method]) -> Refusal {
         let names = methods.map(\.rawValue).joined(separator: ", ")

@@ -50,6 +50,11 @@ public final class CloudServer: Service {
             let metrics = ServerMetrics()
             let served = try ServedCloud(
                 at: configuration.directory, access: access, metrics: metrics, queries: configuration.limits.queries)
+            if served.subscriptions.unreadable > 0 {
+                logger.warning(
+                    "subscriptions that can't be read send no notifications: devices make them again",
+                    metadata: ["count": "\(served.subscriptions.unreadable)"])
+            }
             try self.init(
                 configuration, cloud: served.cloud, access: access, operations: served.operations, metrics: metrics,
                 sweeper: Sweeper(served.cloud, access, served.subscriptions, metrics, logger), logger: logger,

@@ -1,34 +1,36 @@
+import Metrics
 import Synchronization
 
 /// Figures of a server, for Prometheus.
 final class ServerMetrics: Sendable {
     private struct Figures {
-        /// By status.
-        var requests: [Int: Int] = [:]
-        /// Requests that took no longer than each of the bounds, and longer than the one before.
-        var durations = [Int](repeating: 0, count: ServerMetrics.bounds.count + 1)
-        var seconds = 0.0
+        let operation: String
+        /// Made with the first request.
+        var durations: Timer?
+        var requests: [(status: Int, counter: Counter)] = []
     }
 
-    private static let bounds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
+    private typealias Family = PrometheusExporter.Family
 
-    /// By operation; what comes last stands for what is none.
-    private let figures = Mutex<[(name: String, figures: Figures)]>([("none", Figures())])
-    private let inFlight = Atomic<Int>(0)
-    private let bytesReceived = Atomic<Int>(0)
-    private let bytesSent = Atomic<Int>(0)
-    private let connections = Atomic<Int>(0)
-    private let accepted = Atomic<Int>(0)
-    private let givenUp = Atomic<Int>(0)
-    private let connectionsGaveWay = Atomic<Int>(0)
-    private let connectionsTurnedAway = Atomic<Int>(0)
-    private let throttledRequests = Atomic<Int>(0)
-    private let refusedSignIns = Atomic<Int>(0)
-    private let sessions = Atomic<Int>(0)
-    private let waiting = Atomic<Int>(0)
-    private let counts = Mutex<[Count: Int]>([:])
+    private let exporter: PrometheusExporter
+    /// By operation. The last one counts the requests for which there is no operation.
+    private let figures = Mutex<[Figures]>([Figures(operation: ServerMetrics.none)])
     /// By the protocol's code.
-    private let refusals = Mutex<[String: Int]>([:])
+    private let refusals = Mutex<[String: Counter]>([:])
+    private let counts: [Count: Counter]
+    private let inFlight: Meter
+    private let connections: Meter
+    private let waiting: Meter
+    private let bodies: Meter
+    private let bytesReceived: Counter
+    private let bytesSent: Counter
+    private let accepted: Counter
+    private let givenUp: Counter
+    private let connectionsGaveWay: Counter
+    private let connectionsTurnedAway: Counter
+    private let throttledRequests: Counter
+    private let refusedSignIns: Counter
+    private let sessions: Counter
 
     /// What is counted and doesn't happen with each request.
     enum Count: String, CaseIterable {
@@ -49,106 +51,138 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// Names the operations, in their order.
-    func name(_ operations: [String]) {
-        figures.withLock { $0 = (operations + ["none"]).map { ($0, Figures()) } }
+    init() {
+        let exporter = PrometheusExporter(Self.families)
+        func counter(_ name: String) -> Counter { Counter(label: Self.label(name), factory: exporter) }
+        func meter(_ name: String) -> Meter { Meter(label: Self.label(name), factory: exporter) }
+        self.exporter = exporter
+        counts = Dictionary(uniqueKeysWithValues: Count.allCases.map { ($0, counter($0.rawValue)) })
+        (inFlight, connections) = (meter("requests_in_flight"), meter("connections"))
+        (waiting, bodies) = (meter("waits"), meter("bodies_bytes"))
+        (bytesReceived, bytesSent) = (counter("received_bytes_total"), counter("sent_bytes_total"))
+        (accepted, givenUp) = (counter("connections_total"), counter("connections_given_up_total"))
+        connectionsGaveWay = counter("connections_gave_way_total")
+        connectionsTurnedAway = counter("connections_turned_away_total")
+        throttledRequests = counter("throttled_total")
+        (sessions, refusedSignIns) = (counter("sign_ins_total"), counter("sign_ins_refused_total"))
     }
 
-    func began() { inFlight.add(1, ordering: .relaxed) }
+    /// Names the operations, in their order.
+    func name(_ operations: [String]) {
+        exporter.order("operation", operations + [Self.none])
+        figures.withLock { $0 = (operations + [Self.none]).map { Figures(operation: $0) } }
+    }
+
+    func began() { inFlight.increment() }
 
     /// - Parameter operation: Its place among the names; `nil` for what is none.
     func ended(_ operation: Int?, status: Int, seconds: Double) {
-        inFlight.subtract(1, ordering: .relaxed)
-        let bound = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
-        figures.withLock { figures in
+        inFlight.decrement()
+        let (durations, requests) = figures.withLock { figures in
             let at = operation ?? figures.count - 1
-            figures[at].figures.requests[status, default: 0] += 1
-            figures[at].figures.durations[bound] += 1
-            figures[at].figures.seconds += seconds
+            return (timer(of: &figures[at]), counter(of: &figures[at], status))
         }
+        requests.increment()
+        durations.recordSeconds(seconds)
     }
 
-    func received(_ bytes: Int) { bytesReceived.add(bytes, ordering: .relaxed) }
-    func sent(_ bytes: Int) { bytesSent.add(bytes, ordering: .relaxed) }
+    // Made once for each operation, and each of its statuses: not with each request.
+
+    private func timer(of figures: inout Figures) -> Timer {
+        if let known = figures.durations { return known }
+        let timer = Timer(
+            label: Self.label("request_duration_seconds"), dimensions: [("operation", figures.operation)], factory: exporter)
+        figures.durations = timer
+        return timer
+    }
+
+    private func counter(of figures: inout Figures, _ status: Int) -> Counter {
+        if let known = figures.requests.first(where: { $0.status == status }) { return known.counter }
+        let counter = Counter(
+            label: Self.label("requests_total"), dimensions: [("operation", figures.operation), ("status", "\(status)")],
+            factory: exporter)
+        figures.requests.append((status, counter))
+        return counter
+    }
+
+    func received(_ bytes: Int) { bytesReceived.increment(by: bytes) }
+    func sent(_ bytes: Int) { bytesSent.increment(by: bytes) }
 
     func opened() {
-        connections.add(1, ordering: .relaxed)
-        accepted.add(1, ordering: .relaxed)
+        connections.increment()
+        accepted.increment()
     }
 
-    func closed() { connections.subtract(1, ordering: .relaxed) }
+    func closed() { connections.decrement() }
     /// A connection kept the server waiting for too long.
-    func gaveUp() { givenUp.add(1, ordering: .relaxed) }
+    func gaveUp() { givenUp.increment() }
     /// A connection that rested was closed to make room for others.
-    func gaveWay() { connectionsGaveWay.add(1, ordering: .relaxed) }
+    func gaveWay() { connectionsGaveWay.increment() }
     /// A connection was closed since its address has as many as it may.
-    func turnedAway() { connectionsTurnedAway.add(1, ordering: .relaxed) }
-    func throttled() { throttledRequests.add(1, ordering: .relaxed) }
-    func signInRefused() { refusedSignIns.add(1, ordering: .relaxed) }
-    func signedIn() { sessions.add(1, ordering: .relaxed) }
-    func count(_ count: Count, _ more: Int = 1) { counts.withLock { $0[count, default: 0] += more } }
-    /// - Parameter code: Of the protocol: there are few.
-    func refused(_ code: String) { refusals.withLock { $0[code, default: 0] += 1 } }
-    /// So many more requests wait for notifications.
-    func waits(_ more: Int) { waiting.add(more, ordering: .relaxed) }
+    func turnedAway() { connectionsTurnedAway.increment() }
+    func throttled() { throttledRequests.increment() }
+    func signInRefused() { refusedSignIns.increment() }
+    func signedIn() { sessions.increment() }
+    func count(_ count: Count, _ more: Int = 1) { counts[count]?.increment(by: more) }
 
-    var requestsInFlight: Int { inFlight.load(ordering: .relaxed) }
-    var openConnections: Int { connections.load(ordering: .relaxed) }
+    /// - Parameter code: Of the protocol: there are few.
+    func refused(_ code: String) {
+        let counter = refusals.withLock { refusals in
+            if let known = refusals[code] { return known }
+            let counter = Counter(label: Self.label("refusals_total"), dimensions: [("code", code)], factory: exporter)
+            refusals[code] = counter
+            return counter
+        }
+        counter.increment()
+    }
+
+    /// So many more requests wait for notifications.
+    func waits(_ more: Int) { waiting.increment(by: Double(more)) }
+
+    var requestsInFlight: Int { Int(exporter.value(ofGauge: Self.label("requests_in_flight")) ?? 0) }
+    var openConnections: Int { Int(exporter.value(ofGauge: Self.label("connections")) ?? 0) }
 
     /// All of it, in the text format of Prometheus.
     ///
     /// - Parameter bodies: Bytes of bodies that are held now.
     func text(bodies: Int) -> String {
-        var text = ""
-        func figure(_ name: String, _ kind: String, _ help: String, _ value: Int) {
-            text += "# HELP tidemark_\(name) \(help)\n# TYPE tidemark_\(name) \(kind)\ntidemark_\(name) \(value)\n"
-        }
-        let figures = figures.withLock { $0 }
-        text += "# HELP tidemark_requests_total Requests that were answered.\n# TYPE tidemark_requests_total counter\n"
-        for (name, figures) in figures {
-            for (status, count) in figures.requests.sorted(by: { $0.key < $1.key }) {
-                text += "tidemark_requests_total{operation=\"\(name)\",status=\"\(status)\"} \(count)\n"
-            }
-        }
-        text += "# HELP tidemark_request_duration_seconds From a request's head to its answer's end.\n"
-        text += "# TYPE tidemark_request_duration_seconds histogram\n"
-        for (name, figures) in figures where !figures.requests.isEmpty {
-            var count = 0
-            for (bound, more) in zip(Self.bounds.map { "\($0)" } + ["+Inf"], figures.durations) {
-                count += more
-                text += "tidemark_request_duration_seconds_bucket{operation=\"\(name)\",le=\"\(bound)\"} \(count)\n"
-            }
-            text += "tidemark_request_duration_seconds_sum{operation=\"\(name)\"} \(figures.seconds)\n"
-            text += "tidemark_request_duration_seconds_count{operation=\"\(name)\"} \(count)\n"
-        }
-        text += "# HELP tidemark_refusals_total Requests that were refused as a whole, by their serverErrorCode.\n"
-        text += "# TYPE tidemark_refusals_total counter\n"
-        for (code, count) in refusals.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
-            text += "tidemark_refusals_total{code=\"\(code)\"} \(count)\n"
-        }
-        let counts = counts.withLock { $0 }
-        for count in Count.allCases { figure(count.rawValue, "counter", count.help, counts[count] ?? 0) }
-        figure("waits", "gauge", "Requests that wait for notifications.", waiting.load(ordering: .relaxed))
-        figure("requests_in_flight", "gauge", "Requests that are being answered.", requestsInFlight)
-        figure("connections", "gauge", "Connections that are open.", openConnections)
-        figure("connections_total", "counter", "Connections that were accepted.", accepted.load(ordering: .relaxed))
-        figure(
-            "connections_given_up_total", "counter", "Connections that were closed because the client was too slow.",
-            givenUp.load(ordering: .relaxed))
-        figure(
-            "connections_turned_away_total", "counter", "Connections that were closed because their address had too many.",
-            connectionsTurnedAway.load(ordering: .relaxed))
-        figure(
-            "connections_gave_way_total", "counter", "Connections that rested and were closed to make room for others.",
-            connectionsGaveWay.load(ordering: .relaxed))
-        figure("received_bytes_total", "counter", "Bytes that came, without TLS.", bytesReceived.load(ordering: .relaxed))
-        figure("sent_bytes_total", "counter", "Bytes that were sent, without TLS.", bytesSent.load(ordering: .relaxed))
-        figure("bodies_bytes", "gauge", "Bytes of requests' bodies that are held.", bodies)
-        figure(
-            "throttled_total", "counter", "Requests that were refused because too many came.",
-            throttledRequests.load(ordering: .relaxed))
-        figure("sign_ins_total", "counter", "Sessions that were begun.", sessions.load(ordering: .relaxed))
-        figure("sign_ins_refused_total", "counter", "Attempts to sign in that failed.", refusedSignIns.load(ordering: .relaxed))
-        return text
+        self.bodies.set(bodies)
+        return exporter.text()
     }
+}
+
+extension ServerMetrics {
+    /// Stands for the operation of a request that leads to none.
+    private static let none = "none"
+
+    private static let bounds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
+
+    private static func label(_ name: String) -> String { "tidemark_\(name)" }
+
+    /// In the order of the text.
+    private static let families: [Family] = {
+        func counter(_ name: String, _ help: String) -> Family { Family(label(name), .counter, help) }
+        func gauge(_ name: String, _ help: String) -> Family { Family(label(name), .gauge, help) }
+        let requests = [
+            counter("requests_total", "Requests that were answered."),
+            Family(label("request_duration_seconds"), .histogram(bounds: bounds), "From a request's head to its answer's end."),
+            counter("refusals_total", "Requests that were refused as a whole, by their serverErrorCode."),
+        ]
+        let others = [
+            gauge("waits", "Requests that wait for notifications."),
+            gauge("requests_in_flight", "Requests that are being answered."),
+            gauge("connections", "Connections that are open."),
+            counter("connections_total", "Connections that were accepted."),
+            counter("connections_given_up_total", "Connections that were closed because the client was too slow."),
+            counter("connections_turned_away_total", "Connections that were closed because their address had too many."),
+            counter("connections_gave_way_total", "Connections that rested and were closed to make room for others."),
+            counter("received_bytes_total", "Bytes that came, without TLS."),
+            counter("sent_bytes_total", "Bytes that were sent, without TLS."),
+            gauge("bodies_bytes", "Bytes of requests' bodies that are held."),
+            counter("throttled_total", "Requests that were refused because too many came."),
+            counter("sign_ins_total", "Sessions that were begun."),
+            counter("sign_ins_refused_total", "Attempts to sign in that failed."),
+        ]
+        return requests + Count.allCases.map { counter($0.rawValue, $0.help) } + others
+    }()
 }

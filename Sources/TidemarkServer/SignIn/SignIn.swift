@@ -85,7 +85,7 @@ struct SignIn: Sendable {
     private func isKnown(_ account: String?, _ address: String, _ deviceToken: String?, at now: Double) async throws -> Bool {
         guard let account else { return false }
         // Somebody may have copied the token to many machines.
-        if let deviceToken, let device = access.device(deviceToken, of: account), limits.admits(device: device, at: now) {
+        if let deviceToken, let device = try access.device(deviceToken, of: account), limits.admits(device: device, at: now) {
             return true
         }
         return try await access.isKnown(address, to: account)
@@ -121,9 +121,7 @@ struct SignIn: Sendable {
     private func tooMany(_ wait: Double) -> Refusal {
         metrics.signInRefused()
         let seconds = max(1, Int(wait.rounded(.up)))
-        var refusal = Refusal.throttled(
-            Double(seconds),
-            "too many attempts to sign in: wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again")
+        var refusal = Refusal.throttled(Double(seconds), "too many attempts to sign in")
         refusal.headers[.retryAfter] = String(seconds)
         return refusal
     }

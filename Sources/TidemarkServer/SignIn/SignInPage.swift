@@ -31,7 +31,7 @@ struct SignInPage: Sendable {
     }
 
     private func purpose(_ sealed: String?, _ kind: String) throws -> (SignIn.Purpose, APIToken)? {
-        guard let sealed, let purpose = SignIn.Purpose(signIn.access.open(sealed, for: kind)),
+        guard let sealed, let purpose = SignIn.Purpose(try signIn.access.open(sealed, for: kind)),
             try signIn.access.hasContainer(purpose.container),
             let token = try signIn.access.apiTokens().first(where: { $0.id == purpose.apiToken }),
             token.isOf(purpose.container, purpose.environment)
@@ -59,9 +59,11 @@ struct SignInPage: Sendable {
             reply.headers[.setCookie] = Self.cookie(signIn.access.deviceToken(of: token.session.account), call)
             return reply
         } catch let refusal as Refusal where refusal.status == .tooManyRequests {
+            let seconds = refusal.error.retryAfter?.components.seconds ?? 1
+            let wait = "wait \(seconds) second\(seconds == 1 ? "" : "s"), then try again"
             let reason = refusal.error.reason
             var reply = form(
-                purpose, apiToken, email: email, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()).",
+                purpose, apiToken, email: email, error: "\(reason.prefix(1).uppercased())\(reason.dropFirst()): \(wait).",
                 status: refusal.status)
             reply.headers[.retryAfter] = refusal.headers[.retryAfter]
             return reply

@@ -6,13 +6,17 @@ import TidemarkSQLite
 ///
 /// The format is specified in Documentation/Formats/store.md.
 public struct ContainerDirectory: Hashable, Sendable {
-    /// What `container.json` says.
+    /// The contents of `container.json`.
     public struct Description: Codable, Hashable, Sendable {
+        /// The number of the format; see ``ContainerDirectory/format``.
         public var format: Int
+        /// The container's own number. It stays the same when the container is moved, and in backups of it.
         public var identity: UUID
+        /// The container's name.
         public var name: String
+        /// Whether the schema may grow with each save (development) or is fixed (production), as in CloudKit.
         public var environment: StoreEnvironment
-        /// Of a container that is a copy of another: a number of its own, so that one can't be taken for the other.
+        /// A number that only a copy has, such as a backup. It tells the copy from the original, whose `identity` it shares.
         public var copy: UUID?
     }
 
@@ -21,7 +25,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     /// The oldest format that this version migrates.
     public static let oldestFormat = Int(FormatMigrations.stores.oldest)
 
+    /// The container's folder.
     public let url: URL
+    /// The contents of `container.json` when the container was opened.
     public let description: Description
     /// What was there when it was opened.
     let place: ContainerPlace
@@ -36,7 +42,9 @@ public struct ContainerDirectory: Hashable, Sendable {
     public static let scopes = StoreScope.allCases
     /// Every database file that a container may have.
     var stores: [URL] { Self.scopes.map(store) }
+    /// The folder of the assets' files, which both stores share.
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
+    /// The folder of files that are on their way into `assets`, and of the lock that imports hold.
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
     /// Where a program may keep what a served cloud knows the container by, for all processes of its user. It goes where the container moves
     /// to, and is in no backup.

@@ -3,10 +3,11 @@ import TidemarkSQLite
 
 /// A record of a store whose values, name or digest are not what was written.
 public struct DamagedRecord: Hashable, Sendable, Codable {
+    /// The type and the name of the record.
     public let record: RecordName
-    /// The store that it is in.
+    /// The store that holds the record.
     public let scope: StoreScope
-    /// Whether it has edits that the cloud does not have.
+    /// Whether the record has edits that the cloud does not have.
     public let isPending: Bool
 
     package init(record: RecordName, scope: StoreScope, isPending: Bool) {

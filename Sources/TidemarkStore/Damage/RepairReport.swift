@@ -15,9 +15,13 @@ public struct RepairReport: Sendable, Hashable, Codable {
         case accepted
     }
 
+    /// A record that is no longer damaged.
     public struct Repaired: Sendable, Hashable, Codable {
+        /// The type and the name of the record.
         public let record: RecordName
+        /// The store that holds the record.
         public let scope: StoreScope
+        /// Where the values come from.
         public let source: Source
 
         package init(record: RecordName, scope: StoreScope, source: Source) {
@@ -25,10 +29,12 @@ public struct RepairReport: Sendable, Hashable, Codable {
         }
     }
 
+    /// Records that are no longer damaged.
     public var repaired: [Repaired] = []
     /// Records that could not be repaired. Each can be accepted as it is, or deleted.
     public var remaining: [DamagedRecord] = []
 
+    /// An empty report: nothing was repaired, and nothing remains.
     public init() {}
 
     /// Adds what was done by another means with what this one has left.

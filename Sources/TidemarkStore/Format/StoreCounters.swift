@@ -1,4 +1,5 @@
 import GRDB
+import TidemarkModel
 import TidemarkSQLite
 
 /// The numbers that a store hands out next. They follow from the last transaction and the last rows, and are stored nowhere else.
@@ -43,7 +44,7 @@ package struct StoreCounters {
         let sql = """
             SELECT max(
                 coalesce((SELECT max(_id) FROM "\(type.table)"), 0),
-                coalesce((SELECT max(first_row) FROM tide_changes WHERE type_id = ? AND kind = 3), 0))
+                coalesce((SELECT max(first_row) FROM tide_changes WHERE type_id = ? AND kind = \(ChangeKind.delete.rawValue)), 0))
             """
         let last = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id]) ?? 0
         guard (0..<limit).contains(last) else {

@@ -38,8 +38,8 @@ package enum StoreFormat {
             first_row INTEGER NOT NULL, last_row INTEGER NOT NULL, previous INTEGER, before TEXT, key ANY, tag TEXT,
             base INTEGER, zone INTEGER
         ) STRICT;
-        CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = 3;
-        CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = 3;
+        CREATE INDEX tide_deleted_rows ON tide_changes (type_id, first_row) WHERE kind = \(ChangeKind.delete.rawValue);
+        CREATE INDEX tide_deleted_keys ON tide_changes (key) WHERE kind = \(ChangeKind.delete.rawValue);
         CREATE TABLE tide_conflicts (
             id INTEGER PRIMARY KEY, transaction_id INTEGER NOT NULL, type TEXT NOT NULL, record TEXT NOT NULL, field TEXT,
             ancestor TEXT, local TEXT, store TEXT, winner TEXT NOT NULL, policy TEXT NOT NULL
@@ -122,7 +122,8 @@ package enum StoreFormat {
     ///   - remedy: What migrates a store of an older format.
     ///   - allowsOlder: Whether it may have an older format that can be migrated. Then its tables are not looked at.
     package static func check(
-        _ db: Database, path: String, migrations: FormatMigrations, remedy: String = "", allowsOlder: Bool = false
+        _ db: Database, path: String, migrations: FormatMigrations, remedy: @autoclosure () -> String = "",
+        allowsOlder: Bool = false
     ) throws {
         let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
@@ -136,7 +137,7 @@ package enum StoreFormat {
             try migrations.checkIsKnown(version, of: path)
             if version < Int(migrations.newest) { return }
         }
-        try migrations.checkIsNewest(version, of: path, remedy: remedy)
+        try migrations.checkIsNewest(version, of: path, remedy: remedy())
         let there = try Self.columns(db, of: "tide_*")
         for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
             guard let found = there[table] else { throw StoreError(.corrupt, "\(path) lacks the table \(table)") }

@@ -5,22 +5,26 @@ import TidemarkSQLite
 
 /// A change of one record, without values.
 public struct RecordChange: Hashable, Sendable {
+    /// The type and the name of the record.
     public let record: RecordName
-    public let kind: HistoryChange.Kind
+    /// Whether the record was inserted, updated or deleted.
+    public let kind: ChangeKind
     /// Of an update, the fields that changed; of a deletion, those that had a value.
     public let fields: [String]
 
-    public init(record: RecordName, kind: HistoryChange.Kind, fields: [String] = []) {
+    /// Makes a change of one record. ``StoreReader/changes(since:without:limit:)`` returns those of a store.
+    public init(record: RecordName, kind: ChangeKind, fields: [String] = []) {
         self.record = record
         self.kind = kind
         self.fields = fields
     }
 }
 
-/// What one transaction changed.
+/// A transaction and the changes of its records, without values.
 public struct TransactionChanges: Hashable, Sendable {
+    /// When the changes were made, by whom and how many; as `NSPersistentHistoryTransaction`.
     public let transaction: HistoryTransaction
-    /// In the order in which it was done.
+    /// The changes, in the order in which they were made.
     public let changes: [RecordChange]
 }
 
@@ -50,7 +54,7 @@ extension StoreReader {
     ///   - writer: Transactions of this opening of the store are passed over.
     ///   - limit: The most transactions that are returned.
     /// - Throws: ``StoreError`` `historyTokenExpired` when history before the token was purged, or the token belongs to another history, as
-    ///   of a store that was restored from a backup: then fetch all records anew.
+    ///   of a store that was restored from a backup: then fetch all records again.
     /// - Complexity: O(n) in the records that were changed.
     public func changes(
         since token: HistoryToken?, without writer: UUID? = nil, limit: Int? = nil
@@ -110,7 +114,7 @@ extension StoreReader {
             // A row that is there no more has its name in the change that deleted it.
             let sql = """
                 SELECT _id, _key FROM "\(type.table)" WHERE _id BETWEEN ?1 AND ?2
-                UNION ALL SELECT first_row, key FROM tide_changes WHERE kind = 3 AND type_id = ?3 AND first_row BETWEEN ?1 AND ?2
+                UNION ALL SELECT first_row, key FROM tide_changes WHERE kind = \(ChangeKind.delete.rawValue) AND type_id = ?3 AND first_row BETWEEN ?1 AND ?2
                 ORDER BY 1
                 """
             let fields =

@@ -17,6 +17,7 @@ extension HistoryToken: LosslessStringConvertible {
     /// `<identity of the history>:<number>`.
     public var description: String { "\(history.uuidString.lowercased()):\(transaction)" }
 
+    /// Reads the text that ``description`` gives; `nil` for any other. A store checks a token when it is used.
     public init?(_ description: String) {
         let parts = description.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let history = UUID(uuidString: String(parts[0])), let transaction = Int64(parts[1]),

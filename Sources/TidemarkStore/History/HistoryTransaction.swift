@@ -7,6 +7,7 @@ import TidemarkSQLite
 public enum HistoryOrigin: String, Hashable, Codable, Sendable {
     /// A program saved it.
     case save
+    /// A bulk import wrote it.
     case `import`
     /// A transaction was undone.
     case undo
@@ -16,16 +17,21 @@ public enum HistoryOrigin: String, Hashable, Codable, Sendable {
 
 /// One transaction of a store's history.
 public struct HistoryTransaction: Hashable, Sendable {
+    /// The transaction's number in its store; rises from transaction to transaction.
     public let id: Int64
     /// Microseconds since 1970 UTC; rises from transaction to transaction.
     public let time: Int64
     /// The name that the program gave itself.
     public let author: String
+    /// Which kind of work wrote the transaction.
     public let origin: HistoryOrigin
     /// The opening of the store that wrote it. A synchronisation that uses the same opening has a UUID of its own.
     public let writer: UUID
+    /// How many records the transaction inserted.
     public let inserted: Int
+    /// How many records the transaction updated.
     public let updated: Int
+    /// How many records the transaction deleted.
     public let deleted: Int
     /// The numbers of its changes.
     let changes: Range<Int64>
@@ -33,20 +39,18 @@ public struct HistoryTransaction: Hashable, Sendable {
 
 /// One change of one record, with values.
 public struct HistoryChange: Hashable, Sendable {
-    /// The raw values are stored.
-    public enum Kind: Int, Sendable {
-        case insert = 1
-        case update = 2
-        case delete = 3
-    }
-
     /// What a field was and what it became, as the store holds values.
     public struct FieldChange: Hashable, Sendable {
+        /// The name of the field.
         public let field: String
+        /// The type of the field.
         public let type: FieldType
+        /// The value before the change; `nil` for no value.
         public let before: FieldValue?
+        /// The value after the change; `nil` for no value.
         public let after: FieldValue?
 
+        /// Makes a change of one field. `nil` stands for no value.
         public init(field: String, type: FieldType, before: FieldValue?, after: FieldValue?) {
             self.field = field
             self.type = type
@@ -55,12 +59,17 @@ public struct HistoryChange: Hashable, Sendable {
         }
     }
 
+    /// The change's number in its store; rises from change to change.
     public let id: Int64
+    /// The transaction that made the change.
     public let transaction: HistoryTransaction
+    /// The type of the record.
     public let type: String
+    /// The name of the record.
     public let record: String
-    public let kind: Kind
-    /// Of an update those that changed, of a deletion those that had a value.
+    /// Whether the record was inserted, updated or deleted.
+    public let kind: ChangeKind
+    /// The fields concerned: of an update, the changed ones; of a deletion, the ones that had a value.
     public let fields: [FieldChange]
 }
 

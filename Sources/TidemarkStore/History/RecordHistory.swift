@@ -35,7 +35,7 @@ struct RecordHistory {
                 JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
                 """
             guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
-                let kind = HistoryChange.Kind(rawValue: try change.stored("kind", of: "tide_changes"))
+                let kind = ChangeKind(rawValue: try change.stored("kind", of: "tide_changes"))
             else { break }
             var fields: [HistoryChange.FieldChange] = []
             let noted = try NotedValues(change.stored("before", of: "tide_changes"), change: id)
@@ -64,7 +64,7 @@ struct RecordHistory {
 
     /// The name of a row that was deleted, and the change that did it.
     private static func deletion(_ db: Database, type: StoredType, rowID: Int64) throws -> (String, Int64?)? {
-        let sql = "SELECT id, key FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        let sql = "SELECT id, key FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, rowID]) else { return nil }
         let id: Int64 = try row.stored("id", of: "tide_changes")
         guard let key = RecordKey.fromDatabaseValue(row[1]) else {

@@ -3,11 +3,14 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// What a purge has removed.
+/// How much of the history a purge has removed.
 public struct HistoryPurge: Hashable, Sendable, Codable {
+    /// How many transactions were removed.
     public var transactions = 0
+    /// How many rows of `tide_changes` were removed. A row stands for the inserts of a whole batch, or for one update or deletion.
     public var changes = 0
 
+    /// The result of a purge that has removed nothing.
     public init() {}
 }
 
@@ -45,8 +48,8 @@ extension HistoryPurge {
         // What waits to be sent is known from then on without them; the deletions themselves stay until they are sent.
         try Outbox(db).ingestHistory()
         let forgotten = """
-            id < \(floor.change) AND NOT (kind = 3 AND EXISTS (
-                SELECT 1 FROM tide_outbox o WHERE o.kind = 3 AND o.type_id = tide_changes.type_id AND o.first_row = tide_changes.first_row))
+            id < \(floor.change) AND NOT (kind = \(ChangeKind.delete.rawValue) AND EXISTS (
+                SELECT 1 FROM tide_outbox o WHERE o.kind = \(ExportKind.delete.rawValue) AND o.type_id = tide_changes.type_id AND o.first_row = tide_changes.first_row))
             """
         try db.execute(
             sql: """

@@ -85,7 +85,9 @@ extension StoreTransaction {
     /// Rows that an insertion made, and that were changed or deleted since.
     private func changed(_ change: StoredChange, type: StoredType) throws -> [Int64] {
         let gone = try Int64.fetchAll(
-            db, sql: "SELECT first_row FROM tide_changes WHERE kind = 3 AND type_id = ? AND first_row BETWEEN ? AND ? AND id < ?",
+            db,
+            sql:
+                "SELECT first_row FROM tide_changes WHERE kind = \(ChangeKind.delete.rawValue) AND type_id = ? AND first_row BETWEEN ? AND ? AND id < ?",
             arguments: [type.id, change.rows.lowerBound, change.rows.upperBound, firstChange])
         return try rows(change, type: type, "_version <> ?") + gone
     }
@@ -139,7 +141,7 @@ extension StoreTransaction {
     /// The zone that a row is in, or was.
     private func zone(of it: Touched) throws -> Int64 {
         if let there = try find(row: it.row, type: it.type) { return there.zone }
-        let sql = "SELECT zone FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        let sql = "SELECT zone FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         let zone = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [it.type.id, it.row]) ?? StoreFormat.defaultZone
         // A zone may have gone meanwhile.
         return try StoreZone.fetch(db, id: zone) == nil ? StoreFormat.defaultZone : zone

@@ -22,7 +22,9 @@ extension StoreReader {
             for type in try StoredType.fetchAll(db) {
                 let there = try Int64.fetchAll(db, sql: "SELECT _id FROM \"\(type.table)\" WHERE _key = ?", arguments: [key])
                 let deleted = try Int64.fetchAll(
-                    db, sql: "SELECT first_row FROM tide_changes WHERE kind = 3 AND key = ? AND type_id = ?",
+                    db,
+                    sql:
+                        "SELECT first_row FROM tide_changes WHERE kind = \(ChangeKind.delete.rawValue) AND key = ? AND type_id = ?",
                     arguments: [key, type.id])
                 for row in there + deleted {
                     changes += try RecordHistory(db, type: type, rowID: row)?.changes ?? []
@@ -64,7 +66,7 @@ struct StoredChange {
     let id: Int64
     let transaction: Int64
     let typeID: Int64
-    let kind: HistoryChange.Kind
+    let kind: ChangeKind
     let rows: ClosedRange<Int64>
     /// The change before it, of the same record.
     let previous: Int64?
@@ -87,7 +89,7 @@ struct StoredChange {
         transaction = try row.stored("transaction_id", of: table)
         typeID = try row.stored("type_id", of: table)
         let (first, last): (Int64, Int64) = (try row.stored("first_row", of: table), try row.stored("last_row", of: table))
-        guard let kind = HistoryChange.Kind(rawValue: try row.stored("kind", of: table)), first > 0, last >= first, last < .max
+        guard let kind = ChangeKind(rawValue: try row.stored("kind", of: table)), first > 0, last >= first, last < .max
         else { throw Self.cannotBe(id) }
         self.kind = kind
         rows = first...last

@@ -1,11 +1,26 @@
 import Foundation
 import GRDB
+import Synchronization
 import TidemarkModel
 import TidemarkSQLite
 
 extension FormatMigrations {
     /// Those of the stores of a container. Format 4 is the oldest that was frozen.
     package static let stores = FormatMigrations(applicationID: StoreFormat.applicationID, oldest: 4)
+        .adding(furtherSteps.all)
+
+    /// None but in a process of the tests, which becomes one of a newer version by them.
+    package static let furtherSteps = FurtherSteps()
+
+    /// Steps that are set before ``stores`` is first used.
+    package final class FurtherSteps: Sendable {
+        private let steps = Mutex<[Step]>([])
+
+        package var all: [Step] {
+            get { steps.withLock { $0 } }
+            set { steps.withLock { $0 = newValue } }
+        }
+    }
 
     /// Changes the values of a field in all rows of a type, and the rows' digests by the difference.
     ///

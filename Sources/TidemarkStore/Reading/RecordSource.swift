@@ -41,13 +41,14 @@ package struct RecordSource: Sendable {
     /// Reads in one transaction, on a thread of the reader's.
     ///
     /// - Parameter body: May be called again from its beginning, when others have made void what it read.
-    /// - Throws: ``StoreError`` `moved`; what the body throws.
+    /// - Throws: ``StoreError`` `moved`; `newerFormat` when a newer version has migrated the store; what the body throws.
     package func read<Result: Sendable>(_ body: @escaping @Sendable (Database) throws -> Result) async throws -> Result {
         try checkPlace()
         var tries = 0
         while true {
             do {
-                return try await database.read { db in
+                return try await database.read { [container, scope] db in
+                    try container.checkFormat(db, of: scope)
                     let result = try body(db)
                     try ReadOnlyDatabase.check(db)
                     return result

@@ -5,8 +5,11 @@ import TidemarkSQLite
 
 /// An asset of a container.
 public struct StoredAsset: Hashable, Sendable {
+    /// The asset's identifier, as fields hold it.
     public let id: String
+    /// The asset's file in the container. Open it for reading only: records that have the same content share it.
     public let url: URL
+    /// Bytes of the content.
     public let size: Int64
     /// The usual file name extension of its content: `jpg`, `png`, …; `bin` for what is no image.
     public let pathExtension: String
@@ -19,7 +22,12 @@ extension StoreReader {
     public func asset(_ id: String) throws(StoreError) -> StoredAsset {
         do {
             // Within another read as well: an export looks assets up while it goes through records.
-            return try container.lookingForFiles { try database.unsafeReentrantRead { db in try asset(db, id: id) } }
+            return try container.lookingForFiles {
+                try database.unsafeReentrantRead { db in
+                    try container.checkFormat(db, of: scope)
+                    return try asset(db, id: id)
+                }
+            }
         } catch {
             throw StoreError(error, doing: "look up an asset")
         }

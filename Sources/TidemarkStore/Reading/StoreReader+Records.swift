@@ -5,6 +5,7 @@ import TidemarkSQLite
 
 /// A record as it lies in a store.
 public struct StoredRecord: Hashable, Sendable {
+    /// The record's name; `_name` in SQL.
     public let name: String
     /// The number of the change that last touched it; rises with every change.
     public let version: Int64
@@ -16,6 +17,7 @@ public struct StoredRecord: Hashable, Sendable {
 
 /// Which records, and in which order.
 public struct RecordQuery: Sendable {
+    /// The name of the record type.
     public var type: String
     /// An SQL expression over the fields, `_name` and the bookkeeping columns; `nil` for all.
     public var condition: String?
@@ -23,9 +25,17 @@ public struct RecordQuery: Sendable {
     package var arguments: StatementArguments
     /// A field, or `_name`; `nil` for the order in which records came.
     public var sortField: String?
+    /// Whether `sortField` is sorted from the greatest value to the least.
     public var isDescending: Bool
+    /// The greatest number of records; `nil` for all.
     public var limit: Int?
 
+    /// Makes a query. Names and the condition are checked when it runs.
+    ///
+    /// - Parameters:
+    ///   - condition: An SQL expression. It is used as it is: don't put texts into it that come from others.
+    ///   - sortField: A field, or `_name`.
+    ///   - limit: The greatest number of records; `nil` for all.
     public init(
         type: String, condition: String? = nil, sortField: String? = nil, isDescending: Bool = false, limit: Int? = nil
     ) {
@@ -70,6 +80,7 @@ extension StoreReader {
         let mayRepeat = { !hasBegun }
         try ReadOnlyDatabase.reading(database, mayRepeat: mayRepeat) {
             try database.read { db in
+                try container.checkFormat(db, of: scope)
                 let type = try storedType(db, named: query.type)
                 let columns =
                     ["_id", "_key", "_version"] + type.fields.map { "\"\($0.column)\"" } + (checksDigests ? ["_digest"] : [])
@@ -178,21 +189,24 @@ extension StoredRecord {
 extension FieldValue {
     /// The value that a column of a field of `type` holds; `nil` for NULL, and for what such a column can't hold.
     init?(_ value: DatabaseValue, type: FieldType) {
-        switch (value.storage, type.scalar) {
-        case (.string(let text), let scalar) where type.isList:
-            guard let elements = StoredText.elements(of: text, scalar) else { return nil }
-            self = .list(elements, of: scalar)
-        case (.int64(let number), .int64): self = .int64(number)
-        case (.int64(let number), .timestamp): self = .timestamp(number)
-        case (.double(let number), .double): self = .double(number)
-        case (.string(let text), .string): self = .string(text)
-        case (.string(let text), .location):
-            guard let place = StoredText.place(text) else { return nil }
-            self = .location(place)
-        case (.string(let text), .reference): self = .reference(text)
-        case (.string(let text), .asset): self = .asset(text)
-        case (.blob(let data), .bytes): self = .bytes(Array(data))
-        default: return nil
-        }
+        var text: String? { if case .string(let text) = value.storage { text } else { nil } }
+        var integer: Int64? { if case .int64(let number) = value.storage { number } else { nil } }
+        let found: FieldValue? =
+            if type.isList {
+                text.flatMap { StoredText.elements(of: $0, type.scalar) }.map { .list($0, of: type.scalar) }
+            } else {
+                switch type.scalar {
+                case .int64: integer.map { .int64($0) }
+                case .timestamp: integer.map { .timestamp($0) }
+                case .double: if case .double(let number) = value.storage { .double(number) } else { nil }
+                case .string: text.map { .string($0) }
+                case .location: text.flatMap(StoredText.place).map { .location($0) }
+                case .reference: text.map { .reference($0) }
+                case .asset: text.map { .asset($0) }
+                case .bytes: if case .blob(let data) = value.storage { .bytes(Array(data)) } else { nil }
+                }
+            }
+        guard let found else { return nil }
+        self = found
     }
 }

@@ -16,7 +16,9 @@ import TidemarkSQLite
 /// }
 /// ```
 public struct StoreReader: Sendable {
+    /// The container that the store belongs to.
     public let container: ContainerDirectory
+    /// Which of the container's stores is read.
     public let scope: StoreScope
     /// GRDB's reader, for any SQL.
     ///
@@ -93,13 +95,14 @@ public struct StoreReader: Sendable {
     /// Reads with any SQL, in one transaction: all of it sees one state of the store.
     ///
     /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
-    /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened; a snapshot goes on
-    ///   reading what it has pinned.
+    /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened, and `newerFormat` when a
+    ///   newer version has migrated it; a snapshot goes on reading what it has pinned.
     package func read<Result>(_ body: (Database) throws -> Result) throws -> Result {
         if !isSnapshot { try container.checkPlace() }
         do {
             return try ReadOnlyDatabase.reading(database) {
                 try database.read { db in
+                    try container.checkFormat(db, of: scope)
                     let result = try body(db)
                     try ReadOnlyDatabase.check(db)
                     return result

@@ -6,14 +6,17 @@ import TidemarkSQLite
 /// Records that were set aside when their account went, or another one came: a whole container of its own, in the container's folder
 /// `quarantine`.
 public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
+    /// Names the quarantine in its container.
     public let id: UUID
     /// Microseconds since 1970 UTC.
     public let time: Int64
     /// The account's name in the cloud container; `nil` of records that belonged to none.
     public let user: String?
+    /// Why the records were set aside, in a few words for people.
     public let reason: String
-    /// Records, and those of them that no cloud has yet, deleted ones among them.
+    /// How many records were set aside.
     public let records: Int
+    /// How many saves and deletions no cloud had when the records were set aside.
     public let pending: Int
     private let store: StoreScope?
     private let refusals: Int?

@@ -134,6 +134,7 @@ extension RecordSource {
     /// Reads in the state that is pinned, on the calling thread.
     package func readPinned<Result>(_ body: (Database) throws -> Result) throws -> Result {
         try database.unsafeReentrantRead { db in
+            try container.checkFormat(db, of: scope)
             let result = try body(db)
             try ReadOnlyDatabase.check(db)
             return result

@@ -13,7 +13,7 @@ struct RefusedSaves {
     ///   - before: The fields that were changed, as they are again.
     ///   - after: As they were saved.
     func add(
-        _ kind: RefusedSave.Kind, type: StoredType, name: String, zone: ZoneName, before: [String: FieldValue?],
+        _ kind: ChangeKind, type: StoredType, name: String, zone: ZoneName, before: [String: FieldValue?],
         after: [String: FieldValue?], code: String, reason: String, at time: Int64
     ) throws {
         try db.cachedStatement(
@@ -63,7 +63,7 @@ struct RefusedSaves {
             let id: Int64 = try row.stored("id", of: table)
             let owner: String = try row.stored("owner", of: table)
             let record = RecordName(type: try row.stored("type", of: table), name: try row.stored("name", of: table))
-            guard let kind = RefusedSave.Kind(rawValue: try row.stored("kind", of: table)) else {
+            guard let kind = ChangeKind(rawValue: try row.stored("kind", of: table)) else {
                 throw StoreError(.corrupt, "tide_refused has a row \(id) whose kind cannot be one")
             }
             let type = types.first { $0.name == record.type }

@@ -6,6 +6,7 @@ import TidemarkSQLite
 public struct StoreZone: Hashable, Sendable {
     /// Names it in this store only. It is never given to another zone.
     public let id: Int64
+    /// The zone's owner and its name, as in `CKRecordZone.ID`.
     public let name: ZoneName
 
     package init(id: Int64, name: ZoneName) { (self.id, self.name) = (id, name) }

@@ -60,9 +60,9 @@ struct ZoneRemoval {
         for type in types {
             let sql = """
                 SELECT r._id, coalesce(d.zone, \(StoreFormat.defaultZone)), r._edited FROM "\(type.table)" r
-                JOIN tide_changes d ON d.kind = 3 AND d.key = r._key AND d.type_id = ?1 AND d.tag IS NOT NULL
+                JOIN tide_changes d ON d.kind = \(ChangeKind.delete.rawValue) AND d.key = r._key AND d.type_id = ?1 AND d.tag IS NOT NULL
                     AND coalesce(d.zone, \(StoreFormat.defaultZone)) <> ?2
-                JOIN tide_outbox o ON o.type_id = d.type_id AND o.kind = 3 AND o.first_row = d.first_row
+                JOIN tide_outbox o ON o.type_id = d.type_id AND o.kind = \(ExportKind.delete.rawValue) AND o.first_row = d.first_row
                 WHERE r._zone = ?2 AND r._tag IS NULL AND r._pending IS NOT NULL ORDER BY r._id
                 """
             var moved: Set<Int64> = []
@@ -80,7 +80,7 @@ struct ZoneRemoval {
         for type in types {
             let sql = """
                 DELETE FROM tide_sync_issues WHERE type_id = ?1 AND (
-                    row IN (SELECT first_row FROM tide_outbox WHERE type_id = ?1 AND kind = 3 AND zone = ?2)
+                    row IN (SELECT first_row FROM tide_outbox WHERE type_id = ?1 AND kind = \(ExportKind.delete.rawValue) AND zone = ?2)
                     OR (SELECT _zone FROM "\(type.table)" WHERE _id = tide_sync_issues.row) = ?2)
                 """
             try db.execute(sql: sql, arguments: [type.id, zone])

@@ -14,15 +14,19 @@ public struct AccountSettings: Hashable, Sendable {
     public var userRecordName: String?
     /// Certificates in PEM: the authorities that the server's own may be from. `nil` for those that the machine trusts.
     public var authority: String?
+    /// The account's switch for all of its files, as iCloud Drive's; see ``AccountState/driveIsOn``.
     public var driveIsOn = true
+    /// The account's switch for this container; see ``AccountState/appIsOn``.
     public var appIsOn = true
     /// The name of the merge policy.
     public var mergePolicy: String?
     /// What becomes of records that are here when an account comes to them.
     public var signIn: String?
 
+    /// The settings of a container that was never synchronised.
     public init() {}
 
+    /// Whether the account can be used, by these settings: signed in means that ``email`` is set.
     public var state: AccountState { AccountState(isSignedIn: email != nil, driveIsOn: driveIsOn, appIsOn: appIsOn) }
 
     init(_ db: Database) throws {
@@ -56,6 +60,9 @@ public struct AccountSettings: Hashable, Sendable {
 }
 
 extension StoreReader {
+    /// Reads the settings from the store; where none were ever saved, the initial ones.
+    ///
+    /// - Throws: ``StoreError`` as other reads of the store do.
     public func accountSettings() throws(StoreError) -> AccountSettings {
         try read("read the account") { try AccountSettings($0) }
     }

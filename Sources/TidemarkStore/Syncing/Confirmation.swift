@@ -1,5 +1,6 @@
 import CTideCore
 import GRDB
+import TidemarkModel
 import TidemarkSQLite
 
 /// Notes in the rows of records what the cloud has of them by now, many at once.
@@ -17,7 +18,8 @@ struct Confirmation {
     /// Whether there are rows of the outbox that stand for one saved record each.
     private var hasSingles: Bool {
         get throws {
-            let sql = "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 1 AND first_row = last_row)"
+            let sql =
+                "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = \(ExportKind.save.rawValue) AND first_row = last_row)"
             return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? true
         }
     }

@@ -3,16 +3,11 @@ import TidemarkSQLite
 
 /// A change of one record that is to be sent to the cloud.
 package struct ExportItem: Hashable, Sendable {
-    package enum Kind: Int, Sendable {
-        case save = 1
-        case delete = 3
-    }
-
     /// Which one it is, as the outbox and the sync issues name it.
     package struct Key: Hashable, Sendable {
         package let typeID: Int64
         package let row: Int64
-        package let kind: Kind
+        package let kind: ExportKind
     }
 
     package let key: Key

@@ -55,7 +55,7 @@ struct ExportReading {
         let entries = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [zone, lane.rawValue])
         while let entry = try entries.next() {
             let (id, typeID, kind, last): (Int64, Int64, Int, Int64) = (entry[0], entry[1], entry[2], entry[4])
-            if deletesOnly, kind != Outbox.Kind.delete.rawValue { continue }
+            if deletesOnly, kind != ExportKind.delete.rawValue { continue }
             let begin: Int64 = entry[3]
             var first = begin
             if let next = resume[id] {
@@ -67,7 +67,7 @@ struct ExportReading {
                 continue
             }
             let step =
-                kind == Outbox.Kind.delete.rawValue
+                kind == ExportKind.delete.rawValue
                 ? try take(deletionOf: first, type: type, outbox: id)
                 : try take(first...max(first, last), isRange: begin < last, type: type, outbox: id)
             if step == .full { break }
@@ -80,7 +80,8 @@ struct ExportReading {
     private mutating func take(deletionOf row: Int64, type: StoredType, outbox: Int64) throws -> Step {
         guard batch.items.count < limits.items else { return .full }
         let key = ExportItem.Key(typeID: type.id, row: row, kind: .delete)
-        let sql = "SELECT id, key, tag FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        let sql =
+            "SELECT id, key, tag FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         // What the cloud never had need not be deleted there.
         guard let change = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]),
             let tag: String = change[2], let nameKey = RecordKey.fromDatabaseValue(change[1])
@@ -215,7 +216,7 @@ struct ExportReading {
         if let time = insertions[change] { return time }
         let sql = """
             SELECT t.time FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
-            WHERE c.id = ? AND c.kind = 1 AND c.previous IS NULL AND t.origin <> 'cloud'
+            WHERE c.id = ? AND c.kind = \(ChangeKind.insert.rawValue) AND c.previous IS NULL AND t.origin <> 'cloud'
             """
         let time = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [change])
         insertions[change] = time

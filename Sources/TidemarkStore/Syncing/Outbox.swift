@@ -21,11 +21,6 @@ struct Outbox {
         case bulk = 1
     }
 
-    enum Kind: Int {
-        case save = 1
-        case delete = 3
-    }
-
     /// Records that came together are sent behind what persons edit from this number on.
     static let bulkCount = 100
 
@@ -41,7 +36,7 @@ struct Outbox {
         let new = """
             FROM tide_changes c JOIN tide_transactions t ON t.id = c.transaction_id
             WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud'
-                AND NOT (c.kind = 3 AND c.tag IS NULL AND NOT EXISTS (SELECT 1 FROM tide_requests))
+                AND NOT (c.kind = \(ChangeKind.delete.rawValue) AND c.tag IS NULL AND NOT EXISTS (SELECT 1 FROM tide_requests))
             """
         // Where there is one zone, nothing needs a look at its rows.
         let zone = try StoreZone.areSeveral(db) ? Self.zoneOfChange(StoredType.fetchAll(db)) : "\(StoreFormat.defaultZone)"
@@ -65,7 +60,8 @@ struct Outbox {
                     WHERE c.id > ?1 AND c.id <= ?2 AND t.origin <> 'cloud' AND c.first_row = c.last_row)
                 """
         ).execute(arguments: [taken, last])
-        let deleted = "SELECT EXISTS (SELECT 1 FROM tide_changes WHERE id > ? AND id <= ? AND kind = 3)"
+        let deleted =
+            "SELECT EXISTS (SELECT 1 FROM tide_changes WHERE id > ? AND id <= ? AND kind = \(ChangeKind.delete.rawValue))"
         if try Bool.fetchOne(db.cachedStatement(sql: deleted), arguments: [taken, last]) ?? false { try endWaiting() }
         try note(last)
     }
@@ -94,7 +90,7 @@ struct Outbox {
     }
 
     /// Adds one row, or the deletion of one.
-    func add(_ kind: Kind, type: Int64, row: Int64, change: Int64, lane: Lane = .edits) throws {
+    func add(_ kind: ExportKind, type: Int64, row: Int64, change: Int64, lane: Lane = .edits) throws {
         try db.cachedStatement(
             sql: """
                 INSERT INTO tide_outbox (lane, type_id, kind, first_row, last_row, change_id, zone) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -116,7 +112,7 @@ struct Outbox {
                 """, arguments: [type.id, last, zone])
     }
 
-    func remove(_ kind: Kind, type: Int64, row: Int64) throws {
+    func remove(_ kind: ExportKind, type: Int64, row: Int64) throws {
         try db.cachedStatement(sql: "DELETE FROM tide_outbox WHERE type_id = ? AND kind = ? AND first_row = ? AND last_row = ?")
             .execute(arguments: [type, kind.rawValue, row, row])
         try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?")
@@ -134,10 +130,11 @@ struct Outbox {
         /// Whether nobody here has wanted the record deleted: it has moved into another zone, and is there, or was taken from there by
         /// the cloud.
         func isOfMove(_ db: Database) throws -> Bool {
-            let insert = "SELECT first_row FROM tide_changes WHERE id = ?1 + 1 AND kind = 1 AND previous = ?1"
+            let insert =
+                "SELECT first_row FROM tide_changes WHERE id = ?1 + 1 AND kind = \(ChangeKind.insert.rawValue) AND previous = ?1"
             let delete = """
                 SELECT c.id, t.origin FROM tide_changes c LEFT JOIN tide_transactions t ON t.id = c.transaction_id
-                WHERE c.kind = 3 AND c.type_id = ? AND c.first_row = ?
+                WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.type_id = ? AND c.first_row = ?
                 """
             var (last, isFromCloud) = (change, false)
             // It may have moved on from there.
@@ -154,8 +151,8 @@ struct Outbox {
     func deletion(of key: RecordKey) throws -> WaitingDeletion? {
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base FROM tide_changes c
-            JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row AND o.last_row = c.first_row
-            WHERE c.kind = 3 AND c.key = ? AND c.tag IS NOT NULL AND coalesce(c.zone, \(StoreFormat.defaultZone)) = ?
+            JOIN tide_outbox o ON o.type_id = c.type_id AND o.kind = \(ExportKind.delete.rawValue) AND o.first_row = c.first_row AND o.last_row = c.first_row
+            WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.key = ? AND c.tag IS NOT NULL AND coalesce(c.zone, \(StoreFormat.defaultZone)) = ?
             ORDER BY c.id DESC LIMIT 1
             """
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, zone]).map {
@@ -165,8 +162,8 @@ struct Outbox {
 
     /// SQL that holds for a change `c` which is a deletion that the cloud is yet to hear of, whether the outbox has it or only history.
     static let isWaitingDeletion = """
-        c.kind = 3 AND c.tag IS NOT NULL AND (
-            EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = 3 AND o.first_row = c.first_row)
+        c.kind = \(ChangeKind.delete.rawValue) AND c.tag IS NOT NULL AND (
+            EXISTS (SELECT 1 FROM tide_outbox o WHERE o.type_id = c.type_id AND o.kind = \(ExportKind.delete.rawValue) AND o.first_row = c.first_row)
             OR c.id > coalesce((SELECT value FROM tide_sync WHERE key = 'outbox_change'), 0)
             AND (SELECT origin FROM tide_transactions WHERE id = c.transaction_id) <> 'cloud')
         """
@@ -186,7 +183,7 @@ struct Outbox {
 
     var hasDeletions: Bool {
         get throws {
-            let sql = "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = 3 AND zone = ?)"
+            let sql = "SELECT EXISTS (SELECT 1 FROM tide_outbox WHERE kind = \(ExportKind.delete.rawValue) AND zone = ?)"
             return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? false
         }
     }

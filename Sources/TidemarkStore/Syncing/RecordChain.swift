@@ -7,7 +7,7 @@ import TidemarkSQLite
 struct RecordChain {
     struct Link {
         let id: Int64
-        let kind: HistoryChange.Kind
+        let kind: ChangeKind
         let isFromCloud: Bool
         let time: Int64?
         let before: [(String, DatabaseValue)]
@@ -37,7 +37,7 @@ struct RecordChain {
                 LEFT JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
                 """
             guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]),
-                let kind = HistoryChange.Kind(rawValue: try row.stored("kind", of: "tide_changes"))
+                let kind = ChangeKind(rawValue: try row.stored("kind", of: "tide_changes"))
             else { return false }
             let previous: Int64? = try row.stored("previous", of: "tide_changes")
             if kind == .insert, let previous {
@@ -61,7 +61,8 @@ struct RecordChain {
 
     private func previous(ofDeletion id: Int64) throws -> Int64? {
         try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT previous FROM tide_changes WHERE id = ? AND kind = 3"), arguments: [id])
+            db.cachedStatement(sql: "SELECT previous FROM tide_changes WHERE id = ? AND kind = \(ChangeKind.delete.rawValue)"),
+            arguments: [id])
     }
 
     /// The values as they were at an earlier version; `nil` when the record was not there yet, history has it no more, or it was damaged

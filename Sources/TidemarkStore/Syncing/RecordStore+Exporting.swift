@@ -135,7 +135,7 @@ extension RecordStore {
     private func item(_ stored: StoredRequest.Item, _ db: Database) throws -> ExportItem? {
         let shape = stored.shape
         guard let type = connection.types.first(where: { $0.id == shape.type }),
-            let kind = ExportItem.Kind(rawValue: shape.kind)
+            let kind = ExportKind(rawValue: shape.kind)
         else { return nil }
         // What was sent of a record that is damaged by now can't be told from its row.
         if kind == .save, let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]), !row.isIntact {
@@ -148,13 +148,13 @@ extension RecordStore {
     }
 
     private func values(_ stored: StoredRequest.Item, _ type: StoredType, _ db: Database) throws -> [String: FieldValue]? {
-        guard stored.shape.kind == ExportItem.Kind.save.rawValue else { return [:] }
+        guard stored.shape.kind == ExportKind.save.rawValue else { return [:] }
         var state: [String: FieldValue]
         var version: Int64
         if let pending = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]) {
             (state, version) = (pending.state(type), pending.version)
         } else {
-            let sql = "SELECT id FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+            let sql = "SELECT id FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
             guard let change = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, stored.row]) else {
                 return nil
             }
@@ -259,7 +259,7 @@ extension RecordStore {
     /// A change that is still to be sent has a row of the outbox to itself: ranges are gone through once.
     private func keep(_ item: ExportItem, zone: Int64, _ db: Database) throws {
         try Outbox(db, zone: zone).add(
-            item.key.kind == .save ? .save : .delete, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
+            item.key.kind, type: item.key.typeID, row: item.key.row, change: item.version, lane: .bulk)
     }
 
     /// Notes what the cloud has of a record that has changed since it was sent.
@@ -270,7 +270,8 @@ extension RecordStore {
             // It was deleted here while it was on its way: the cloud is to hear of that, too.
             try outbox.remove(.save, type: type.id, row: item.key.row)
             try db.cachedStatement(
-                sql: "UPDATE tide_changes SET tag = ?, base = ? WHERE type_id = ? AND first_row = ? AND kind = 3 AND tag IS ?"
+                sql:
+                    "UPDATE tide_changes SET tag = ?, base = ? WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue) AND tag IS ?"
             ).execute(arguments: [tag, item.version, type.id, item.key.row, item.tag])
             if db.changesCount > 0 { try outbox.add(.delete, type: type.id, row: item.key.row, change: item.version) }
             return
@@ -284,8 +285,10 @@ extension RecordStore {
             tag, item.version, item.edited.description, type.pendingMask(of: later), item.key.row,
         ])
         try outbox.add(.save, type: type.id, row: item.key.row, change: pending.version)
-        try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 1")
-            .execute(arguments: [type.id, item.key.row])
+        try db.cachedStatement(
+            sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = \(ExportKind.save.rawValue)"
+        )
+        .execute(arguments: [type.id, item.key.row])
     }
 }
 

@@ -59,7 +59,7 @@ private struct SetAsideEdit {
     /// Where the record was.
     let zone: ZoneName
     /// As ``RefusedSave`` has it, if it can't be made again.
-    let kind: RefusedSave.Kind
+    let kind: ChangeKind
     let before: [String: FieldValue?]
     let after: [String: FieldValue?]
 

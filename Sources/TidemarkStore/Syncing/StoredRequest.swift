@@ -49,7 +49,7 @@ struct StoredRequest: Codable {
         let tag: String?
     }
 
-    /// The changes of a stored text; none where it is no such text.
+    /// The changes of a stored text; none where it is no such text: then the request is forgotten, and its changes are sent again.
     static func items(of text: String) -> [Item] {
         guard let stored = try? JSONDecoder().decode(StoredRequest.self, from: Data(text.utf8)) else { return [] }
         let counts = [stored.rows.count, stored.versions.count, stored.names.count, stored.tags.count]

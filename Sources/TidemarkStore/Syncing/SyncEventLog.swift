@@ -43,7 +43,9 @@ extension RecordStore {
 
 /// An event, and its number in the log.
 public struct LoggedEvent: Hashable, Sendable {
+    /// The event's number in the log, for ``StoreReader/events(after:limit:)``; rises from event to event.
     public let number: Int64
+    /// The event itself; as `NSPersistentCloudKitContainer.Event`.
     public let event: ContainerEvent
 }
 

@@ -4,25 +4,27 @@ import TidemarkSQLite
 
 /// Why a change has not reached the cloud.
 public struct SyncIssue: Hashable, Sendable {
-    public enum Kind: Int, Sendable {
-        case save = 1
-        case delete = 3
-    }
-
+    /// The name of the record type.
     public let type: String
+    /// The name of the record.
     public let record: String
-    public let kind: Kind
+    /// Whether the change is a save or a deletion.
+    public let kind: ExportKind
     /// Of a save, the fields that the cloud does not have as they are.
     public let fields: [String]
     /// Microseconds since 1970 UTC; when the oldest edit was made that the cloud does not have. `nil` where history has it no more.
     public let pendingSince: Int64?
-    /// How often the cloud has refused it.
+    /// How often the change was refused or held back.
     public let attempts: Int
-    /// What the cloud said last: the code and its reason.
+    /// Why the change was last refused by the cloud, or held back here because it waits for another record or is damaged: the error's
+    /// code. `nil` where it was neither.
     public let code: String?
+    /// The reason that belongs to `code`, in words for people.
     public let reason: String?
+    /// Microseconds since 1970 UTC; when the change was last refused or held back.
     public let lastTry: Int64?
-    /// `nil`: when the record is changed, or what it waits for has come; or, without an error, as soon as its turn comes.
+    /// Microseconds since 1970 UTC; when the change is sent again. `nil` with a `code`: it is sent again when the record is changed, or
+    /// when the record that it waits for has reached the cloud. `nil` without a `code`: it is sent as soon as its turn comes.
     public let nextTry: Int64?
     /// The name of the record that has to reach the cloud first.
     public let waitsFor: String?
@@ -49,11 +51,12 @@ public struct SyncIssue: Hashable, Sendable {
 public struct OutboxSummary: Hashable, Sendable {
     /// Changes that wait to be sent, blocked ones among them.
     public var pending = 0
-    /// Of these, those that the cloud has refused, or that wait for one which it has.
+    /// Changes that the cloud has refused, or that wait for a refused one.
     public var blocked = 0
-    /// The earliest time at which a blocked one is tried again.
+    /// The earliest time at which a blocked change is sent again, in microseconds since 1970 UTC; `nil` when none has such a time.
     public var nextTry: Int64?
 
+    /// The summary of an empty outbox.
     public init() {}
 
     init(_ db: Database, types: [StoredType]) throws {
@@ -97,7 +100,7 @@ extension StoreReader {
                 let save = try db.cachedStatement(
                     sql: """
                         SELECT r._id, r._key, r._version, r._base, r._pending, l.* FROM "\(type.table)" r
-                        LEFT JOIN tide_sync_issues l ON l.type_id = ?1 AND l.row = r._id AND l.kind = 1
+                        LEFT JOIN tide_sync_issues l ON l.type_id = ?1 AND l.row = r._id AND l.kind = \(ExportKind.save.rawValue)
                         WHERE r._id = ?2\(isRefused ? " AND l.row IS NOT NULL" : "")
                         """)
                 for id in saves.prefix(limit - entries.count) {
@@ -114,7 +117,7 @@ extension StoreReader {
                 let deletion = try db.cachedStatement(
                     sql: """
                         SELECT c.first_row, c.key, c.id, c.id - 1, NULL, l.* FROM tide_changes c
-                        LEFT JOIN tide_sync_issues l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = 3
+                        LEFT JOIN tide_sync_issues l ON l.type_id = c.type_id AND l.row = c.first_row AND l.kind = \(ExportKind.delete.rawValue)
                         WHERE c.id = ?\(isRefused ? " AND l.row IS NOT NULL" : "")
                         """)
                 for id in deletions where entries.count < limit {
@@ -138,7 +141,7 @@ extension StoreReader {
 
 extension SyncIssue {
     fileprivate init(
-        _ row: Row, _ db: Database, type: StoredType, record: String, kind: Kind, fields: [String]
+        _ row: Row, _ db: Database, type: StoredType, record: String, kind: ExportKind, fields: [String]
     ) throws {
         let (version, base): (Int64, Int64?) = (row[2], row[3])
         self.init(

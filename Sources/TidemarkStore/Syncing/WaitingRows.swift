@@ -13,8 +13,8 @@ struct WaitingRows {
     /// - Complexity: O(n log n) in the rows of the outbox and the changes that it is yet to take in.
     init(_ db: Database) throws {
         let sql = """
-            SELECT type_id, first_row, last_row FROM tide_outbox WHERE kind = 1
-            UNION ALL SELECT type_id, first_row, last_row FROM (\(Self.news)) WHERE kind <> 3
+            SELECT type_id, first_row, last_row FROM tide_outbox WHERE kind = \(ExportKind.save.rawValue)
+            UNION ALL SELECT type_id, first_row, last_row FROM (\(Self.news)) WHERE kind <> \(ChangeKind.delete.rawValue)
             ORDER BY 1, 2
             """
         let rows = try Row.fetchCursor(db.cachedStatement(sql: sql))
@@ -61,13 +61,13 @@ struct WaitingRows {
     func saves(of type: StoredType, isRefused: Bool, limit: Int, _ db: Database) throws -> [Int64] {
         let refused = """
             SELECT l.row FROM tide_sync_issues l CROSS JOIN "\(type.table)" r ON r._id = l.row
-            WHERE l.type_id = ? AND l.kind = 1 AND r._pending IS NOT NULL ORDER BY l.row LIMIT ?
+            WHERE l.type_id = ? AND l.kind = \(ExportKind.save.rawValue) AND r._pending IS NOT NULL ORDER BY l.row LIMIT ?
             """
         var rows = try Int64.fetchAll(db.cachedStatement(sql: refused), arguments: [type.id, limit])
         if isRefused { return rows }
         let queued = """
             SELECT r._id FROM "\(type.table)" r WHERE r._id BETWEEN ? AND ? AND r._pending IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM tide_sync_issues l WHERE l.type_id = ? AND l.row = r._id AND l.kind = 1)
+            AND NOT EXISTS (SELECT 1 FROM tide_sync_issues l WHERE l.type_id = ? AND l.row = r._id AND l.kind = \(ExportKind.save.rawValue))
             ORDER BY r._id LIMIT ?
             """
         let statement = try db.cachedStatement(sql: queued)
@@ -88,8 +88,8 @@ struct WaitingRows {
     static func deletions(of type: StoredType, limit: Int, _ db: Database) throws -> [Int64] {
         let sql = """
             SELECT c.id FROM tide_outbox o CROSS JOIN tide_changes c ON c.type_id = o.type_id AND c.first_row = o.first_row
-            WHERE o.type_id = ?1 AND o.kind = 3 AND c.kind = 3 AND c.tag IS NOT NULL
-            UNION SELECT id FROM (\(news)) WHERE +type_id = ?1 AND kind = 3 AND tag IS NOT NULL
+            WHERE o.type_id = ?1 AND o.kind = \(ExportKind.delete.rawValue) AND c.kind = \(ChangeKind.delete.rawValue) AND c.tag IS NOT NULL
+            UNION SELECT id FROM (\(news)) WHERE +type_id = ?1 AND kind = \(ChangeKind.delete.rawValue) AND tag IS NOT NULL
             ORDER BY 1 LIMIT ?2
             """
         return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [type.id, limit])

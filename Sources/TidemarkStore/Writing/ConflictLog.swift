@@ -3,19 +3,25 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// A conflict that was settled, as the store has logged it.
+/// A conflict that was resolved, as the store has logged it.
 public struct LoggedConflict: Hashable, Sendable {
-    /// The transaction that settled it; 0 where it changed nothing, and so was none.
+    /// The transaction that resolved the conflict; 0 where the resolution changed nothing, so that there was no transaction.
     public let transaction: Int64
+    /// The name of the record type.
     public let type: String
+    /// The name of the record.
     public let record: String
-    /// `nil` when it was about the record as a whole: its deletion.
+    /// The field; `nil` when the conflict was about the deletion of the record.
     public let field: String?
-    /// The values as text: JSON, with bytes in Base64. `nil` for none.
+    /// The value that both sides began with, as text: JSON, with bytes in Base64. `nil` for no value.
     public let ancestor: String?
+    /// The value of the side that was merging: of the save, or of this device in a synchronisation. Text as in ``ancestor``.
     public let local: String?
+    /// The value of the other side: of the store, or of the cloud in a synchronisation. Text as in ``ancestor``.
     public let store: String?
+    /// Which side's value counts now.
     public let winner: MergeConflict.Winner
+    /// The name of the merge policy that decided.
     public let policy: String
 }
 

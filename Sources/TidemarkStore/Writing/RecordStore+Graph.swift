@@ -139,7 +139,11 @@ private struct GraphSearch {
             frontier.insert(record.name)
             for (index, field) in columns.enumerated() {
                 guard let text: String = row[index + 1] else { continue }
-                let targets = field.type.isList ? (try? JSONDecoder().decode([String].self, from: Data(text.utf8))) ?? [] : [text]
+                var targets = [text]
+                if field.type.isList {
+                    guard let elements = StoredText.elements(of: text, .string) else { throw StoreError.damaged(record) }
+                    targets = elements.compactMap { if case .string(let name) = $0 { name } else { nil } }
+                }
                 for target in targets {
                     for other in types where found[RecordName(type: other.name, name: target)] == nil {
                         open.append((RecordName(type: other.name, name: target), other))

@@ -22,9 +22,12 @@ package enum WriterRole: Hashable, Sendable {
 /// ```
 public actor RecordStore {
     package nonisolated let executor: StoreExecutor
+    /// Runs the actor's work on the store's own queue, so that waiting for a lock blocks no thread of Swift's pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+    /// The container that the store belongs to.
     public nonisolated let container: ContainerDirectory
+    /// Which of the container's stores it is.
     public nonisolated let scope: StoreScope
     package nonisolated let identity: StoreIdentity
     /// Reads what is committed: for any SQL, and for GRDB's `ValueObservation`.
@@ -58,7 +61,7 @@ public actor RecordStore {
     ///
     /// - Parameters:
     ///   - lockTimeout: How long a write waits for other processes' writes.
-    ///   - readsConcurrently: Whether ``reader`` reads while something is written. If not, it waits.
+    ///   - readsConcurrently: Whether `reader` reads while something is written. If not, it waits.
     ///   - notifier: Is rung after each transaction, for other processes.
     /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `busy`,
     ///   `corrupt` or `io`.
@@ -137,7 +140,10 @@ public actor RecordStore {
         _ what: String, _ body: @escaping @Sendable (Database) throws -> Result
     ) async throws -> Result {
         do {
-            return try await reader.read(body)
+            return try await reader.read { [container, scope] db in
+                try container.checkFormat(db, of: scope)
+                return try body(db)
+            }
         } catch let error as CancellationError {
             throw error
         } catch {
@@ -202,15 +208,29 @@ public actor RecordStore {
     }
 
     /// Has GRDB's observations look again at what other processes have written; at everything, when the container has gone from its
-    /// place.
+    /// place or a newer version has migrated it.
     package func refreshAfterExternalChanges() throws(StoreError) {
         let (before, isInPlace) = (noticed, container.isInPlace)
         let own = [writer.uuidString, syncWriter.uuidString]
         noticed = try connection.read("look for others' changes") { db in
+            func notify(of tables: [String]) throws {
+                try db.inTransaction(.deferred) {
+                    for table in tables { try db.notifyChanges(in: Table(table)) }
+                    return .commit
+                }
+            }
+            func all() throws -> [String] { try String.fetchAll(db, sql: "SELECT table_name FROM tide_types") + ["tide_types"] }
+            do {
+                try container.checkFormat(db, of: scope)
+            } catch {
+                // The observations meet the same error. Every format has that table.
+                try notify(of: all())
+                throw error
+            }
             let now = try Noticed(db)
             var tables: [String] = []
             if !isInPlace {
-                tables = try String.fetchAll(db, sql: "SELECT table_name FROM tide_types") + ["tide_types"]
+                tables = try all()
             } else if now.transaction > before.transaction {
                 let sql = """
                     SELECT DISTINCT y.table_name FROM tide_transactions t
@@ -220,11 +240,7 @@ public actor RecordStore {
                 tables = try String.fetchAll(db, sql: sql, arguments: [before.transaction, own[0], own[1]])
             }
             if now.schema != before.schema { tables.append("tide_types") }
-            guard !tables.isEmpty else { return now }
-            try db.inTransaction(.deferred) {
-                for table in tables { try db.notifyChanges(in: Table(table)) }
-                return .commit
-            }
+            if !tables.isEmpty { try notify(of: tables) }
             return now
         }
     }

@@ -124,7 +124,12 @@ final class StoreConnection {
 
     func read<Result>(_ what: String, _ body: (Database) throws -> Result) throws(StoreError) -> Result {
         do {
-            return try database.writeWithoutTransaction(body)
+            return try database.writeWithoutTransaction { db in
+                let result = Swift.Result { try body(db) }
+                // Afterwards: formats only grow, so that everything read before has this format, too.
+                try container.checkFormat(db, of: scope)
+                return try result.get()
+            }
         } catch {
             throw StoreError(error, doing: what)
         }
@@ -146,7 +151,7 @@ final class StoreConnection {
                 let result = try database.writeWithoutTransaction { db in
                     var result: Result?
                     try db.inTransaction(base == nil ? .immediate : .deferred) {
-                        try container.migrations.checkIsUnchanged(db, path: container.store(scope).path)
+                        try container.checkFormat(db, of: scope)
                         let completion: Database.TransactionCompletion
                         (result, completion) = try body(db)
                         if completion == .rollback { forget() }

@@ -41,7 +41,7 @@ struct RejectedChanges {
     }
 
     func refuse(
-        _ kind: RefusedSave.Kind, _ type: StoredType, _ name: String, before: [String: FieldValue?], after: [String: FieldValue?],
+        _ kind: ChangeKind, _ type: StoredType, _ name: String, before: [String: FieldValue?], after: [String: FieldValue?],
         code: String, reason: String
     ) throws {
         let place = try StoreZone.fetch(db, id: zone)?.name ?? .default
@@ -51,7 +51,8 @@ struct RejectedChanges {
     }
 
     func waitingDeletion(_ type: StoredType, row: Int64) throws -> Outbox.WaitingDeletion? {
-        let sql = "SELECT type_id, first_row, id, tag, base FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = 3"
+        let sql =
+            "SELECT type_id, first_row, id, tag, base FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [type.id, row]).map {
             Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])
         }
@@ -88,8 +89,8 @@ struct RejectedChanges {
             // What has moved into another zone was deleted by nobody; in a shared store equal names in other zones are other records.
             let deleted = """
                 SELECT o.first_row FROM tide_outbox o JOIN tide_changes c
-                ON c.type_id = o.type_id AND c.first_row = o.first_row AND c.kind = 3
-                WHERE o.type_id = ? AND o.zone = ? AND o.kind = 3 AND c.tag IS NOT NULL
+                ON c.type_id = o.type_id AND c.first_row = o.first_row AND c.kind = \(ChangeKind.delete.rawValue)
+                WHERE o.type_id = ? AND o.zone = ? AND o.kind = \(ExportKind.delete.rawValue) AND c.tag IS NOT NULL
                 AND NOT EXISTS (
                     SELECT 1 FROM "\(type.table)" r WHERE r._key = c.key AND (r._zone = o.zone OR \(scope != .shared))
                 ) ORDER BY o.first_row

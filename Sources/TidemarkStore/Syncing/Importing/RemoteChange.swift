@@ -57,6 +57,7 @@ package struct RemoteRecord: Sendable {
 
 /// A record from the cloud that could not be applied, or not wholly, and waits for a change of the schema or for a person.
 public struct DeferredRecord: Hashable, Sendable {
+    /// What a deferred record waits for. The raw values are stored.
     public enum Reason: String, CaseIterable, Sendable {
         /// The store has no such type, or it lacks fields.
         case schema
@@ -74,12 +75,15 @@ public struct DeferredRecord: Hashable, Sendable {
         case damagedInCloud
     }
 
+    /// The name of the record.
     public let name: String
+    /// The name of the record type.
     public let type: String
     /// The zone that it is in, by its number in the store.
     public let zone: Int64
     /// `nil` where it was deleted.
     public let tag: String?
+    /// Why the record could not be applied.
     public let reason: Reason
     /// As it came.
     package let whole: Data

@@ -33,7 +33,7 @@ extension RemoteChangeApplier {
         let sql = """
             SELECT c.type_id, c.first_row, c.id, c.tag, c.base, t.time FROM tide_changes c
             JOIN tide_transactions t ON t.id = c.transaction_id
-            WHERE c.kind = 3 AND c.key = ? AND c.id <= ? AND c.tag IS NOT NULL AND t.origin <> 'cloud'
+            WHERE c.kind = \(ChangeKind.delete.rawValue) AND c.key = ? AND c.id <= ? AND c.tag IS NOT NULL AND t.origin <> 'cloud'
                 AND coalesce(c.zone, \(StoreFormat.defaultZone)) = ?
             ORDER BY c.id DESC LIMIT 1
             """
@@ -69,7 +69,7 @@ extension RemoteChangeApplier {
             }
             // A deletion of what did not come has nothing to delete.
             let sql = """
-                DELETE FROM tide_outbox WHERE zone = ?1 AND kind = 3 AND type_id = ?2
+                DELETE FROM tide_outbox WHERE zone = ?1 AND kind = \(ExportKind.delete.rawValue) AND type_id = ?2
                 AND NOT EXISTS (SELECT 1 FROM tide_seen s WHERE s.type_id = ?2 AND s.row = tide_outbox.first_row)
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [zone, type.id])
@@ -98,8 +98,10 @@ extension RecordStore {
             try db.execute(sql: "DELETE FROM tide_requests WHERE zone = ?", arguments: [zone])
             try db.execute(
                 sql: "DELETE FROM tide_deferred WHERE zone = ? AND reason = '\(DeferredRows.deferralReason)'", arguments: [zone])
-            try db.execute(sql: "DELETE FROM tide_outbox WHERE zone = ? AND kind = 3", arguments: [zone])
-            try db.execute(sql: "DELETE FROM tide_sync_issues WHERE kind = 3 OR waits_for IS NOT NULL")
+            try db.execute(
+                sql: "DELETE FROM tide_outbox WHERE zone = ? AND kind = \(ExportKind.delete.rawValue)", arguments: [zone])
+            try db.execute(
+                sql: "DELETE FROM tide_sync_issues WHERE kind = \(ExportKind.delete.rawValue) OR waits_for IS NOT NULL")
             let old = try SyncState(db, zone: zone)
             var state = old
             if isLost {

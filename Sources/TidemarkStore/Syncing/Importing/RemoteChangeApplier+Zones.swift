@@ -111,8 +111,10 @@ extension RemoteChangeApplier {
                 record.tag, deletion.change,
             ])
             try outbox.add(.delete, type: type.id, row: deletion.row, change: deletion.change)
-            try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 3")
-                .execute(arguments: [type.id, deletion.row])
+            try db.cachedStatement(
+                sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = \(ExportKind.delete.rawValue)"
+            )
+            .execute(arguments: [type.id, deletion.row])
             return
         }
         // It was never here: it comes and goes, so that history has what is to be deleted.
@@ -129,7 +131,7 @@ extension RemoteChangeApplier {
     func lastDeletion(of key: RecordKey, _ type: StoredType) throws -> Outbox.WaitingDeletion? {
         let sql = """
             SELECT type_id, first_row, id, tag, base FROM tide_changes
-            WHERE kind = 3 AND key = ? AND type_id = ? AND coalesce(zone, \(StoreFormat.defaultZone)) = ? ORDER BY id DESC LIMIT 1
+            WHERE kind = \(ChangeKind.delete.rawValue) AND key = ? AND type_id = ? AND coalesce(zone, \(StoreFormat.defaultZone)) = ? ORDER BY id DESC LIMIT 1
             """
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key, type.id, zone]).map {
             Outbox.WaitingDeletion(typeID: $0[0], row: $0[1], change: $0[2], tag: $0[3], base: $0[4])

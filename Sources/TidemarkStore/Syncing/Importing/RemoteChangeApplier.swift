@@ -357,8 +357,10 @@ struct RemoteChangeApplier {
             try db.cachedStatement(sql: "UPDATE tide_changes SET tag = ? WHERE id = ?").execute(arguments: [
                 record.tag, deletion.change,
             ])
-            try db.cachedStatement(sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = 3")
-                .execute(arguments: [deletion.typeID, deletion.row])
+            try db.cachedStatement(
+                sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = \(ExportKind.delete.rawValue)"
+            )
+            .execute(arguments: [deletion.typeID, deletion.row])
         case .unresolved:
             try deferredRows.add(record, .conflict)
             try SyncIssue.note(
@@ -374,7 +376,7 @@ struct RemoteChangeApplier {
         guard transaction.nextChange > first else { return }
         hasNewExports = true
         for change in try StoredChange.fetchAll(db, in: first..<transaction.nextChange) {
-            let kind: Outbox.Kind = change.kind == .delete ? .delete : .save
+            let kind: ExportKind = change.kind == .delete ? .delete : .save
             for row in change.rows {
                 let place = try zone(of: row, change)
                 try Outbox(db, zone: place).add(kind, type: change.typeID, row: row, change: change.id)

@@ -1,15 +1,23 @@
 /// A field that both sides changed, to different values.
 public struct FieldConflict: Hashable, Sendable {
+    /// The record type's name.
     public let type: String
+    /// The record's name.
     public let record: String
+    /// The field's name.
     public let field: String
+    /// The value that both sides began with; `nil` for none, and where that is not known.
     public let ancestor: FieldValue?
+    /// The local side's value: that of the save or of this device.
     public let local: FieldValue?
+    /// The store's value, or the cloud's where a synchronisation merges.
     public let store: FieldValue?
     /// When each side edited it; `nil` where that is not known, which counts as long ago.
     public let localTime: EditTime?
+    /// When the store's side edited it; see ``localTime``.
     public let storeTime: EditTime?
 
+    /// Makes a conflict, as a merge gives it to a rule.
     public init(
         type: String, record: String, field: String, ancestor: FieldValue?, local: FieldValue?, store: FieldValue?,
         localTime: EditTime? = nil, storeTime: EditTime? = nil
@@ -27,8 +35,11 @@ public struct FieldConflict: Hashable, Sendable {
 
 /// A record that one side deleted, and the other edited without knowing.
 public struct DeletionConflict: Hashable, Sendable {
+    /// The record type's name.
     public let type: String
+    /// The record's name.
     public let record: String
+    /// The version that both sides began with; `nil` where that is not known.
     public let ancestor: RecordVersion?
     /// `nil` where the local side deleted it.
     public let local: RecordVersion?
@@ -40,28 +51,40 @@ public struct DeletionConflict: Hashable, Sendable {
 public struct MergeConflict: Hashable, Sendable {
     /// Which side's value counts now.
     public enum Winner: String, Codable, Sendable {
+        /// The side whose value the field has now.
         case local, store
         /// A value that neither side had.
         case merged
     }
 
+    /// The record type's name.
     public let type: String
+    /// The record's name.
     public let record: String
     /// `nil` when it was about the record as a whole: its deletion.
     public let field: String?
+    /// The value that both sides began with.
     public let ancestor: FieldValue?
+    /// The local side's value.
     public let local: FieldValue?
+    /// The store's value, or the cloud's where a synchronisation merged.
     public let store: FieldValue?
+    /// Whose value counts.
     public let winner: Winner
+    /// The name of the merge policy, as ``MergePolicy/name`` has it.
     public let policy: String
 }
 
 /// A record's values as one side has them; a field without a value is left out.
 public struct RecordVersion: Hashable, Sendable {
+    /// The values by the names of their fields.
     public var values: [String: FieldValue]
     /// When fields were edited, as far as that is known.
     public var times: [String: EditTime]
 
+    /// Makes a version.
+    ///
+    /// - Parameter times: When fields were edited; for fields that are missing here that is not known.
     public init(_ values: [String: FieldValue], times: [String: EditTime] = [:]) {
         self.values = values
         self.times = times

@@ -5,8 +5,12 @@
 public struct EditTime: Codable, Hashable, Sendable {
     /// Microseconds since 1970 UTC.
     public var microseconds: Int64
+    /// The identifier of the device that edited it.
     public var device: String
 
+    /// Makes a time.
+    ///
+    /// - Parameter microseconds: Microseconds since 1970 UTC.
     public init(microseconds: Int64, device: String) {
         self.microseconds = microseconds
         self.device = device

@@ -4,13 +4,16 @@
 public struct EditTimes: Hashable, Sendable {
     /// That of fields which have none of their own.
     public var otherwise: EditTime?
+    /// The times of fields that differ from ``otherwise``.
     public var fields: [String: EditTime]
 
+    /// Makes times; without arguments, none is known.
     public init(otherwise: EditTime? = nil, fields: [String: EditTime] = [:]) {
         self.otherwise = otherwise
         self.fields = fields
     }
 
+    /// When a field was edited; `nil` where that is not known.
     public subscript(field: String) -> EditTime? { fields[field] ?? otherwise }
 
     /// Those of a record's fields.

@@ -7,7 +7,9 @@
 /// let (result, conflicts) = try merge.run(.mergeByPropertyObjectTrump)
 /// ```
 public struct RecordMerge: Sendable {
+    /// The record type's name.
     public let type: String
+    /// The record's name.
     public let record: String
     /// What both sides began with; `nil` when each made the record by itself.
     public let ancestor: RecordVersion?
@@ -15,6 +17,7 @@ public struct RecordMerge: Sendable {
     public let local: RecordVersion?
     /// `nil` when the record is gone from the store.
     public let store: RecordVersion?
+    /// What the policy means for deletions.
     public let deletions: Deletions
 
     /// What a policy means where one side has deleted the record and the other has edited it.
@@ -26,6 +29,7 @@ public struct RecordMerge: Sendable {
         case bySide
     }
 
+    /// Makes a merge of one record; see the properties.
     public init(
         type: String, record: String, ancestor: RecordVersion?, local: RecordVersion?, store: RecordVersion?,
         deletions: Deletions = .alike
@@ -40,10 +44,15 @@ public struct RecordMerge: Sendable {
 
     /// Under ``MergePolicy/error``: the record with its three versions.
     public struct Unresolved: Error, Hashable, Sendable {
+        /// The record type's name.
         public let type: String
+        /// The record's name.
         public let record: String
+        /// The version that both sides began with; `nil` when each made the record by itself.
         public let ancestor: RecordVersion?
+        /// The local side's version; `nil` for its deletion.
         public let local: RecordVersion?
+        /// The store's version; `nil` for its deletion.
         public let store: RecordVersion?
         /// The fields that both sides changed; none when one side deleted the record.
         public let fields: [String]

@@ -14,7 +14,9 @@
 /// for field in renewals { theirs[field] = mine[field] }
 /// ```
 public struct FieldMerge: Sendable {
+    /// The record type's name, for the log of conflicts.
     public let type: String
+    /// The record's name, for the log of conflicts.
     public let record: String
     /// The names of the fields. All values are in this order.
     public let fields: [String]
@@ -25,6 +27,9 @@ public struct FieldMerge: Sendable {
     /// long ago.
     public typealias Times = (_ field: Int) -> (ancestor: EditTime?, local: EditTime?, store: EditTime?)
 
+    /// Makes a merge of one record.
+    ///
+    /// - Parameter fields: The names of the fields; all values that are given later stand in this order.
     public init(type: String, record: String, fields: [String]) {
         self.type = type
         self.record = record
@@ -33,6 +38,7 @@ public struct FieldMerge: Sendable {
 
     /// The fields that both sides changed, under ``MergePolicy/error``.
     public struct Unresolved: Error, Hashable, Sendable {
+        /// Their names, in the order of the merge's fields.
         public let fields: [String]
     }
 
