@@ -51,6 +51,34 @@ def documented(dump):
     return ordered
 
 
+def modules(dump):
+    """The modules of the package that documents may name without a page of their own: what the library products are built from."""
+    return [target["name"] for target in dump["targets"] if target["type"] == "regular" and not target.get("path", "").startswith(("CSupport", "Tests"))]
+
+
+def declared(graphs, module):
+    """The paths of a module's public symbols, as links have them: Type, Type/method(_:)."""
+    symbols = json.loads((graphs / f"{module}.symbols.json").read_text(encoding="utf-8"))["symbols"]
+    return {"/".join(symbol["pathComponents"]) for symbol in symbols}
+
+
+# What DocC says of a link that it can't resolve: the part that is missing, the place of the link, and the line.
+UNRESOLVED = re.compile(r"^(?:.*: )?warning: '([^']+)' (doesn't exist at|can't be linked to|is ambiguous at).*\n\s*--> (\S+)\n(?:.*\n)*?(\d+) \+ (.*)$", re.M)
+
+
+def broken_links(said, known):
+    """The links of a module's comments and articles that no module of the package has. DocC finds symbols of the module itself only: what it
+    misses and another module declares is shown as code, and is sound."""
+    for name, reason, place, line, text in UNRESOLVED.findall(said):
+        links = [it for it in re.findall(r"``([^`]+)``", text) if name in re.split(r"[/-]", it)] or [name]
+        for link in links:
+            at = f"{place.split(':')[0].removeprefix('../')}:{line}"
+            if reason.startswith("is ambiguous"):
+                yield f"{at}: ``{link}`` may be several symbols; DocC's words say how to name one"
+            elif link not in known and re.sub(r"-(\([^)]*\)|[\w.]+)$", "", link) not in known:
+                yield f"{at}: ``{link}`` is no public symbol of a module"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / ".build" / "debug", help="the products of a debug build (.build/debug)")
@@ -60,7 +88,8 @@ def main():
     build, into = options.build.resolve(), options.into.resolve()
     if into.exists() and any(into.iterdir()) and not (into / "metadata.json").exists():
         sys.exit(f"make-reference.py: {into} is there and is no archive; remove it, or name another folder with --into")
-    names = documented(json.loads(run(["swift", "package", "dump-package"])))
+    dump = json.loads(run(["swift", "package", "dump-package"]))
+    names = documented(dump)
     missing = [name for name in names if not (build / "Modules" / f"{name}.swiftmodule").exists()]
     if missing:
         sys.exit(f"make-reference.py: {build} has no {', '.join(missing)}: build them with 'swift build'")
@@ -76,22 +105,31 @@ def main():
     maps += [*checkouts.glob("*/Sources/*/module.modulemap"), *checkouts.glob("*/Sources/*/include/module.modulemap")]
     flags = [it for path in sorted(maps) for it in ("-Xcc", f"-fmodule-map-file={path}")]
     flags += [it for path in sorted(ROOT.glob("CSupport/*/include")) for it in ("-Xcc", f"-I{path}")]
-    archives, warnings, broken = [], {}, 0
+    archives, warnings, said = [], {}, {}
     with open(work / "log.txt", "w", encoding="utf-8") as log:
-        for name in names:
+        def extract(name):
             graphs = work / "graphs" / name
             graphs.mkdir(parents=True)
             run(["swift", "symbolgraph-extract", "-module-name", name, "-I", build / "Modules", *system, "-minimum-access-level", "public",
                  "-skip-inherited-docs", "-module-cache-path", work / "cache", "-output-dir", graphs, *flags], log)
             if not (graphs / f"{name}.symbols.json").exists():
                 sys.exit(f"make-reference.py: no symbols of {name} were extracted; {work / 'log.txt'} says why")
+            return graphs
+
+        known = set()
+        for name in modules(dump):
+            if name not in names and (build / "Modules" / f"{name}.swiftmodule").exists():
+                known |= declared(extract(name), name)
+        for name in names:
+            graphs = extract(name)
+            known |= declared(graphs, name)
             catalogue = ROOT / "Sources" / name / f"{name}.docc"
             archive = work / f"{name}.doccarchive"
             dependencies = [it for other in archives for it in ("--dependency", other)]
-            said = run(["docc", "convert", *([catalogue] if catalogue.is_dir() else []), "--additional-symbol-graph-dir", graphs, "--output-path", archive,
+            said[name] = run(["docc", "convert", *([catalogue] if catalogue.is_dir() else []), "--additional-symbol-graph-dir", graphs, "--output-path", archive,
                         "--fallback-display-name", name, "--fallback-bundle-identifier", name, "--enable-experimental-external-link-support",
                         *dependencies], log)
-            warnings[name] = len(re.findall(r"^(?:.*: )?warning: ", said, re.M))
+            warnings[name] = len(re.findall(r"^(?:.*: )?warning: ", said[name], re.M))
             archives.append(archive)
         merged = work / "merged.doccarchive"
         run(["docc", "merge", *archives, "--output-path", merged, "--synthesized-landing-page-name", "Tidemark", "--synthesized-landing-page-kind",
@@ -110,6 +148,9 @@ def main():
     print(f"{len(names)} modules, {pages:,} pages: {into}. DocC's words are in {work / 'log.txt'}")
     for folder in ("cache", "graphs"):
         shutil.rmtree(work / folder, ignore_errors=True)
+    broken = [f"{name}: {it}" for name in names for it in broken_links(said[name], known)]
+    if broken:
+        sys.exit("\n".join([*dict.fromkeys(broken), f"make-reference.py: {len(broken)} links to symbols lead nowhere"]))
     if options.strict and any(warnings.values()):
         sys.exit("make-reference.py: DocC has warned")
 

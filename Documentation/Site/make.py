@@ -10,7 +10,6 @@ import pathlib
 import posixpath
 import re
 import shutil
-import subprocess
 import sys
 import urllib.parse
 
@@ -32,6 +31,9 @@ except ImportError:
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
+sys.path.insert(0, str(ROOT / ".ci" / "checks"))
+import common
+
 NAME = "Tidemark"
 
 # The groups of the navigation: title, and the pages whose paths fit. Within a group, the order is Documentation/README.md's.
@@ -100,9 +102,7 @@ class Page:
 class Site:
     def __init__(self, into):
         self.into, self.pages, self.files, self.pictures, self.finds = into, {}, set(), set(), []
-        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-        # A file that is deleted and not committed yet is listed all the same.
-        self.tree = {path for path in listed if path and (ROOT / path).is_file()}
+        self.tree = set(common.files())
         for path in sorted(self.tree):
             if path.endswith(".md") and any(re.fullmatch(pattern, path) for _, pattern in GROUPS):
                 self.pages[path] = Page(path, (ROOT / path).read_text(encoding="utf-8"))

@@ -18,6 +18,7 @@ import TidemarkStore
 ///
 /// A context sees its own edits; others see them when they are saved.
 public actor EditingContext {
+    /// The container that it loads records from and saves them into.
     public nonisolated let container: PersistentContainer
     /// The policy of this context's saves; `nil` for the types' and the container's.
     public private(set) var mergePolicy: MergePolicy?

@@ -57,6 +57,10 @@ extension PersistentContainer {
         try await databases[share.scope].makeLink(to: share.cloudID, for: participant)
     }
 
+    /// Revokes a link to a share: it leads nowhere any more. Participants who came by it stay.
+    ///
+    /// - Parameter id: The link's identifier, from ``ShareLinkEntry/id``.
+    /// - Throws: `CloudError` `permissionFailure` for an account that may not invite, `unknownItem` where there is no such link.
     public func revokeLink(_ id: String, to share: Share, in databases: CloudDatabases) async throws(CloudError) {
         try await databases[share.scope].revokeLink(id, to: share.cloudID)
     }
@@ -83,6 +87,7 @@ extension PersistentContainer {
 
 /// A link to a share, as those see it who manage the share.
 public struct ShareLinkEntry: Hashable, Sendable, Identifiable {
+    /// Names the link among those of its share; it gives no access.
     public let id: String
     /// The identifier of the participant to whom it is limited.
     public let participant: String?

@@ -18,9 +18,12 @@ import TidemarkStore
 /// already. To check that nobody has changed a record since it was loaded, edit it in an ``EditingContext``.
 public actor PersistentContainer: RecordReading {
     private nonisolated let executor: StoreExecutor
+    /// The queue on which the container runs. Its stores run there, too, so that a save needs no change of threads.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+    /// The container's directory.
     public nonisolated let directory: ContainerDirectory
+    /// The stores that records are read from; not for programs.
     public nonisolated let recordSources: RecordSources
     nonisolated let stores: PerScope<RecordStore>
     nonisolated let sources: PerScope<RecordSource>
@@ -247,8 +250,11 @@ public actor PersistentContainer: RecordReading {
         let queries = try recordSources.withKnownFields(of: R.recordType) { known in
             try recordSources.all.compactMap { source in
                 try source.checkPlace()
-                return try source.database.read { db in try source.query(db, type, where: predicate, known: known) }
-                    .map { (scope: source.scope, query: $0) }
+                let query = try source.database.read { db in
+                    try source.container.checkFormat(db, of: source.scope)
+                    return try source.query(db, type, where: predicate, known: known)
+                }
+                return query.map { (scope: source.scope, query: $0) }
             }
         }
         var names: [[String]] = []
@@ -285,6 +291,7 @@ public actor PersistentContainer: RecordReading {
         let observation = ValueObservation.tracking { db -> [Observed<R>] in
             try listening.get()
             try source.checkPlace()
+            try source.container.checkFormat(db, of: source.scope)
             // So that it notices the table's coming.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM tide_types")
             return try all.withKnownFields(of: R.recordType) { known in

@@ -89,7 +89,7 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
 
 /// When another try may fare better, where the cloud has said it.
 private func waiting(_ error: CloudError) -> String {
-    guard let seconds = error.retryAfter?.components.seconds, seconds > 0, !error.reason.contains("try again") else { return "" }
+    guard let seconds = error.retryAfter?.components.seconds, seconds > 0 else { return "" }
     return "; try again in \(seconds < 120 ? "\(seconds) s" : "\((seconds + 59) / 60) min")"
 }
 

@@ -61,7 +61,7 @@ struct Undo: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container, isDryRun: dryRun)
             let last = try StoreReader(container: directory, scope: scope).transactions(limit: 1).first?.id
             guard let undone = transaction ?? last else {
                 throw StoreError(.notFound, "\(directory.url.path) has no history yet: there is nothing to undo")

@@ -14,9 +14,10 @@ import TidemarkSQLite
 /// let database = try cloud.database(.private, of: "iCloud.org.example.journal", account: anna.id)
 /// ```
 public final class EmbeddedCloud: Sendable {
+    /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout.
     public let directory: URL
     private let accounts: AccountStore
-    /// That somebody has the cloud open, for as long as this is there.
+    /// The lock that says that a process has the cloud open, for as long as this object exists.
     private let use: CloudUse?
     var accountStore: AccountStore { accounts }
     private let isInMemory: Bool
@@ -27,12 +28,12 @@ public final class EmbeddedCloud: Sendable {
     private let lanes: QueryLanes
     private let removesByItself: Bool
 
-    /// Opens the cloud of a directory, making it if there is none.
+    /// Opens the cloud of a directory, and makes it if there is none.
     ///
     /// - Parameters:
-    ///   - limits: What it takes at once, by this opening of it.
-    ///   - queries: What a query may cost, by this opening of it.
-    /// - Throws: `CloudError` `internalError`.
+    ///   - limits: The sizes that the cloud accepts through this object.
+    ///   - queries: The limits of a query's cost through this object.
+    /// - Throws: `CloudError` `zoneBusy` while the cloud is being replaced; `internalError`.
     public convenience init(
         at directory: URL, limits: CloudLimits = CloudLimits(), queries: QueryLimits = QueryLimits()
     ) throws(CloudError) {
@@ -88,7 +89,7 @@ public final class EmbeddedCloud: Sendable {
         removesByItself = true
     }
 
-    /// Whether a directory holds a cloud.
+    /// Returns whether a directory holds a cloud.
     public static func exists(at directory: URL) -> Bool {
         FileManager.default.fileExists(atPath: directory.appendingPathComponent(accountsFile).path)
     }
@@ -97,7 +98,7 @@ public final class EmbeddedCloud: Sendable {
 
     // Accounts
 
-    /// Makes sure that an account can have an address, and a container a name; nothing is made.
+    /// Checks that an account can have an address, and a container a name. Nothing is made.
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     public static func check(email: String, container: String) throws(CloudError) {
@@ -113,18 +114,30 @@ public final class EmbeddedCloud: Sendable {
     ///   - quota: Bytes that it may have in each container and environment.
     /// - Throws: `invalidArguments` for what is no address or number, and for a number that another account has.
     @discardableResult
+    /// Adds an account. An account that has the address already is returned as it is.
+    ///
+    /// - Parameters:
+    ///   - email: An address. Case and Unicode's normal form make no difference.
+    ///   - phone: A number, with `+` and the country's, by which others can find and invite the person.
+    ///   - name: The name that participants of the person's shares see.
+    ///   - quota: The bytes that the account may store in each container and environment.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed address or number, and for a number that another account has;
+    ///   `zoneBusy`; `internalError`.
     public func addAccount(
         _ email: String, phone: String? = nil, name: PersonName? = nil, quota: Int64 = .max
     ) async throws(CloudError) -> StoredAccount {
         try await accounts.add(email, phone: phone, name: name, quota: quota)
     }
 
+    /// Returns the account of an address; `nil` where there is none. Case and Unicode's normal form make no difference.
+    ///
+    /// - Throws: `CloudError` `internalError`.
     public func account(_ email: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(email) }
 
-    /// The account of that identifier.
+    /// Returns the account of an identifier; `nil` where there is none.
     public func account(id: String) async throws(CloudError) -> StoredAccount? { try await accounts.find(id: id) }
 
-    /// All accounts, by address. O(accounts).
+    /// Returns all accounts, in the order of their addresses. O(accounts).
     public func allAccounts() async throws(CloudError) -> [StoredAccount] { try await accounts.all() }
 
     /// Removes an account unless something was stored for it.
@@ -142,7 +155,7 @@ public final class EmbeddedCloud: Sendable {
     /// Whether there is no account in it.
     package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
 
-    /// What there is in the directory.
+    /// The containers of the directory, by the names of folders.
     func containers() -> [(String, StoreEnvironment)] {
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -153,16 +166,21 @@ public final class EmbeddedCloud: Sendable {
         }
     }
 
-    /// Changes an account's phone number, name, quota or status.
+    /// Changes an account's phone number, name, quota, status, and whether others can find it. The account is identified by
+    /// ``StoredAccount/id``; the address can't change.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a malformed number or a number that another account has; `zoneBusy`;
+    ///   `internalError`.
     public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
 
     // Databases
 
-    /// A database of a container, as an account sees it.
+    /// Returns a database of a container, as an account sees it. The container is made if it is not there.
     ///
     /// - Parameters:
     ///   - container: Its identifier, a reverse domain name such as `iCloud.org.example.journal`.
-    ///   - account: The account's identifier; `nil` for nobody, who may read the public database only.
+    ///   - account: The account's identifier; `nil` for a caller who is not signed in, and who may only read the public database.
+    /// - Throws: `CloudError` `invalidArguments` for a container's malformed name; `zoneBusy`; `internalError`.
     public func database(
         _ scope: DatabaseScope, of container: String, environment: StoreEnvironment = .development, account: String?
     ) throws(CloudError) -> EmbeddedDatabase {
@@ -171,13 +189,16 @@ public final class EmbeddedCloud: Sendable {
             userRecordName: account.map { Self.userRecordName($0, in: container) })
     }
 
-    /// The record types of a container, and which of their fields can be found.
+    /// Returns the record types of a container, with the indexes of their fields.
     public func schema(of container: String, environment: StoreEnvironment = .development) async throws(CloudError) -> CloudSchema
     {
         try await self.container(container, environment).engine.schema()
     }
 
-    /// Says by which indexes a field can be found; `recordName` stands for the type as such.
+    /// Sets the indexes of a field. For the field `recordName`, `queryable` makes the type itself queryable. O(records of the type).
+    ///
+    /// - Throws: `CloudError` `unknownItem` for an unknown type; `invalidArguments` for an unknown field, or an index that its type
+    ///   can't have.
     public func setIndexes(
         _ indexes: Set<CloudSchema.Index>, of field: String, in type: String, container: String,
         environment: StoreEnvironment = .development
@@ -185,7 +206,10 @@ public final class EmbeddedCloud: Sendable {
         try await self.container(container, environment).engine.setIndexes(indexes, of: field, in: type)
     }
 
-    /// Gives the production environment the schema of the development environment. There it is fixed.
+    /// Copies the development schema to the production environment, where the schema is fixed. Types and fields of production that
+    /// development lacks stay.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` where a field has another type in production.
     public func deploySchema(of container: String) async throws(CloudError) {
         let schema = try await schema(of: container)
         try await self.container(container, .production).engine.deploy(schema)
@@ -197,13 +221,19 @@ public final class EmbeddedCloud: Sendable {
     /// - Returns: How many records have it. O(records).
     /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
     @discardableResult
+    /// Removes a record type, or one of its fields, from the development schema. The next record that has it decides its type.
+    /// O(records of the type).
+    ///
+    /// - Parameter isForced: Whether to remove it although records have it. They keep their values, which no query finds by the field.
+    /// - Returns: The number of records that have it.
+    /// - Throws: `CloudError` `unknownItem` for an unknown type or field; `invalidArguments` where records have it.
     public func removeFromSchema(
         type: String, field: String? = nil, of container: String, isForced: Bool = false
     ) async throws(CloudError) -> Int {
         try await self.container(container, .development).engine.removeFromSchema(type, field: field, isForced: isForced)
     }
 
-    /// Lets the development schema grow no more by what is saved, or again.
+    /// Sets whether saved records may add types and fields to the development schema.
     public func setSchemaFrozen(_ isFrozen: Bool, of container: String) async throws(CloudError) {
         try await self.container(container, .development).engine.setFrozen(isFrozen)
     }

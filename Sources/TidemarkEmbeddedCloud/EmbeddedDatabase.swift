@@ -5,24 +5,34 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 /// One database of an embedded cloud, as one account sees it.
+///
+/// Each call that writes is one transaction, durable when the call returns. Calls may come from any task, several at a time. Every call
+/// but ``limits()`` and ``account()`` throws `notAuthenticated` or `accountTemporarilyUnavailable` where the account can't be used; a
+/// caller who is not signed in may read the public database.
 public struct EmbeddedDatabase: CloudDatabase {
+    /// Private, shared or public.
     public let scope: DatabaseScope
     let container: CloudContainer
     let accounts: AccountStore
-    /// `nil` for nobody.
+    /// The account's identifier; `nil` for a caller who is not signed in.
     let account: String?
     let userRecordName: String?
-    /// By what a client is known that is not signed in: an address. All of one name have one share of the time for queries.
+    /// The name of a client that is not signed in: its address. All clients of one name share the time for queries.
     package var client: String?
 
+    /// Returns the limits with which ``EmbeddedCloud/init(at:limits:queries:)`` opened the cloud. Throws nothing.
     public func limits() async throws(CloudError) -> CloudLimits { container.engine.limits }
 
-    /// The name of who asks in the container; `nil` for nobody.
+    /// The caller's user record name in the container; `nil` for a caller who is not signed in.
     package var user: String? { userRecordName }
 
-    /// The number of the change that a tag stands for: for who tests in which order requests were done.
+    /// The number of the change that a tag stands for: for tests of the order in which requests were done.
     package func change(of tag: String) -> Int64? { container.engine.changeTagCipher.number(tag) }
 
+    /// Returns the account with its status; with `available` also its quota in bytes and the bytes that it has used in this container
+    /// and environment. An account that can't be used is no error.
+    ///
+    /// - Throws: `CloudError` `internalError`.
     public func account() async throws(CloudError) -> CloudAccount {
         guard let account, let known = try await accounts.known(id: account) else { return CloudAccount(status: .noAccount) }
         guard known.status == .available, let user = userRecordName else { return CloudAccount(status: known.status) }
@@ -30,9 +40,9 @@ public struct EmbeddedDatabase: CloudDatabase {
         return CloudAccount(status: .available, userRecordName: user, quota: known.quota, used: used)
     }
 
-    /// Who asks.
+    /// The caller, with an account that can be used.
     ///
-    /// - Throws: `notAuthenticated`, `accountTemporarilyUnavailable`.
+    /// - Throws: `CloudError` `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
         guard let account, let known = try await accounts.known(id: account), let user = userRecordName else {
             throw CloudError(.notAuthenticated, "no account is signed in")
@@ -46,7 +56,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         }
     }
 
-    /// Who asks for something that takes room: whose zone it is pays.
+    /// The caller of something that takes room, with the quota of the zone's owner, who pays.
     private func caller(writing zone: CloudZoneID) async throws(CloudError) -> CloudEngine.Caller {
         var caller = try await caller()
         guard scope == .shared else { return caller }
@@ -55,7 +65,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         return caller
     }
 
-    /// Who asks for something public; nobody has to be signed in for that.
+    /// The caller of something that the public database shows to everybody.
     private func reader() async throws(CloudError) -> CloudEngine.Caller {
         if scope == .public, account == nil {
             return .init(user: "_world", scope: .public, quota: 0, client: client.map { "address \($0)" })
@@ -63,6 +73,8 @@ public struct EmbeddedDatabase: CloudDatabase {
         return try await caller()
     }
 
+    /// Returns the zones of the database. A private or public database has its default zone from the beginning; a shared one has the
+    /// zones that others share with the account.
     public func zones() async throws(CloudError) -> [CloudZoneID] { try await container.engine.zones(reader()) }
 
     /// Lists the zones, each with the change token that it has now; `nil` for the default zone, which has no feed of changes.
@@ -70,6 +82,11 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.zonesWithTokens(reader())
     }
 
+    /// Makes and deletes zones of a private database, all or none. A deleted zone's first 500 records go at once; the rest goes in
+    /// steps after the call, and its name can't be used before.
+    ///
+    /// - Throws: `CloudError` `permissionFailure` in another database, `invalidArguments` for a malformed name or the default zone,
+    ///   `limitExceeded`, `zoneBusy`.
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
         let isUnfinished = try await container.engine.modifyZones(
             saving: saving, deleting: deleting, container.assetStorage, caller())
@@ -77,7 +94,8 @@ public struct EmbeddedDatabase: CloudDatabase {
         if isUnfinished { container.goOnRemoving() }
     }
 
-    /// Deletes a zone as a person does who wants its data gone for good: no device is to upload it again.
+    /// Deletes a zone as a person does who wants the data gone: devices get `userDeletedZone`, and don't upload it again. Otherwise as
+    /// ``modifyZones(saving:deleting:)``.
     public func purgeZone(_ zone: CloudZoneID) async throws(CloudError) {
         let isUnfinished = try await container.engine.modifyZones(
             saving: [], deleting: [zone], purging: true, container.assetStorage, caller())
@@ -85,6 +103,8 @@ public struct EmbeddedDatabase: CloudDatabase {
         if isUnfinished { container.goOnRemoving() }
     }
 
+    /// Changes records of a zone; `CloudDatabase.modify(_:)` has the rules and errors. A reply with a client token is kept for seven
+    /// days. What a deletion removes beyond 500 records goes in steps after the call.
     public func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         let (outcomes, isUnfinished) = try await container.engine.modify(
             request, container.assetStorage, caller(writing: request.zone))
@@ -94,12 +114,20 @@ public struct EmbeddedDatabase: CloudDatabase {
         return outcomes
     }
 
+    /// Returns records by name, in the order of the names; each a record, `unknownItem` or `recordDamaged`.
+    ///
+    /// - Throws: `CloudError` `zoneNotFound`, `userDeletedZone`, `limitExceeded` for too many names.
     public func lookup(
         _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
     ) async throws(CloudError) -> [Result<CloudRecord, CloudError>] {
         try await container.engine.lookup(names, in: zone, keys: desiredKeys, reader())
     }
 
+    /// Returns records of a type that match, at most `CloudLimits.recordsPerAnswer`. A query may wait for others of the same account.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a field without the index, or a continuation of another query; `unknownItem` for
+    ///   an unknown type; `zoneNotFound`; `limitExceeded` where the query examines too much; `requestRateLimited` where too many
+    ///   queries wait.
     public func query(
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer {
@@ -107,58 +135,86 @@ public struct EmbeddedDatabase: CloudDatabase {
             query, in: zone, limit: limit, keys: desiredKeys, continuation: continuation, reader())
     }
 
+    /// Returns the zones that changed since a token, at most `CloudLimits.recordsPerAnswer`. The public database has no feed of
+    /// changes.
+    ///
+    /// - Throws: `CloudError` `changeTokenExpired`; `invalidArguments` for a token that this cloud has not made, and in the public
+    ///   database.
     public func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges {
         try await container.engine.databaseChanges(since: token, limit: limit, caller())
     }
 
+    /// Returns the records of a zone that changed since a token, at most `CloudLimits.recordsPerAnswer`. Damaged records are among
+    /// `ZoneChanges.failed`. Default zones have no feed of changes.
+    ///
+    /// - Throws: `CloudError` `changeTokenExpired`, `zoneNotFound`, `userDeletedZone`; `invalidArguments` for a token that this cloud
+    ///   has not made, and for a default zone.
     public func zoneChanges(
         _ zone: CloudZoneID, since token: CloudToken?, limit: Int?, desiredKeys: Set<String>?
     ) async throws(CloudError) -> ZoneChanges {
         try await container.engine.zoneChanges(zone, since: token, limit: limit, keys: desiredKeys, caller())
     }
 
-    /// The token of a zone as it is now.
+    /// Returns the token of a zone as it is now.
     package func currentToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
         try await container.engine.token(of: zone, isFirst: false, caller())
     }
 
-    /// The token of a zone before anything was in it.
+    /// Returns the token of a zone before anything was in it.
     package func firstToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
         try await container.engine.token(of: zone, isFirst: true, caller())
     }
 
+    /// Returns the assets that have to be uploaded, each with the bytes that the cloud has of it. The others are kept for at least a
+    /// day, so that a record can name them.
+    ///
+    /// - Throws: `CloudError` `invalidArguments` for a malformed digest or size, `limitExceeded` for too many assets, `zoneNotFound`.
     public func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64] {
         try await container.engine.missingAssets(assets, in: zone, container.assetStorage, caller())
     }
 
+    /// Adds a piece to an asset, at most `CloudLimits.bytesPerAssetPiece`; the last piece completes it. An asset of several pieces
+    /// reserves its size with the first one. The zone's owner pays, in the public database the caller.
+    ///
+    /// - Parameter offset: The bytes that the cloud has of it.
+    /// - Returns: The bytes that the cloud has now.
+    /// - Throws: `CloudError` `invalidArguments` for another offset; `assetNotAvailable` where the content has another digest;
+    ///   `limitExceeded`, `quotaExceeded`, `permissionFailure`; `serviceUnavailable` where the upload has to begin again.
     public func upload(
         _ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID
     ) async throws(CloudError) -> Int64 {
         try await container.engine.upload(piece, of: asset, at: offset, in: zone, container.assetStorage, caller(writing: zone))
     }
 
-    /// Takes in a content that has come whole, as ``upload(_:of:at:in:)`` does with its last piece.
+    /// Stores a whole content, as ``upload(_:of:at:in:)`` does with its last piece.
     ///
     /// - Parameters:
-    ///   - file: It lies in the file system of the cloud's directory, and moves from there unless the cloud has the content.
-    ///   - asset: What the caller has found the file to be.
+    ///   - file: A file in the file system of the cloud's directory. It moves from there, unless the cloud has the content.
+    ///   - asset: The digest and the size that the caller has found.
     package func adopt(_ file: URL, _ asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) {
         try await container.engine.adopt(file, asset, in: zone, container.assetStorage, caller(writing: zone))
     }
 
-    /// Bytes that the caller may still send to a zone.
+    /// Returns the bytes that the caller may still send to a zone.
     ///
     /// - Throws: As ``upload(_:of:at:in:)`` where nothing may be sent.
     package func room(in zone: CloudZoneID) async throws(CloudError) -> Int64 {
         try await container.engine.room(in: zone, container.assetStorage, caller(writing: zone))
     }
 
+    /// Returns a piece of an asset that a record of the zone names, at most `CloudLimits.bytesPerAssetPiece`; fewer bytes at the end of
+    /// the asset.
+    ///
+    /// - Throws: `CloudError` `assetNotAvailable` where no record that the caller may read names the asset, or its size is another one;
+    ///   `zoneNotFound`.
     public func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
     ) async throws(CloudError) -> Data {
         try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, reader())
     }
 
+    /// Returns a stream with an element whenever something that the caller sees may have changed since the last one, through this
+    /// process or another. Changes that come together are one element. The stream ends when its task is cancelled.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
         let (caller, engine, notifier) = (try await reader(), container.engine, container.notifier)
         let notifications = try notifier.notifications()

@@ -27,6 +27,7 @@ public actor BulkImport {
     private let container: URL
     private let options: ImportOptions
 
+    /// Makes an import; nothing is read before it runs.
     public init(source: ImportSource, into container: URL, options: ImportOptions) {
         self.source = source
         self.container = container

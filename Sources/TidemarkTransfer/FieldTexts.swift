@@ -58,9 +58,7 @@ package struct FieldTexts {
         guard status == TIDE_OK else { throw StoreError(status == TIDE_REJECTED ? .invalid : .core, error.text) }
         if let refusal = batch.rejections.first {
             let type = entries.first { $0.name == refusal.field }?.known
-            // Options of an import are no remedy here.
-            let fault = refusal.message.components(separatedBy: "; --")[0]
-            throw StoreError(.invalid, "\(refusal.field): \(fault)\(remedy(for: type, after: fault))")
+            throw StoreError(.invalid, "\(refusal.field): \(refusal.message)\(remedy(for: type))")
         }
         var readings: [Reading] = []
         for entry in entries {
@@ -73,16 +71,16 @@ package struct FieldTexts {
         return readings
     }
 
-    /// What a value of a type looks like, unless the message says it.
-    private static func remedy(for field: RecordTypeSchema.Field?, after message: String) -> String {
-        guard let field, !message.contains(" such as "), !message.contains("write ") else { return "" }
+    /// What a value of a field looks like. The core's messages about Booleans and times say it themselves.
+    private static func remedy(for field: RecordTypeSchema.Field?) -> String {
+        guard let field else { return "" }
         if field.type.isList {
             return #"; write a JSON array such as \#(field.type.scalar == .int64 ? "[1, 2]" : #"["a", "b"]"#)"#
         }
         return switch field.type.scalar {
-        case .int64: "; write a whole number such as 3"
+        case .int64: field.isBoolean ? "" : "; write a whole number such as 3"
         case .double: "; write a number such as 2.5"
-        case .timestamp: "; write a time such as 2024-05-01T12:30:00Z"
+        case .timestamp: ""
         case .bytes: "; write Base64 such as aGVsbG8="
         case .location: #"; write a position such as {"latitude": 68.2, "longitude": 13.6}"#
         case .reference: "; write the name of a record"
@@ -149,7 +147,7 @@ extension RecordBatch {
         case .location: StoredText.place(text).map { .location($0) }
         case .reference: .reference(text)
         case .asset: .asset(text)
-        default: .string(text)
+        case .string, .int64, .double, .timestamp, .bytes: .string(text)
         }
     }
 

@@ -5,8 +5,11 @@ import TidemarkStore
 ///
 /// Refused rows are no error: they are counted in ``ImportSummary`` and described in the rejects file.
 public struct ImportError: Error, Sendable {
+    /// What kind of error it is; a program branches on it.
     public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The name of the code.
         public let rawValue: String
+        /// Makes a code of its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The options contradict each other or name what can't be.
@@ -27,11 +30,14 @@ public struct ImportError: Error, Sendable {
         public static let store = Code(rawValue: "store")
     }
 
+    /// What kind of error it is.
     public let code: Code
     /// What happened, where, and what helps.
     public let message: String
+    /// The error of the store, where that is the cause.
     public let cause: StoreError?
 
+    /// Makes an error.
     public init(_ code: Code, _ message: String, cause: StoreError? = nil) {
         self.code = code
         self.message = message

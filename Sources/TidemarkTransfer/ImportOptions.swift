@@ -7,14 +7,18 @@ import TidemarkStore
 public enum ImportFormat: String, CaseIterable, Sendable {
     /// A folder holds photos; a file is told by its extension (`csv`, `jsonl`, `ndjson`) or its first character.
     case auto
+    /// `jsonl`: a JSON object in each line. `json`: an array of objects. `csv`: comma-separated, with names in the first line.
+    /// `photos`: a folder.
     case jsonl, json, csv, photos
 }
 
 /// Where records come from.
 public enum ImportSource: Hashable, Sendable {
+    /// A manifest in a file.
     case file(URL)
     /// A folder of photos.
     case folder(URL)
+    /// A manifest on the standard input. It can't be resumed.
     case standardInput
 }
 
@@ -30,6 +34,7 @@ public enum NestedJSON: String, CaseIterable, Sendable {
 
 /// The order of day, month and year in dates such as 5/1/2024.
 public enum DateOrder: String, CaseIterable, Sendable {
+    /// `dmy`: the day first. `mdy`: the month first.
     case dmy, mdy
 }
 
@@ -37,6 +42,7 @@ public enum DateOrder: String, CaseIterable, Sendable {
 public struct ImportOptions: Sendable {
     /// The record type; a letter, then letters, digits or `_`.
     public var type: String
+    /// The form of the source.
     public var format: ImportFormat
     /// The field that holds the record name (after mapping). `nil`: the field that the type had before, else `_name`, and rows without
     /// it get a name derived from their content.
@@ -81,10 +87,13 @@ public struct ImportOptions: Sendable {
     public var delimiter: Character?
     /// The encoding of the source, by a name that `iconv` knows; `nil`: what its byte order mark says, else UTF-8.
     public var encoding: String?
+    /// What becomes of nested JSON.
     public var nestedJSON = NestedJSON.refuse
 
+    /// How many records a transaction has where nothing else is said.
     public static let defaultBatchSize = 10_000
 
+    /// Makes options; see the properties.
     public init(
         type: String, format: ImportFormat = .auto, nameField: String? = nil, mappings: [(from: String, to: String)] = [],
         assetsRoot: URL? = nil, assetFields: [String] = [], schema: [RecordTypeSchema] = [], environment: StoreEnvironment? = nil,

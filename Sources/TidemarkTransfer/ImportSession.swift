@@ -306,7 +306,6 @@ extension ImportSession {
         }
     }
 
-    /// References of an earlier import, which need not be named again.
     /// The container's private store; `nil` where it is to be made yet: by this import, by another process that makes it just now, or because
     /// a process was killed while it did.
     private static func existingStore(in url: URL) throws -> StoreReader? {
@@ -318,6 +317,7 @@ extension ImportSession {
         }
     }
 
+    /// References of an earlier import, which need not be named again.
     private static func knownReferences(of options: ImportOptions, in url: URL) throws -> [(field: String, type: String)] {
         guard options.namesHaveType, let store = try existingStore(in: url) else { return [] }
         let known = try store.referenceTargets(of: options.type)

@@ -2,11 +2,17 @@ import TidemarkModel
 
 /// What an import has done, in records.
 public struct ImportSummary: Hashable, Sendable {
+    /// Rows that were read, with those that were refused.
     public var read = 0
+    /// What was done with the rows that were accepted.
     public var changes = ChangeCounts()
+    /// Rows that were refused.
     public var rejected = 0
+    /// What was done with the files that the rows name.
     public var assets = AssetCounts()
+    /// Whether nothing was written, since the import was a rehearsal.
     public var isDryRun = false
+    /// How long the import took.
     public var duration: Duration = .zero
     /// Rows that an interrupted import had done before, counted in the above; `nil` when this is no continuation.
     public var resumedAfter: Int?
@@ -38,6 +44,7 @@ public struct ImportSummary: Hashable, Sendable {
         public let line: UInt64
         /// Empty when it is the row.
         public let field: String
+        /// Why, as a sentence for a person.
         public let reason: String
     }
 }
@@ -71,10 +78,12 @@ extension ImportSummary: Encodable {
 
 /// How far an import is.
 public struct ImportProgress: Sendable {
+    /// What is done so far.
     public var summary: ImportSummary
     /// Bytes of the source that are done; of a folder, files.
     public var done: Int
     /// The same for the whole source; `nil` when that is not known.
     public var total: Int?
+    /// Whether the source is a folder, whose files are counted.
     public var isFolder: Bool
 }

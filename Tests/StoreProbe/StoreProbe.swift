@@ -11,7 +11,7 @@ import TidemarkStore
 /// there are as many numbered records as `last` says.
 @main struct StoreProbe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(subcommands: [
-        Write.self, Fill.self, Read.self, Open.self, Locks.self, Migrate.self,
+        Write.self, Fill.self, Read.self, Open.self, Locks.self, Migrate.self, Newer.self,
     ])
 
     static func print(_ object: [String: Any]) throws {

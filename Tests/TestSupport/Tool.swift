@@ -17,6 +17,9 @@ public struct Tool: Sendable {
 
     public let executable: URL
 
+    /// A program of the system.
+    init(at path: String) { executable = URL(fileURLWithPath: path) }
+
     /// A program that was built with the tests: the tool, for which `TIDEMARK_TOOL` may name another, unless `name` says otherwise.
     public init(named name: String = "tidemark") throws {
         if name == "tidemark", let path = ProcessInfo.processInfo.environment["TIDEMARK_TOOL"] {

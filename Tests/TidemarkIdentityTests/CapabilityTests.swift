@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 import TidemarkModel
@@ -13,11 +14,11 @@ import TidemarkModel
         for payload in [Data(), Data([0]), Data("journal/a".utf8), Data(repeating: 7, count: 5000)] {
             let text = served.credentials.signedText(payload, for: "upload", until: served.clock.now + 1)
             #expect(text.wholeMatch(of: /[A-Za-z0-9_-]+/) != nil)
-            #expect(served.credentials.open(text, for: "upload") == payload)
-            #expect(served.credentials.open(text, for: "download") == nil)
-            #expect(served.credentials.open(text, for: "") == nil)
+            #expect(try served.credentials.open(text, for: "upload") == payload)
+            #expect(try served.credentials.open(text, for: "download") == nil)
+            #expect(try served.credentials.open(text, for: "") == nil)
             served.clock.advance(microseconds: 1)
-            #expect(served.credentials.open(text, for: "upload") == nil)
+            #expect(try served.credentials.open(text, for: "upload") == nil)
         }
     }
 
@@ -28,26 +29,51 @@ import TidemarkModel
         for place in 0..<(bytes.count * 8) {
             var altered = bytes
             altered[place / 8] ^= 1 << UInt8(place % 8)
-            #expect(served.credentials.open(Base64URL.text(altered), for: "upload") == nil, "bit \(place)")
+            #expect(try served.credentials.open(Base64URL.text(altered), for: "upload") == nil, "bit \(place)")
         }
-        for count in 0..<bytes.count { #expect(served.credentials.open(Base64URL.text(bytes[..<count]), for: "upload") == nil) }
-        #expect(served.credentials.open(Base64URL.text(bytes + [0]), for: "upload") == nil)
+        for count in 0..<bytes.count {
+            #expect(try served.credentials.open(Base64URL.text(bytes[..<count]), for: "upload") == nil)
+        }
+        #expect(try served.credentials.open(Base64URL.text(bytes + [0]), for: "upload") == nil)
         #expect(try await Served().credentials.open(text, for: "upload") == nil)
     }
 
     @Test func `purpose and payload do not flow into each other, and a session is no capability`() async throws {
         let served = try await Served()
         let text = served.credentials.signedText(Data("load".utf8), for: "up", until: .max)
-        for purpose in ["u", "upload", "up\0", ""] { #expect(served.credentials.open(text, for: purpose) == nil) }
+        for purpose in ["u", "upload", "up\0", ""] { #expect(try served.credentials.open(text, for: purpose) == nil) }
         // What was carried moved into the purpose, a byte after the other, and the other way round.
         let bytes = try #require(Base64URL.bytes(text))
         for count in 1...4 {
             let moved = "up" + String(decoding: bytes[40..<(40 + count)], as: UTF8.self)
-            #expect(served.credentials.open(Base64URL.text(bytes[..<40] + bytes[(40 + count)...]), for: moved) == nil)
+            #expect(try served.credentials.open(Base64URL.text(bytes[..<40] + bytes[(40 + count)...]), for: moved) == nil)
         }
-        #expect(served.credentials.open(Base64URL.text(bytes[..<40] + Array("up".utf8) + bytes[40...]), for: "") == nil)
+        #expect(try served.credentials.open(Base64URL.text(bytes[..<40] + Array("up".utf8) + bytes[40...]), for: "") == nil)
         let token = try await served.session()
-        #expect(served.credentials.open(token.text, for: "session") == nil)
+        #expect(try served.credentials.open(token.text, for: "session") == nil)
+    }
+
+    @Test
+    func `what is signed while the file can't be read is good afterwards, and what is shown meanwhile is not called altered`()
+        async throws
+    {
+        let served = try await Served()
+        let before = served.credentials.signedText(Data("a".utf8), for: "upload", until: .max)
+        let queue = try DatabaseQueue(path: served.scratch["cloud/\(CredentialTables.file)"].path)
+        let secret = try await queue.write { db in
+            let secret = try Data.fetchOne(db, sql: "SELECT content FROM secrets WHERE name = 'secret'")
+            try db.execute(sql: "UPDATE secrets SET content = x'00'; UPDATE counters SET revision = revision + 1")
+            return secret
+        }
+        let meanwhile = served.credentials.signedText(Data("b".utf8), for: "upload", until: .max)
+        let error = #expect(throws: CredentialError.self) { try served.credentials.open(before, for: "upload") }
+        #expect(error?.code == .storage)
+        try await queue.write { db in
+            try db.execute(sql: "UPDATE secrets SET content = ?", arguments: [secret])
+            try db.execute(sql: "UPDATE counters SET revision = revision + 1")
+        }
+        #expect(try served.credentials.open(before, for: "upload") == Data("a".utf8))
+        #expect(try served.credentials.open(meanwhile, for: "upload") == Data("b".utf8))
     }
 
     @Test func `texts that nobody has sealed open nothing`() async throws {
@@ -56,10 +82,10 @@ import TidemarkModel
         for _ in 0..<3000 {
             let bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
             let text = Bool.random(using: &random) ? Base64URL.text(bytes) : String(decoding: bytes, as: UTF8.self)
-            #expect(served.credentials.open(text, for: "upload") == nil)
+            #expect(try served.credentials.open(text, for: "upload") == nil)
             #expect(try served.failure(text) != nil)
         }
-        #expect(served.credentials.open(String(repeating: "A", count: 10_000_000), for: "upload") == nil)
+        #expect(try served.credentials.open(String(repeating: "A", count: 10_000_000), for: "upload") == nil)
     }
 
     @Test func `text and bytes lead to each other as in base64`() {

@@ -96,6 +96,6 @@ import TidemarkIdentity
         let capability = served.credentials.signedText(Data("x".utf8), for: "upload", until: .max)
         let again = try served.opening()
         #expect(try served.failure(token.text, in: again) == nil)
-        #expect(again.open(capability, for: "upload") == Data("x".utf8))
+        #expect(try again.open(capability, for: "upload") == Data("x".utf8))
     }
 }

@@ -27,7 +27,7 @@ import TidemarkStore
         try await other.delete(Place.self, named: "b")
         try await journal.delete(Place.self, named: "c")
         let page = try journal.history().changes(since: token)
-        func change(_ name: String, _ kind: HistoryChange.Kind, _ fields: [String] = []) -> RecordChange {
+        func change(_ name: String, _ kind: ChangeKind, _ fields: [String] = []) -> RecordChange {
             RecordChange(record: RecordName(type: "Place", name: name), kind: kind, fields: fields)
         }
         #expect(

@@ -206,6 +206,21 @@ import TidemarkModel
         }
     }
 
+    @Test func `a remedy comes back, and a client leaves out a remedy that it doesn't know`() throws {
+        func read(_ bytes: [UInt8]) throws -> CloudError? {
+            try JSONText.read(bytes) { node throws(CloudError) in try CloudError(answered: node, in: .default) }
+        }
+        for remedy in ErrorRemedy.allCases {
+            let error = CloudError(.notAuthenticated, "no", remedy: remedy)
+            #expect(try read(error.answer(uuid: "1", extended))?.remedy == remedy)
+            #expect(try read(error.answer(uuid: "1", WireDialect(isExtended: false)))?.remedy == nil)
+        }
+        let newer =
+            #"{"uuid":"1","serverErrorCode":"AUTHENTICATION_FAILED","reason":"no","tidemark":{"code":"notAuthenticated","remedy":"newer"}}"#
+        let error = try read(Array(newer.utf8))
+        #expect(error?.code == .notAuthenticated && error?.reason == "no" && error?.remedy == nil)
+    }
+
     @Test func `each code of ours has one of the protocol's, and comes back by itself among our own`() throws {
         let codes: [CloudError.Code] = [
             .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy,

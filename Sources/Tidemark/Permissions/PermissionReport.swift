@@ -33,8 +33,10 @@ public struct PermissionReport: AsyncSequence, Sendable {
     let condition: Condition
     let filter: PermissionFilter?
 
+    /// An iterator that reads the report from its beginning, as the store is when the first permission is asked for.
     public func makeAsyncIterator() -> Iterator { Iterator(PermissionReading(self)) }
 
+    /// Reads a report page by page, within one state of the store.
     public struct Iterator: AsyncIteratorProtocol {
         private let reading: PermissionReading
         private var page: [RecordPermission] = []
@@ -43,8 +45,14 @@ public struct PermissionReport: AsyncSequence, Sendable {
 
         init(_ reading: PermissionReading) { self.reading = reading }
 
+        /// The next permission; `nil` at the end of the report.
+        ///
+        /// - Throws: ``StoreError``; `CancellationError`.
         public mutating func next() async throws -> RecordPermission? { try await next(isolation: nil) }
 
+        /// The next permission, on the caller's actor; `nil` at the end of the report.
+        ///
+        /// - Throws: ``StoreError``; `CancellationError`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> RecordPermission? {
             while position == page.count {
                 if hasEnded { return nil }

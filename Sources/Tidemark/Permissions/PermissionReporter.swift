@@ -141,6 +141,7 @@ public struct PermissionChange: Hashable, Sendable {
     /// Whether records were written: there may be others, and they may be elsewhere.
     public let hasRecords: Bool
 
+    /// Makes a change, as a reporter tells it.
     public init(zones: Set<ZoneName>, hasRecords: Bool) {
         self.zones = zones
         self.hasRecords = hasRecords

@@ -4,6 +4,7 @@ import TidemarkModel
 ///
 /// It says what the store knows of the cloud's shares: when something is done, the cloud decides.
 public struct RecordPermission: Hashable, Sendable {
+    /// The record that it is about.
     public let record: RecordName
     /// What it has in common with the other records of its place.
     package let standing: EffectivePermission
@@ -15,20 +16,28 @@ public struct RecordPermission: Hashable, Sendable {
 
     /// Private for one's own records, shared for those of others.
     public var scope: StoreScope { standing.scope }
+    /// The zone that the record is in.
     public var zone: ZoneName { standing.zone }
+    /// Whether the record takes part in a share.
     public var isShared: Bool { standing.target.isShared }
     /// The name of the share that covers it; `nil` where there is none, or none is known.
     public var share: String? { standing.share }
     /// Whose record it is, as far as it is known; `nil` for one's own that are not shared.
     public var owner: UserIdentity? { standing.owner }
+    /// Whether the account of this container owns the record's zone.
     public var isOwner: Bool { role == .owner }
     /// One's own role.
     public var role: ShareParticipant.Role { standing.actor.role ?? .unknown }
+    /// The permission that the account has in the share. As `CKShare.Participant.permission`.
     public var permission: ShareParticipant.Permission { standing.actor.permission }
+    /// Whether the account has accepted the invitation. As `CKShare.Participant.acceptanceStatus`.
     public var acceptanceStatus: ShareParticipant.AcceptanceStatus { standing.actor.acceptanceStatus }
 
+    /// Whether the record may be read.
     public var canRead: Bool { standing.canRead }
+    /// Whether fields of the record may be changed. As `canUpdateRecord(forManagedObjectWith:)` of Core Data's container.
     public var canEdit: Bool { standing.edit.isAllowed }
+    /// Whether the record may be deleted. As `canDeleteRecord(forManagedObjectWith:)` of Core Data's container.
     public var canDelete: Bool { standing.canDelete }
     /// Whether one may begin to share it: what is shared already can't be shared once more.
     public var canShare: Bool { standing.canShare }
@@ -114,6 +123,7 @@ public enum PermissionFilter: String, CaseIterable, Sendable {
     /// What others take part in, or let one take part in.
     case shared
 
+    /// Whether the filter lets a permission through.
     public func includes(_ permission: RecordPermission) -> Bool { includes(permission.standing) }
 
     func includes(_ standing: EffectivePermission) -> Bool {

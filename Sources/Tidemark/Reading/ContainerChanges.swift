@@ -7,11 +7,15 @@ import TidemarkStore
 public struct ContainerChange: Hashable, Sendable {
     /// Where it came from, as seen from here.
     public enum Origin: Hashable, Sendable {
+        /// A save of this process, a save of another one, a bulk import, or what was fetched from the cloud.
         case thisProcess, anotherProcess, `import`, cloud
     }
 
+    /// The store that was changed.
     public let scope: StoreScope
+    /// The transaction, as history has it: its author, its time, its number.
     public let transaction: HistoryTransaction
+    /// Where the change came from.
     public let origin: Origin
     /// Exactly the records that it changed.
     public let changes: [RecordChange]
@@ -33,6 +37,7 @@ extension ContainerToken: LosslessStringConvertible {
         ContainerDirectory.scopes.compactMap { scope in tokens[scope].map { "\(scope.name)=\($0)" } }.joined(separator: ",")
     }
 
+    /// Reads the text that ``description`` makes; `nil` for any other text.
     public init?(_ description: String) {
         var tokens: [StoreScope: HistoryToken] = [:]
         for part in description.split(separator: ",", omittingEmptySubsequences: false) {
@@ -69,8 +74,10 @@ public struct ContainerChanges: AsyncSequence, Sendable {
     let withOwn: Bool
     let start: ContainerToken?
 
+    /// An iterator that begins at the sequence's token. Each iterator sees every change.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
+    /// Waits for changes; one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
         private let sequence: ContainerChanges
         private let reading: ChangeReading
@@ -85,6 +92,9 @@ public struct ContainerChanges: AsyncSequence, Sendable {
             reading = ChangeReading(sequence)
         }
 
+        /// The next change; waits where there is none yet, and returns `nil` when the task is cancelled.
+        ///
+        /// - Throws: ``StoreError`` `historyTokenExpired`, `moved`, and those of reading.
         public mutating func next() async throws -> ContainerChange? {
             if notifications == nil {
                 // Listening comes first, so that nothing is missed between reading and listening.

@@ -14,6 +14,7 @@ import TidemarkStore
 /// While it is there, the stores' write-ahead logs can't be emptied and grow: let go of it when you have read what you need. The two
 /// stores are pinned one after the other.
 public struct ContainerSnapshot: RecordReading {
+    /// The stores that records are read from; not for programs.
     public let recordSources: RecordSources
     let databases: PerScope<any DatabaseReader>
 

@@ -16,7 +16,9 @@ import TidemarkStore
 /// for try await change in journal.changes() { reload(change) }
 /// ```
 public struct ReadOnlyContainer: RecordReading {
+    /// The container's directory.
     public let directory: ContainerDirectory
+    /// The stores that records are read from; not for programs.
     public let recordSources: RecordSources
     let readers: [StoreReader]
     /// What one may do with its records.

@@ -43,14 +43,17 @@ public struct RecordPredicate: Sendable {
     /// Begins a comparison.
     public static func field(_ name: String) -> Field { Field(name: name) }
 
+    /// Both hold.
     public static func && (left: RecordPredicate, right: RecordPredicate) -> RecordPredicate {
         RecordPredicate(.all([left.node, right.node]))
     }
 
+    /// At least one of both holds.
     public static func || (left: RecordPredicate, right: RecordPredicate) -> RecordPredicate {
         RecordPredicate(.any([left.node, right.node]))
     }
 
+    /// The predicate does not hold.
     public static prefix func ! (predicate: RecordPredicate) -> RecordPredicate { RecordPredicate(.not(predicate.node)) }
 
     /// A field that is yet to be compared.
@@ -93,24 +96,33 @@ public struct RecordPredicate: Sendable {
 }
 
 public func == (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.equal, value) }
+/// The field has another value, or none.
 public func != (field: RecordPredicate.Field, value: (some Encodable)?) -> RecordPredicate { field.compare(.unequal, value) }
 public func == (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
     field.compare(.equal, nil as String?)
 }
+/// The field has a value.
 public func != (field: RecordPredicate.Field, none: _OptionalNilComparisonType) -> RecordPredicate {
     field.compare(.unequal, nil as String?)
 }
 public func < (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.less, value) }
+/// The field's value comes before another, or is the same. A record without a value is not among the results.
 public func <= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.lessOrEqual, value) }
+/// The field's value comes after another. A record without a value is not among the results.
 public func > (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greater, value) }
+/// The field's value comes after another, or is the same. A record without a value is not among the results.
 public func >= (field: RecordPredicate.Field, value: some Encodable) -> RecordPredicate { field.compare(.greaterOrEqual, value) }
 
 /// An order of records by one field.
 public struct RecordSort: Hashable, Sendable {
+    /// The field's name.
     public let field: String
+    /// Whether the greatest value comes first.
     public let isDescending: Bool
 
+    /// The least value first; records without a value come before all.
     public static func ascending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: false) }
+    /// The greatest value first; records without a value come last.
     public static func descending(_ field: String) -> RecordSort { RecordSort(field: field, isDescending: true) }
 }
 

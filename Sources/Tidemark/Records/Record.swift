@@ -39,7 +39,8 @@ public protocol Record: Codable, Sendable {
     static var nameField: String { get }
     /// Sets of fields of which no two records may agree.
     static var uniqueKeys: [UniqueKey] { get }
-    /// The policy of this type where a save names none; `nil` for the container's.
+    /// The policy of this type where a save names none; `nil` for the container's. A synchronisation asks
+    /// `SyncConfiguration.mergePolicy` instead, by the type's name: it can't know the program's types.
     static var mergePolicy: MergePolicy? { get }
     /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
     func validate() throws
@@ -52,21 +53,31 @@ public protocol Record: Codable, Sendable {
 }
 
 extension Record {
+    /// The name of the Swift type.
     public static var recordType: String { String(describing: Self.self) }
+    /// `id`.
     public static var nameField: String { "id" }
+    /// None.
     public static var uniqueKeys: [UniqueKey] { [] }
+    /// None: the container's policy counts.
     public static var mergePolicy: MergePolicy? { nil }
+    /// Lets every record through.
     public func validate() throws {}
+    /// Asks ``validate()``.
     public func validateForInsert() throws { try validate() }
+    /// Asks ``validate()``.
     public func validateForUpdate(from previous: Self) throws { try validate() }
+    /// Lets every record be deleted.
     public func validateForDelete() throws {}
 }
 
 extension Record where Self: Identifiable, ID == UUID {
+    /// The identifier in lower case, with hyphens.
     public var recordName: String { id.uuidString.lowercased() }
 }
 
 extension Record where Self: Identifiable, ID == String {
+    /// The identifier.
     public var recordName: String { id }
 }
 
@@ -75,16 +86,21 @@ extension Record where Self: Identifiable, ID == String {
 /// Records that agree in all of them become one: that of the lowest name stays, and fields are merged by policy, so that devices which
 /// made them apart end with the same.
 public struct UniqueKey: Hashable, Sendable {
+    /// The names of the fields, which are in the store those of the coding keys.
     public let fields: [String]
 
+    /// Makes a key of one field or more.
     public init(_ fields: String...) { self.fields = fields }
 }
 
 /// Names another record, which need not exist.
 public struct Reference<Target: Record>: Codable, Hashable, Sendable {
+    /// The name of the other record.
     public var recordName: String
 
+    /// Refers to the record of a name.
     public init(_ recordName: String) { self.recordName = recordName }
+    /// Refers to a record, which may be saved before or after.
     public init(_ record: Target) { recordName = record.recordName }
 
     public init(from decoder: any Decoder) throws { recordName = try decoder.singleValueContainer().decode(String.self) }
@@ -97,10 +113,12 @@ public struct Reference<Target: Record>: Codable, Hashable, Sendable {
 
 /// Why a record must not be saved, for the hooks of ``Record``; any other error does as well.
 public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, as a sentence for a person.
     public let message: String
     /// The field at fault; `nil` when it is the record.
     public let field: String?
 
+    /// Makes an error of a sentence, and of the field that is at fault.
     public init(_ message: String, field: String? = nil) {
         self.message = message
         self.field = field

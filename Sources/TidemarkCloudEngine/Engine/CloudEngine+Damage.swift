@@ -1,16 +1,20 @@
 import TidemarkCloud
 
-/// The rows of a storage that tell what is damaged.
+/// The rows of a storage that tell what is damaged, within a transaction. The rules of ``CloudTransaction`` hold.
+///
+/// A storage keeps a digest with each record, zone, share and participant, and compares it when it reads the row.
 public protocol DamageTransaction {
-    /// Notes that a record is damaged: it has changed by that, and devices are told.
+    /// Marks a damaged record as noted and gives it another change, so that devices hear of it. A record that is marked already stays
+    /// as it is.
     ///
-    /// - Parameter change: The number of the change.
+    /// - Parameter change: The number of that change.
     func noteDamage(_ damage: StoredCloudRecord.Damage, at change: Int64) throws(CloudError)
-    /// All records that are damaged. O(records).
+    /// Returns all damaged records. O(records).
     func damagedRecords() throws(CloudError) -> [StoredCloudRecord]
-    /// The same for those who see the record by a share of a hierarchy.
+    /// Gives the entry of a damaged record in a share's hierarchy, and the share, another change, so that participants hear of it. Does
+    /// nothing where no share covers the record.
     func noteDamage(ofCovered name: String, in zone: Int64, at change: Int64) throws(CloudError)
-    /// The names of a zone's shares that are damaged.
+    /// Returns the names of a zone's damaged shares, as far as they can be read.
     func damagedShares(in zone: Int64) throws(CloudError) -> [String]
 }
 

@@ -2,11 +2,12 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// One life of a database: from when it was made, or put back to an earlier state, until it is put back again.
+/// One life of a container's rows. It begins when they are made, or put back to an earlier state, and ends when they are put back
+/// again.
 public struct CloudIncarnation: Hashable, Sendable {
     /// 16 random bytes.
     public let id: Data
-    /// Whether the database was never put back.
+    /// Whether the rows were never put back.
     public let isFirst: Bool
 
     package init(
@@ -17,17 +18,25 @@ public struct CloudIncarnation: Hashable, Sendable {
     }
 }
 
-/// The rows of a storage that tell its incarnations.
+/// The rows of a storage that tell its incarnations, within a transaction. The rules of ``CloudTransaction`` hold. Decision 031 has the
+/// reasons.
 public protocol IncarnationTransaction {
-    /// The incarnation of the database.
+    /// Returns the newest incarnation. A new storage makes the first one with its key.
     func incarnation() throws(CloudError) -> CloudIncarnation
-    /// Begins another incarnation.
+    /// Begins another incarnation, and sets the number of the last change.
     ///
-    /// - Parameter change: The number of the last change from now on. It is beyond all numbers that the database can have given out.
+    /// - Parameters:
+    ///   - id: 16 random bytes.
+    ///   - change: The number of the last change from now on, which is beyond all numbers that may have been given out.
     func beginIncarnation(_ id: Data, at change: Int64) throws(CloudError)
-    /// The nonce of the writer that gave out the number of a change; `nil` where that is not known.
+    /// Returns the 8 random bytes of the writer that gave out the number of a change; `nil` where that is not known.
+    ///
+    /// A writer is one opening of the rows by one process. It notes its bytes with its first call of
+    /// ``CloudTransaction/setLastChange(_:)``, in the same transaction. By them the engine finds that the rows were put back without
+    /// another incarnation.
     func writerNonce(of change: Int64) throws(CloudError) -> Data?
-    /// Whether the number of a change was given out, if at all, after the state to which the database was put back.
+    /// Returns whether the number of a change lies between the last change before an incarnation and the first of it: such a change was
+    /// lost when the rows were put back.
     func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool
 }
 

@@ -13,8 +13,7 @@ extension CloudEngine {
 
     static func removing(_ what: String) -> CloudError {
         CloudError(
-            .zoneBusy, "what hung on the deleted \(what) is still being removed: try again in a second",
-            retryAfter: .seconds(1))
+            .zoneBusy, "the records and shares of the deleted \(what) are still being removed", retryAfter: .seconds(1))
     }
 
     /// Whether something is left to be removed.

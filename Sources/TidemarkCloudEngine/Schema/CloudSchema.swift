@@ -1,46 +1,59 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// The record types that a cloud container has in one environment.
+/// The record types that a container has in one environment.
 ///
-/// In development it grows by what is saved; in production it is what was deployed, and fixed.
+/// In development the schema grows as records are saved. In production it is what was deployed, and fixed.
 public struct CloudSchema: Hashable, Codable, Sendable {
-    public enum Index: String, Codable, CaseIterable, Sendable { case queryable, sortable, searchable }
+    /// The kinds of indexes of a field, as CloudKit's `QUERYABLE`, `SORTABLE` and `SEARCHABLE`.
+    public enum Index: String, Codable, CaseIterable, Sendable {
+        /// What the index is for: filters by the whole value, sorting, or filters by the words of a string. Fields of bytes and assets
+        /// have no index, and lists are not sortable.
+        case queryable, sortable, searchable
+    }
 
+    /// A field of a record type.
     public struct Field: Hashable, Codable, Sendable {
-        /// As `FieldType` writes it.
+        /// The field's type, in the text form of `FieldType`.
         public var type: String
-        /// The indexes that it has, with their numbers.
+        /// The field's indexes with their numbers, by which a storage keeps the values.
         public var indexes: [Index: Int64] = [:]
-        /// The user record name of the account that has saved the first record with it; of one that was deployed, `nil`.
+        /// The user record name of the account that saved the first record with this field; `nil` for a deployed field.
         public var addedBy: String?
 
+        /// The field's type; `nil` where this version does not know ``type``.
         public var fieldType: FieldType? { FieldType(type) }
     }
 
+    /// A record type, with the fields that its records may have.
     public struct RecordType: Hashable, Codable, Sendable {
+        /// The fields, by name.
         public var fields: [String: Field] = [:]
-        /// Whether its records can be queried as such: whether `recordName` is queryable.
+        /// Whether a query may ask for the type without a filter, and filter by `recordName`.
         public var isQueryable = false
-        /// The user record name of the account that has saved the first record of it; of one that was deployed, `nil`.
+        /// The user record name of the account that saved the first record of this type; `nil` for a deployed type.
         public var addedBy: String?
     }
 
+    /// The record types, by name.
     public var types: [String: RecordType] = [:]
+    /// The number of the next index. No number is used twice.
     public var nextIndex: Int64 = 1
-    /// Whether nothing may come to it in development either; `nil` as `false`.
+    /// Whether the schema may not grow in development either; `nil` counts as `false`.
     public var isFrozen: Bool?
 
+    /// Makes a schema without types.
     public init() {}
 
-    /// Takes in what a record has, or checks it.
+    /// Adds the type and the fields of a record, or checks them.
     ///
     /// - Parameters:
-    ///   - isFixed: Whether nothing may come to it, as in production.
+    ///   - isFixed: Whether the schema may not grow, as in production.
     ///   - user: The account that saves the record.
     /// - Returns: Whether the schema has changed.
-    /// - Throws: `CloudError` `invalidArguments` for a value of another type, and for what a fixed schema lacks; `limitExceeded` for a field
-    ///   too many.
+    /// - Throws: `CloudError` `invalidArguments` for a value that has another type or can't be stored, for a field that a fixed schema
+    ///   lacks, and for a type or a field that a frozen schema lacks; `unknownItem` for a type that a fixed schema lacks;
+    ///   `limitExceeded` for a field too many.
     mutating func admit(
         _ type: String, fields values: [String: CloudValue], limits: CloudLimits, isFixed: Bool, by user: String
     ) throws(CloudError) -> Bool {

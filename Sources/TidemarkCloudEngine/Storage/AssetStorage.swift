@@ -4,60 +4,79 @@ import TidemarkModel
 
 /// Stores the contents of a container's assets, by owner and SHA-256.
 ///
-/// The engine decides what may be stored and read; a storage keeps bytes. A content is there when all of it is, checked and durable. Pieces of
-/// an upload lie beside the contents until the last one arrives. Functions that are not asynchronous return soon: the engine calls them within
-/// transactions.
+/// The engine decides who may store and read a content; a storage keeps bytes. All calls may come from any task, several at a time,
+/// also from other processes. An owner is a user record name, or empty for the public database.
+///
+/// - A content is there as a whole, checked and durable, or not at all. Pieces of an upload become a content with the last one.
+/// - The rows of a ``CloudStorage`` say which contents exist and what they count. A content without a row does no harm; a row without
+///   its content is an error (`assetNotAvailable`) for whoever reads it. So the engine stores a content before its row, and removes it
+///   after its row.
+/// - Functions that are not asynchronous are called within a write transaction, on its thread: they return soon, and report no error.
 package protocol AssetStorage: Sendable {
     // Uploads
 
-    /// Returns how many bytes of an upload are stored.
+    /// Returns the number of bytes of an upload that are stored; 0 where none has begun.
     ///
-    /// - Parameter user: The uploading user, where that is not the owner. An upload belongs to the user that began it: a user who has sent an
-    ///   asset may read it.
-    /// - Throws: `CloudError` `invalidArguments` for a digest that can't be.
+    /// - Parameter user: The uploading user, unless that is the owner. Only the user who began an upload continues it, since a user who
+    ///   has sent an asset may read it.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed digest or a negative size.
     func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64
-    /// Appends a piece to an upload. The last piece makes the content whole and durable.
+    /// Appends a piece to an upload, or begins the upload with it. The last piece makes the content whole and durable. Pieces of one
+    /// upload that arrive together are added one after the other.
     ///
-    /// - Returns: The bytes that are stored now, and whether that is all of the asset.
-    /// - Throws: `CloudError` `invalidArguments` for a piece that does not fit, `assetNotAvailable` for a content that has another digest.
+    /// - Parameter offset: Where the piece begins: the number of bytes that are stored.
+    /// - Returns: The number of bytes that are stored now, and whether that is the whole content.
+    /// - Throws: `CloudError` `invalidArguments` for another offset, or a piece that goes beyond the asset's size; `assetNotAvailable`
+    ///   where the whole has another digest, and then the upload is removed; `quotaExceeded` or `internalError` where the storage
+    ///   itself is full or fails.
     func add(
         _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
     ) async throws(CloudError) -> (received: Int64, isWhole: Bool)
-    /// Moves a whole file into the storage. The caller has hashed it.
+    /// Moves a whole file into the storage, durably, or replaces an equal content. The caller has hashed the file.
+    ///
+    /// - Throws: `CloudError` `assetNotAvailable` where the file has another size; `quotaExceeded` or `internalError` where the storage
+    ///   itself is full or fails.
     func adopt(_ file: URL, as asset: CloudAsset, owner: String) async throws(CloudError)
-    /// Returns the bytes of an owner's uploads but one, and removes uploads that nobody has continued for a week.
+    /// Returns the bytes of an owner's unfinished uploads, and removes uploads whose last piece came more than seven days ago. One
+    /// upload, if given, is left out of both.
     func unfinished(beside asset: CloudAsset?, owner: String, by user: String?) async throws(CloudError) -> Int64
-    /// Returns the time of an upload's last piece in microseconds since 1970 UTC; `nil` for no upload.
+    /// Returns the time of an upload's last piece, in microseconds since 1970 UTC; `nil` where there is no upload.
     func lastPiece(of digest: String, owner: String, by user: String?) async -> Int64?
 
     // Contents
 
-    /// Reads a piece of a whole content.
+    /// Reads at most `count` bytes of a whole content from an offset on; fewer at its end, and none behind it.
     ///
     /// - Throws: `CloudError` `assetNotAvailable` where the content is missing.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) async throws(CloudError) -> Data
-    /// Returns whether a content is there.
+    /// Returns whether a content exists.
     func has(_ asset: CloudAsset, owner: String) -> Bool
-    /// Removes a content; while a backup runs, a later sweep removes it instead.
+    /// Removes a content. A missing content is no error. While a backup runs, or where removing fails, the content stays until a later
+    /// sweep.
     func remove(_ asset: CloudAsset, owner: String)
 
     // Contents that no record names
 
-    /// Returns whether a content that no record names may be removed by its age. A missing content may.
+    /// Returns whether a content that no record names may be removed: 25 hours after it was stored or last touched. A missing content
+    /// may.
     func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool
-    /// Returns the contents that may be removed by their age if no record names them.
+    /// Returns those of the contents for which ``isOld(_:owner:at:)`` holds.
     func old(_ assets: [CloudAsset], owner: String, at now: Date) async -> [CloudAsset]
-    /// Returns whether a content that the database does not know may be removed. A content from before the database may belong to another one.
+    /// Returns whether a content without a row may be removed: as ``isOld(_:owner:at:)``, if it was also stored or touched after a
+    /// time. A missing content may not.
+    ///
+    /// - Parameter began: ``CloudStorage/began``: an older content may belong to another cloud.
     func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool
-    /// Returns the contents that may be removed if the database does not know them.
+    /// Returns those of the contents for which ``isStray(_:owner:at:since:)`` holds.
     func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) async -> [CloudAsset]
-    /// Returns the contents whose age has to begin again when a client asks for them.
+    /// Returns the contents that were stored or touched more than an hour ago, and those that are missing. The engine touches them when
+    /// a client asks for them.
     func aging(_ assets: [CloudAsset], owner: String) async -> [CloudAsset]
     /// Begins a content's age again.
     func touch(_ asset: CloudAsset, owner: String)
-    /// Returns the owners of contents.
+    /// Returns the owners of contents and uploads.
     func owners() async -> [String]
-    /// Returns the digests of an owner's contents that begin with a byte.
+    /// Returns the digests of an owner's contents whose first byte is this.
     func digests(of owner: String, beginningWith byte: UInt8) async -> Set<String>
 }
 
@@ -74,12 +93,12 @@ extension CloudAsset {
 }
 
 extension AssetStorage {
-    /// As ``received(_:owner:by:)`` of the owner's own upload.
+    /// Calls ``received(_:owner:by:)`` for the owner's own upload.
     package func received(_ asset: CloudAsset, owner: String) async throws(CloudError) -> Int64 {
         try await received(asset, owner: owner, by: nil)
     }
 
-    /// As ``unfinished(beside:owner:by:)`` of the owner's own uploads.
+    /// Calls ``unfinished(beside:owner:by:)`` for the owner's own upload.
     package func unfinished(beside asset: CloudAsset?, owner: String) async throws(CloudError) -> Int64 {
         try await unfinished(beside: asset, owner: owner, by: nil)
     }

@@ -1,5 +1,6 @@
 /// Signals that a container's databases have changed.
 package protocol ChangeSignal: Sendable {
-    /// Signals a change to all listeners, in this process and in others.
+    /// Wakes all listeners, in this process and in others. Signals may be merged, and say nothing of what changed: a listener asks for
+    /// the changes. It is called after the transaction is durable, from any thread, and returns soon.
     func post()
 }

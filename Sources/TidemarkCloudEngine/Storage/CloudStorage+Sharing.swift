@@ -2,77 +2,110 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// What a storage keeps for sharing, within a transaction. Every function may throw `CloudError` `internalError`.
+/// The rows of a storage that belong to sharing, within a transaction. The rules of ``CloudTransaction`` hold.
 public protocol SharingTransaction {
     // Shares
 
+    /// Returns a share by its number, also one that has ended.
+    ///
+    /// - Throws: `CloudError` `recordDamaged` where its row is not what was written.
     func share(_ id: Int64) throws(CloudError) -> StoredShare?
-    /// One that has not ended, by the name of its record.
+    /// Returns the share whose record has a name, unless it has ended. A zone has one such share at the most.
+    ///
+    /// - Throws: `CloudError` `recordDamaged` where its row is not what was written.
     func share(named name: String, in zone: Int64) throws(CloudError) -> StoredShare?
-    /// Those that have not ended.
+    /// Returns the shares of a zone that have not ended, in the order in which they were made. Shares whose rows are damaged are left
+    /// out: see ``DamageTransaction/damagedShares(in:)``.
     func shares(in zone: Int64) throws(CloudError) -> [StoredShare]
-    /// Inserts it, or replaces the one of its number; returns it with its number.
+    /// Inserts a share whose number is 0, or replaces the share of its number. Returns the share with its number.
     func save(_ share: StoredShare) throws(CloudError) -> StoredShare
 
     // Participants
 
-    /// In the order in which they came.
+    /// Returns the participants of a share, removed ones among them, in the order in which they were added.
+    ///
+    /// - Throws: `CloudError` `recordDamaged` where one of the rows is not what was written.
     func participants(of share: Int64) throws(CloudError) -> [StoredParticipant]
-    /// As what an account takes part, or took, in shares of a zone, or in all.
+    /// Returns an account's participants in the shares of a zone, or of all zones: those who take part, and those who took part. They
+    /// come in the order in which they were added. Participants whose rows are damaged are left out.
+    ///
+    /// - Parameter user: The account's user record name.
     func participants(called user: String, in zone: Int64?) throws(CloudError) -> [StoredParticipant]
-    /// Inserts it, or replaces the one of its identifier.
+    /// Inserts a participant, or replaces the participant of its identifier, which keeps its place in the order.
     func save(_ participant: StoredParticipant) throws(CloudError)
+    /// Removes a participant's row: of an invitation that nobody answered, or of an account that has another row. A person who leaves
+    /// or is removed otherwise keeps the row, with the acceptance status `removed`.
     func removeParticipant(_ id: String) throws(CloudError)
 
     // Links
 
+    /// Returns a link by ``StoredLink/digest``.
     func link(_ digest: Data) throws(CloudError) -> StoredLink?
+    /// Counts the links of a share.
     func linkCount(of share: Int64) throws(CloudError) -> Int
+    /// Adds a link.
+    ///
+    /// - Throws: `CloudError` `internalError` where a link has the digest, or a link to the share has the identifier.
     func add(_ link: StoredLink) throws(CloudError)
-    /// Whether there was one.
+    /// Removes a link by ``StoredLink/id``. Returns whether there was one.
     func removeLink(_ id: String, to share: Int64) throws(CloudError) -> Bool
-    /// Those that are limited to a participant, or all; returns what they are called.
+    /// Removes the links to a share that are limited to a participant; all links for `nil`. Returns their identifiers, sorted.
     func removeLinks(to share: Int64, participant: String?) throws(CloudError) -> [String]
 
     // Hierarchies
 
-    /// The shares that records are in, by the records' names.
+    /// Returns the numbers of the shares that cover records, by the records' names; other names are left out. A record is in one share
+    /// at the most.
     func shares(covering names: [String], in zone: Int64) throws(CloudError) -> [String: Int64]
-    /// What changed in shares after a number, in that order, what has left them among it.
+    /// Returns the first entries of some shares that changed after a number, in the order of ``CoveredRecord/change``, records that
+    /// have left among them. A record that moves from one of these shares to another does so with one number: it is returned once, for
+    /// the share that covers it now.
     func covered(by shares: [Int64], after change: Int64, limit: Int) throws(CloudError) -> [CoveredRecord]
-    /// Inserts them, or replaces those of equal share and name.
+    /// Inserts entries, or replaces those of equal share and name. A record may leave one share and enter another in the same call.
     func save(_ records: [CoveredRecord], in zone: Int64) throws(CloudError)
+    /// Removes all entries of a share.
     func removeCovered(by share: Int64) throws(CloudError)
 
     // Assets
 
-    /// Notes that somebody else than the owner has uploaded one of the owner's assets.
+    /// Records that a participant has uploaded one of the owner's assets: the participant's records may name it. Doing so again changes
+    /// nothing.
     func noteUpload(_ digest: String, owner: String, by user: String) throws(CloudError)
-    /// Which of the digests somebody has uploaded for an owner.
+    /// Returns those of the digests that a user has uploaded for an owner.
     func uploads(_ digests: Set<String>, owner: String, by user: String) throws(CloudError) -> Set<String>
-    /// Which of the digests records of a zone name; those of some shares, or all.
+    /// Returns those of the digests that records of a zone name. With `shares`, only records count that one of these shares covers.
     func named(_ digests: Set<String>, in zone: Int64, shares: [Int64]?) throws(CloudError) -> Set<String>
 
     // What was done
 
+    /// Returns the time of the newest entry of all zones; `nil` where there is none. The engine gives each entry a later time.
     func lastAuditTime() throws(CloudError) -> Int64?
+    /// Adds an entry.
+    ///
+    /// - Throws: `CloudError` `internalError` where an entry has the same time.
     func add(_ entry: StoredAuditEntry) throws(CloudError)
+    /// Returns a zone's entries after a time (microseconds since 1970 UTC), in the order of their times. Entries of a kind that this
+    /// version does not know are left out.
     func auditEntries(in zone: Int64, after time: Int64) throws(CloudError) -> [StoredAuditEntry]
 }
 
-/// A share as it is kept.
+/// A share, as a storage keeps it. Participants, links and covered records are rows of their own.
 public struct StoredShare: Hashable, Sendable {
-    /// 0 before it is saved.
+    /// The number of the share; 0 before it is saved.
     public var id: Int64
+    /// The number of the zone that the share belongs to.
     public let zone: Int64
-    /// Of its record.
+    /// The name of the share's record.
     public let name: String
-    /// `nil` of a share of the whole zone.
+    /// The name of the record whose hierarchy is shared; `nil` for a share of the whole zone.
     public let root: String?
+    /// The title that participants see, as `CKShare.SystemFieldKey.title`.
     public var title: String?
+    /// What everybody who has the link may do, as `CKShare.publicPermission`.
     public var publicPermission: ShareParticipant.Permission
-    /// The last change of it, and of the hierarchy that it covers.
+    /// The last change of the share or of the hierarchy that it covers.
     public var touched: Int64
+    /// Whether the share was stopped. Its row stays, so that participants' devices learn of it.
     public var isEnded: Bool
 
     package init(
@@ -90,27 +123,35 @@ public struct StoredShare: Hashable, Sendable {
     }
 }
 
-/// A participant as it is kept; of who is out, too, so that their devices learn of it.
+/// A participant, as a storage keeps it. Participants who left or were removed stay, so that their devices learn of it.
 public struct StoredParticipant: Hashable, Sendable {
+    /// A random UUID that identifies the participant.
     public let id: String
+    /// The number of the share.
     public let share: Int64
+    /// The number of the share's zone.
     public let zone: Int64
-    /// The account's name; `nil` until an account takes up the invitation. Of one that is pending, whoever it was before: an invitation is
-    /// for who has the address by then.
+    /// The account's user record name; `nil` until an account accepts or declines the invitation. While an invitation is pending this
+    /// is the earlier account, if any: the invitation is for the account that has the address now.
     public var user: String?
+    /// The person's name when the account accepted the invitation or made the share.
     public var name: PersonName?
-    /// By what the person was invited.
+    /// The address, number or user record name that was invited; `nil` for the owner, and for a participant who came by an open link.
     public var lookUp: UserLookUp?
+    /// As `CKShare.Participant.role`.
     public var role: ShareParticipant.Role
+    /// As `CKShare.Participant.permission`. For a public user it follows the share's ``StoredShare/publicPermission``.
     public var permission: ShareParticipant.Permission
+    /// As `CKShare.Participant.acceptanceStatus`.
     public var acceptanceStatus: ShareParticipant.AcceptanceStatus
-    /// The change since which they see what is shared; 0 for never.
+    /// The change since which the participant sees what is shared; 0 for never.
     public var began: Int64
-    /// The change since which they see it no longer; 0 for never.
+    /// The change since which the participant no longer sees it; 0 for never.
     public var ended: Int64
-    /// The change in which they were invited last; 0 for never.
+    /// The change of the last invitation; 0 for never.
     public var invited: Int64
-    /// The change in which somebody else has removed them last; 0 for never. It holds until they take up an invitation from after it.
+    /// The change in which another person last removed the participant; 0 for never, and again once the participant accepts a later
+    /// invitation.
     public var expelled: Int64
 
     package init(
@@ -134,12 +175,15 @@ public struct StoredParticipant: Hashable, Sendable {
     }
 }
 
-/// A link as it is kept.
+/// A link, as a storage keeps it. The link's token itself is not stored.
 public struct StoredLink: Hashable, Sendable {
-    /// SHA-256 of what gives access.
+    /// The SHA-256 of the link's token: 64 hexadecimal digits in UTF-8. Unique.
     public let digest: Data
+    /// Identifies the link within its share, to revoke it. Not secret.
     public let id: String
+    /// The number of the share that the link leads to.
     public let share: Int64
+    /// The participant who alone may use the link; `nil` for a link that is not limited.
     public let participant: String?
 
     package init(
@@ -152,13 +196,17 @@ public struct StoredLink: Hashable, Sendable {
     }
 }
 
-/// That a record is, or was, in the hierarchy that a share covers.
+/// An entry that a record is, or was, in the hierarchy that a share covers. The share's own record has one, too.
 public struct CoveredRecord: Hashable, Sendable {
+    /// The number of the share.
     public let share: Int64
+    /// The record's name.
     public let name: String
+    /// The record type's name.
     public let type: String
-    /// The change in which it came in, changed last there, or left.
+    /// The change in which the record entered the hierarchy, last changed there, or left it. Unique in its share.
     public let change: Int64
+    /// Whether the record has left the hierarchy.
     public let isGone: Bool
 
     package init(
@@ -172,15 +220,21 @@ public struct CoveredRecord: Hashable, Sendable {
     }
 }
 
-/// One change of a share as it is kept.
+/// One change of a share, as a storage keeps it for the audit of sharing.
 public struct StoredAuditEntry: Hashable, Sendable {
+    /// Microseconds since 1970 UTC. No two entries have the same time.
     public let time: Int64
+    /// The number of the share's zone.
     public let zone: Int64
-    /// The share itself, and not its name: another share of a zone is called the same.
+    /// The number of the share, and not its name: a later share of the zone can have the same name.
     public let share: Int64
+    /// The user record name of the account that made the change.
     public let user: String
+    /// What was changed.
     public let kind: ShareAuditEntry.Kind
+    /// The participant or the link that was changed; `nil` for a change of the share itself.
     public let subject: String?
+    /// The value after the change, at most 100 characters; `nil` where the kind says all.
     public let value: String?
 
     package init(

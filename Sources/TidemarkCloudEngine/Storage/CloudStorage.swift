@@ -2,146 +2,214 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Where an embedded cloud keeps what one container has in one environment.
+/// Stores the rows of one container in one environment.
 ///
-/// It knows rows and no rules: what may be done, ``CloudEngine`` decides. All of a transaction runs on a thread of the storage's own, alone
-/// if it writes; what it has written is durable when ``write(_:)`` returns. What a body throws is thrown, and nothing of it is written.
+/// A storage knows rows and no rules: the engine decides what a caller may do. All calls may come from any task, several at a time.
+///
+/// - Write transactions run one after the other, also those of other processes that use the same rows. A storage that runs them side by
+///   side has to order them as if they did, since the engine numbers changes by reading a counter and writing it.
+/// - A transaction is all or nothing. It sees its own writes, and otherwise one committed state of all rows.
+/// - A storage runs a body at most once: a body may remove the content of an asset, which no rollback brings back.
+/// - A body blocks its thread and never waits for another call of the storage. It doesn't keep the transaction.
 public protocol CloudStorage: Sendable {
-    /// 16 random bytes that were made with it: what nobody else knows.
+    /// Sixteen random bytes that belong to the rows for their whole life, and are backed up with them. They are secret: the engine
+    /// derives from them the keys of change tags and tokens.
     var key: [UInt8] { get }
-    /// When it was made, in microseconds since 1970 UTC: what lies beside it from before may belong to another one.
+    /// The time when the rows were first made, in microseconds since 1970 UTC. The engine removes no older file that the rows don't
+    /// name, since it may belong to another cloud.
     var began: Int64 { get }
 
+    /// Runs a body that only reads. Reads run beside each other and beside a write, and see all that was committed before they began.
+    ///
+    /// - Throws: What the body throws; `CloudError` `zoneBusy` with `retryAfter`, or `internalError`, where the storage fails.
     func read<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
+    /// Runs a body that may write, and commits. When this returns, the writes are durable and every later read sees them.
+    ///
+    /// - Throws: What the body throws, and nothing is written; `CloudError` `zoneBusy` with `retryAfter` where other writers take too
+    ///   long; `internalError`.
     func write<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
-    /// Reads a few rows in the thread that calls: for what takes less time than to wake another one.
+    /// Reads a few rows on the calling thread, where that takes less time than waking another thread. The rules of ``read(_:)`` hold. A
+    /// storage over a network returns `nil`.
     ///
-    /// - Returns: `nil` where a storage can't.
+    /// - Returns: `nil` where the storage can't do so; then the body was not called, and the engine calls ``read(_:)``.
     func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer?
 }
 
-/// The rows of a storage within a transaction. Every function may throw `CloudError` `internalError`.
+/// The rows of a storage within a transaction.
+///
+/// Only the thread that runs the body may use it, until the body ends. Every function may throw `CloudError` `internalError`. Functions
+/// that read one zone, share or participant throw `recordDamaged` where its row is not what was written; a damaged record is returned
+/// with its ``StoredCloudRecord/damage``. Names and digests are compared by their bytes. What is missing is `nil`, empty or 0, and
+/// removing it is no error.
 public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, DamageTransaction {
-    /// Counts the changes of all databases: what is changed gets the next numbers.
+    /// Returns the number of the last change in all databases of the container; 0 before the first.
     func lastChange() throws(CloudError) -> Int64
+    /// Sets the number of the last change. The engine calls it in each transaction that gives out numbers, before or after the rows
+    /// that get them; the number always rises. The storage remembers who gave out the numbers since the last one: see
+    /// ``IncarnationTransaction/writerNonce(of:)``.
     func setLastChange(_ number: Int64) throws(CloudError)
 
     // Zones
 
+    /// Returns the zone of a place, also a deleted or purged one.
     func zone(_ place: StoredZone.Place) throws(CloudError) -> StoredZone?
+    /// Returns a zone by its number, also a deleted or purged one.
     func zone(id: Int64) throws(CloudError) -> StoredZone?
-    /// The last change of an owner's zones; 0 where there are none.
+    /// Returns the highest ``StoredZone/changed`` of an owner's zones, deleted ones among them; 0 where there are none.
     func lastChange(_ scope: DatabaseScope, owner: String) throws(CloudError) -> Int64
-    /// Those of an owner that changed after a number, in that order, deleted ones among them.
+    /// Returns the first of an owner's zones that changed after a number, in the order of ``StoredZone/changed``, deleted ones among
+    /// them. A zone whose row is damaged is returned as far as it can be read.
     func zones(_ scope: DatabaseScope, owner: String, after change: Int64, limit: Int) throws(CloudError) -> [StoredZone]
-    /// Inserts it, or replaces the one of its place; returns it with its number.
+    /// Inserts a zone, or replaces the zone of its place, which keeps its number. Returns the zone with its number.
     func save(_ zone: StoredZone) throws(CloudError) -> StoredZone
 
     // Records
 
+    /// Returns records by name, tombstones among them; names without a record are left out. `dependsOn`, `assets` and `indexed` of a
+    /// record that was read are empty: the engine fills them from the fields before it saves the record.
     func records(_ names: [String], in zone: Int64) throws(CloudError) -> [String: StoredCloudRecord]
-    /// Inserts them, or replaces those of equal zone and name.
+    /// Inserts records, or replaces those of equal zone and name, with all that they are found by. A record with
+    /// ``StoredCloudRecord/damage`` is left out, and its row stays as it is; saving a record without it ends the damage. No two records
+    /// of a zone have the same ``StoredCloudRecord/changed``.
     func save(_ records: [StoredCloudRecord]) throws(CloudError)
-    /// Those that changed after a number, in that order, deleted ones among them.
+    /// Returns the first records that changed after a number, in the order of ``StoredCloudRecord/changed``, tombstones among them.
     func records(in zone: Int64, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord]
+    /// Returns the name of a record's parent; `nil` also where there is no such record.
     func parent(of name: String, in zone: Int64) throws(CloudError) -> String?
-    /// Those, not deleted, that have one of the names as their parent, without what they depend on and are found under.
+    /// Returns the first records that have one of the names as their parent: by the order of the names, then by the order in which they
+    /// were made. Tombstones are left out.
     func children(of names: [String], in zone: Int64, limit: Int) throws(CloudError) -> [StoredChild]
-    /// Whether one that is not deleted has a parent.
+    /// Returns whether any record of a zone has a parent. Tombstones have none.
     func hasChildren(in zone: Int64) throws(CloudError) -> Bool
-    /// Names of those that hold a `deleteSelf` reference to one of the names and were last changed before a number.
+    /// Returns the names of the first records that hold a `deleteSelf` reference to one of the names and were last changed before a
+    /// number. Tombstones are left out. The change of a damaged record is its ``StoredCloudRecord/Damage/change``.
     func dependents(of names: [String], in zone: Int64, before change: Int64, limit: Int) throws(CloudError) -> [String]
-    /// Removes records of a zone, tombstones among them.
+    /// Removes the first records of a zone, tombstones among them, with all that they are found by.
     ///
-    /// - Returns: How many, the bytes that they have counted, and the digests of the assets that they have named.
+    /// - Returns: Their number, the bytes that they counted (see ``countUsed()``), and the digests of the assets that they named. The
+    ///   count of bytes and the assets themselves stay: the engine changes both.
     func removeRecords(in zone: Int64, limit: Int) throws(CloudError) -> (count: Int, bytes: Int64, assets: Set<String>)
-    /// Those that a query finds, in its order, each with what it was ordered by.
+    /// Returns the first records that a query finds, in its order and then by name, each with the values that it was ordered by.
+    /// Tombstones are left out. A record without a value comes before all others in ascending order, and after them in descending
+    /// order.
+    ///
+    /// - Parameter budget: A query that exceeds it ends, is no error, and is marked by ``FoundRecords/isCut``.
     func find(
         _ query: IndexQuery, in zone: Int64, limit: Int, within budget: QueryBudget
     ) throws(CloudError) -> FoundRecords
 
     // Removals that take more than one transaction
 
+    /// Adds a removal. Its ``StoredRemoval/id`` is ignored: it gets the next number.
     func add(_ removal: StoredRemoval) throws(CloudError)
-    /// The one that was begun first.
+    /// Returns the removal that was added first.
     func nextRemoval() throws(CloudError) -> StoredRemoval?
+    /// Returns the removals of a zone, in the order in which they were added.
     func removals(in zone: Int64) throws(CloudError) -> [StoredRemoval]
+    /// Removes a removal of which nothing is left to do.
     func endRemoval(_ id: Int64) throws(CloudError)
 
-    /// Finds all records of a type anew, in all zones, under what their fields are to be found.
+    /// Replaces the values under which all records of a type are found, in all zones. Tombstones are left out, and a record for which
+    /// `indexed` throws stays as it is. O(records of the type).
     func reindex(_ type: String, _ indexed: (Data) throws(CloudError) -> [Int64: [IndexValue]]) throws(CloudError)
 
-    /// How many records of a type there are whose fields pass a test. O(records).
+    /// Counts the records of a type whose fields pass a test, in all zones. Tombstones are left out. O(records of the type).
+    ///
+    /// - Throws: What the test throws.
     func countRecords(
         of type: String, where isCounted: (Data) throws(CloudError) -> Bool
     ) throws(CloudError) -> Int
 
     // Assets
 
-    /// Which of the digests an owner has, with their sizes.
+    /// Returns those of the digests that an owner has, with their sizes in bytes.
     func assets(_ digests: Set<String>, owner: String) throws(CloudError) -> [String: Int64]
+    /// Adds an asset whose content is stored whole. An asset that the owner has stays as it is, with its payer.
+    ///
     /// - Parameter payer: The account whose quota it counts against.
     func addAsset(_ asset: CloudAsset, owner: String, payer: String) throws(CloudError)
-    /// Digests that records of a zone name.
+    /// Returns the digests that records of a zone name, as they are saved now.
     func assetsNamed(by records: [String], in zone: Int64) throws(CloudError) -> Set<String>
-    /// Removes those of an owner's assets that none of their records names; returns these, with the accounts that have paid for them.
+    /// Removes those of an owner's assets that no record in any of the owner's zones names, with what
+    /// ``SharingTransaction/noteUpload(_:owner:by:)`` noted. Contents and counted bytes stay: the engine changes both.
+    ///
+    /// - Returns: The removed assets, with the accounts that paid for them.
     func removeUnnamedAssets(
         _ digests: Set<String>, owner: String
     ) throws(CloudError) -> [(asset: CloudAsset, payer: String)]
-    /// Looks at some of an owner's assets, behind a digest, in the order of the digests.
+    /// Examines some of an owner's assets, after a digest, in the order of the digests.
     ///
-    /// - Parameter limit: How many are looked at.
-    /// - Returns: Those that none of the owner's records names, and the digest of the last that was looked at; `nil` behind the last of all.
+    /// - Parameter limit: The number of assets to examine.
+    /// - Returns: Those that none of the owner's records names, and the last digest that was examined; `nil` where no asset follows.
     func unnamedAssets(
         of owner: String, after digest: String, limit: Int
     ) throws(CloudError) -> (unnamed: [CloudAsset], last: String?)
 
     // Requests that were answered
 
+    /// Returns what ``keep(_:to:of:at:)`` stored.
     func answer(to token: String, of user: String) throws(CloudError) -> Data?
+    /// Stores the reply to a request by its user and client token, or replaces it. The engine counts its bytes by itself.
+    ///
+    /// - Parameter time: Microseconds since 1970 UTC.
     func keep(_ answer: Data, to token: String, of user: String, at time: Int64) throws(CloudError)
+    /// Removes the replies that were stored before a time, and takes their bytes from what their users have used.
     func forgetAnswers(before time: Int64) throws(CloudError)
 
     // What is stored for an account, in bytes
 
+    /// Returns the bytes that count against an account's quota.
     func used(by user: String) throws(CloudError) -> Int64
+    /// Adds to the bytes of an account; a negative number subtracts.
     func addUsed(_ bytes: Int64, by user: String) throws(CloudError)
-    /// What is counted, by account.
+    /// Returns the counted bytes of all accounts.
     func allUsed() throws(CloudError) -> [String: Int64]
+    /// Replaces the counted bytes of all accounts; an account that is missing has 0.
     func replaceUsed(_ used: [String: Int64]) throws(CloudError)
-    /// What is stored, counted from the rows, by account.
+    /// Counts from the rows what each account has stored: its records, assets and replies, without reservations. A private zone counts
+    /// for its owner, a public record for its creator. O(records + assets + replies).
     func countUsed() throws(CloudError) -> [String: Int64]
 
-    /// Bytes that uploads which have begun will take, and how many they are.
+    /// Returns the bytes that an account's unfinished uploads reserve, and their number.
     func reserved(by payer: String) throws(CloudError) -> (bytes: Int64, count: Int)
+    /// Returns the bytes that an upload reserves.
     func reservation(_ upload: StoredUpload) throws(CloudError) -> Int64?
+    /// Reserves bytes for an upload, or replaces its reservation. The time is in microseconds since 1970 UTC.
     func reserve(_ bytes: Int64, for upload: StoredUpload, at time: Int64) throws(CloudError)
+    /// Removes the reservation of an upload that has ended.
     func removeReservation(_ upload: StoredUpload) throws(CloudError)
-    /// Those of an account, or all, with the times when they began.
+    /// Returns the uploads for which an account, or any account, has a reservation, with the times given to ``reserve(_:for:at:)``.
     func reservations(of payer: String?) throws(CloudError) -> [(upload: StoredUpload, time: Int64)]
 
     // Schema
 
+    /// Returns the schema; an empty one before the first was saved. Every request that saves records calls this, so a storage should
+    /// keep the decoded schema.
     func schema() throws(CloudError) -> CloudSchema
+    /// Replaces the schema.
     func save(_ schema: CloudSchema) throws(CloudError)
 }
 
-/// A zone as it is kept.
+/// A zone, as a storage keeps it.
 public struct StoredZone: Hashable, Sendable {
+    /// Where a zone is. No two zones have the same place.
     public struct Place: Hashable, Sendable {
+        /// Public or private: what is shared is in its owner's private database.
         public let scope: DatabaseScope
         /// The owner's user record name; empty in the public database.
         public let owner: String
+        /// The zone's name, unique among the owner's zones.
         public let name: String
 
+        /// Makes a place from its members.
         public init(scope: DatabaseScope, owner: String, name: String) {
             self.scope = scope
             self.owner = owner
@@ -149,30 +217,40 @@ public struct StoredZone: Hashable, Sendable {
         }
     }
 
+    /// Whether a zone exists. The raw values are stored.
     public enum State: Int, Sendable {
+        /// The zone can be used.
         case present = 0
+        /// Deleted. A save makes the place's zone again, under the same number.
         case deleted = 1
-        /// Deleted by the person, for good.
+        /// Deleted by a person who wants the data gone: devices get `userDeletedZone` and don't upload it again.
         case purged = 2
     }
 
     /// 0 before it is saved.
     public var id: Int64
+    /// The zone's database, owner and name.
     public let place: Place
+    /// Whether the zone exists. A deleted zone keeps its row, so that devices learn of it.
     public var state: State
-    /// The change that made it: tokens from before belong to another zone of its name.
+    /// The change that made the zone. Tokens from before it have expired: they belong to an earlier zone of the same name.
     public var made: Int64
-    /// The last change in it.
+    /// The last change in the zone, or of what is shared of it.
     public var changed: Int64
-    /// What of it is shared.
+    /// What of the zone is shared.
     public var sharing: Sharing
 
+    /// What of a zone is shared. The raw values are stored.
     public enum Sharing: Int, Sendable {
+        /// The zone has no share.
         case nothing = 0
+        /// One share covers all records.
         case whole = 1
+        /// Each share covers a record with the records below it.
         case hierarchies = 2
     }
 
+    /// Makes a zone from its members. A zone that is not saved yet has the number 0.
     public init(
         id: Int64 = 0, place: Place, state: State = .present, made: Int64, changed: Int64, sharing: Sharing = .nothing
     ) {
@@ -185,35 +263,42 @@ public struct StoredZone: Hashable, Sendable {
     }
 }
 
-/// A record as it is kept; a deleted one has no fields.
+/// A record, as a storage keeps it. A tombstone has no fields and no parent.
 public struct StoredCloudRecord: Hashable, Sendable {
+    /// The number of its zone.
     public let zone: Int64
+    /// The record's name, unique in its zone: 1 to 255 bytes, in the normal form C of Unicode.
     public let name: String
+    /// The record type's name. A tombstone keeps it.
     public var type: String
-    /// As ``FieldCoding`` makes them.
+    /// The fields, encoded; opaque to a storage.
     public var fields: Data
+    /// The name of the record that it hangs below, as `CKRecord.parent`.
     public var parent: String?
-    /// The change that last touched it; its tag.
+    /// The change that last touched it; the engine makes the change tag from it.
     public var changed: Int64
+    /// The time and the account of its creation.
     public var created: CloudRecord.Stamp
+    /// The time and the account of the last change.
     public var modified: CloudRecord.Stamp
+    /// Whether it is a tombstone.
     public var isDeleted: Bool
-    /// What its `deleteSelf` references name.
+    /// The names of the records to which it has a `deleteSelf` reference. Empty in a record that was read.
     public var dependsOn: Set<String>
-    /// Digests of its assets.
+    /// The digests of its assets. Empty in a record that was read.
     public var assets: Set<String>
-    /// By the number of an index of the schema, what it is found under.
+    /// By the number of an index of the schema, the values under which it is found. Empty in a record that was read.
     public var indexed: [Int64: [IndexValue]]
-    /// What is wrong with it; `nil` where it is what was written.
+    /// Whether the row is not what was written; `nil` for a whole record.
     public var damage: Damage?
 
-    /// That a record is not what was written.
+    /// Which row is damaged, and what is known of it.
     public struct Damage: Hashable, Sendable {
         /// The row's number.
         public let row: Int64
-        /// The change that had made it what it was.
+        /// The change that made the record, as far as its row tells.
         public let change: Int64
-        /// Whether devices are told of it.
+        /// Whether ``DamageTransaction/noteDamage(_:at:)`` was called for it.
         public let isNoted: Bool
 
         package init(
@@ -225,6 +310,7 @@ public struct StoredCloudRecord: Hashable, Sendable {
         }
     }
 
+    /// Makes a record from its members.
     public init(
         zone: Int64, name: String, type: String, fields: Data, parent: String?, changed: Int64, created: CloudRecord.Stamp,
         modified: CloudRecord.Stamp, isDeleted: Bool, dependsOn: Set<String>, assets: Set<String>,
@@ -236,10 +322,13 @@ public struct StoredCloudRecord: Hashable, Sendable {
     }
 }
 
-/// A record that hangs below another.
+/// A record that has a parent.
 public struct StoredChild: Hashable, Sendable {
+    /// The record's name.
     public let name: String
+    /// The record type's name.
     public let type: String
+    /// As ``StoredCloudRecord/changed``.
     public let changed: Int64
 
     package init(
@@ -251,14 +340,15 @@ public struct StoredChild: Hashable, Sendable {
     }
 }
 
-/// The records that a query has found, each with what it was ordered by.
+/// The records that a query found, and what the query cost.
 public struct FoundRecords: Sendable {
+    /// The records in the query's order, each with one value for each element of ``IndexQuery/order``.
     public var rows: [(record: StoredCloudRecord, keys: [IndexValue?])] = []
-    /// Whether the query has exceeded its budget. Further records may be behind those that were found.
+    /// Whether the query exceeded its budget. More records may follow those that were found.
     public var isCut = false
-    /// Instructions of SQLite's virtual machine that it has taken.
+    /// The steps of the storage's engine that it took, as ``QueryBudget/steps`` counts them.
     public var steps: Int64 = 0
-    /// Seconds of processor time that it has taken.
+    /// The seconds of processor time that it took.
     public var seconds = 0.0
 
     package init(
@@ -270,58 +360,86 @@ public struct FoundRecords: Sendable {
     }
 }
 
-/// What a record is found under.
+/// A value under which a record is found. Numbers come before texts, texts before bytes.
 public enum IndexValue: Hashable, Sendable {
+    /// An int64, or a timestamp in microseconds since 1970 UTC.
     case integer(Int64)
+    /// A double. It is compared with integers by its value.
     case real(Double)
+    /// A string, a reference's record name, a word of a searchable field, or a location as `latitude longitude`. Compared by its UTF-8
+    /// bytes.
     case text(String)
+    /// Bytes, compared one by one. The engine makes no such value.
     case bytes(Data)
 }
 
-/// A query in terms of indexes.
+/// A query, as a storage gets it: by the numbers of indexes instead of field names. The engine has checked that the indexes exist.
 public struct IndexQuery: Hashable, Sendable {
+    /// What a condition or an order looks at.
     public enum Key: Hashable, Sendable {
+        /// The values of an index, by its number. A record has none, one or several.
         case index(Int64)
+        /// The record's name, parent, or the time or account of its ``StoredCloudRecord/created`` or ``StoredCloudRecord/modified``.
         case recordName, created, createdBy, modified, modifiedBy, parent
     }
 
+    /// How a value compares. The raw values are SQL.
     public enum Comparison: String, Sendable {
+        /// Equal.
         case equal = "="
+        /// Less.
         case less = "<"
+        /// Less or equal.
         case lessOrEqual = "<="
+        /// Greater.
         case greater = ">"
+        /// Greater or equal.
         case greaterOrEqual = ">="
     }
 
+    /// What a record has to meet. A record without a value meets no comparison, and so the negation of each.
     public indirect enum Condition: Hashable, Sendable {
-        /// One of the values compares so.
+        /// One of the record's values compares so.
         case compare(Key, Comparison, IndexValue)
+        /// One of the record's values is among these; an empty list is met by no record.
         case isOneOf(Key, [IndexValue])
+        /// One of the record's texts begins with these bytes.
         case beginsWith(Key, String)
-        /// Within some metres.
+        /// One of the record's locations is at most so many metres away, on a sphere.
         case near(Key, latitude: Double, longitude: Double, metres: Double)
+        /// The condition is not met.
         case not(Condition)
+        /// All conditions are met; an empty list is met by every record.
         case all([Condition])
     }
 
+    /// An order of records.
     public struct Order: Hashable, Sendable {
+        /// What records are ordered by: of several values of an index, the least.
         public var key: Key
+        /// Whether the least value comes first.
         public var isAscending: Bool
-        /// Instead of the value: its distance from here.
+        /// If not `nil`, the distance of the value from here in metres is the order, and not the value.
         public var from: Location?
     }
 
+    /// The record type's name.
     public var type: String
+    /// The conditions, all of which a record has to meet.
     public var conditions: [Condition]
+    /// The orders, the most significant first. Records that are equal in all of them come in the order of their names.
     public var order: [Order]
-    /// Only records of these shares, whose roots have no parent then; `nil` for all.
+    /// If not `nil`, only records that these shares cover (see ``CoveredRecord``). The root of a share then counts as a record without
+    /// a parent.
     public var shares: [Int64]?
-    /// Only what comes behind this.
+    /// If not `nil`, only records that come after this place.
     public var after: Place?
 
-    /// A record's place in an order: what it is ordered by, and its name.
+    /// A record's place in the order of a query.
     public struct Place: Hashable, Sendable {
+        /// The values that the record was ordered by, as ``FoundRecords/rows`` has them.
         public let values: [IndexValue?]
+        /// The record's name.
         public let name: String
     }
 }

@@ -1,23 +1,26 @@
-/// A removal that goes on after the request that has asked for it.
+/// A removal that continues after the request that began it, in further transactions.
 public struct StoredRemoval: Hashable, Sendable {
+    /// What is to be removed. The raw values are stored.
     public enum Kind: Int, Sendable {
         /// Records with a `deleteSelf` reference to the target are deleted.
         case dependents = 1
-        /// Records whose parent is the target lose their parent.
+        /// Records whose parent is the target lose that parent.
         case children = 2
-        /// Records of a deleted zone are removed.
+        /// The records of a deleted zone are removed, tombstones among them.
         case zone = 3
     }
 
     /// 0 before it is saved.
     public var id: Int64 = 0
+    /// The number of the zone.
     public let zone: Int64
+    /// What is to be removed.
     public let kind: Kind
     /// The name of the record that was deleted; empty for a zone.
     public let target: String
-    /// The change that has deleted the target: records that were saved later are not concerned.
+    /// The change that deleted the target. Dependents that were saved later stay.
     public let change: Int64
-    /// The account that has deleted the target.
+    /// The user record name of the account that deleted the target.
     public let user: String
 
     package init(id: Int64 = 0, zone: Int64, kind: Kind, target: String, change: Int64, user: String) {

@@ -57,7 +57,7 @@ struct RecordsDelete: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container, isDryRun: dryRun)
             let author = TransactionAuthor("tidemark records delete", origin: .save)
             var deleted: [RecordName] = []
             var missing: [String] = []

@@ -49,7 +49,7 @@ struct RecordsRename: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container)
             guard let found = try FoundRecord(old, type: type, in: scope, of: directory) else {
                 throw StoreError(.notFound, "there is no record '\(old)'" + (type.map { " of type \($0)" } ?? ""))
             }

@@ -67,7 +67,7 @@ struct RecordsSet: AsyncParsableCommand {
         try await reportingErrors {
             let url = try fileURL(container, "the container")
             guard try !isToBeMade(url) else { return try await make(url) }
-            let directory = try ContainerDirectory(openingAt: url)
+            let directory = try containerToWrite(container)
             var home: Share?
             if let share { home = try await KnownShares(directory).share(named: share) }
             if let scope, let home, home.scope != scope {

@@ -13,7 +13,7 @@ struct SharingAccess {
 
     /// - Throws: `ContainerEvent.Failure` when no account is signed in, or the account is switched off.
     static func open(_ path: String) async throws -> SharingAccess {
-        let directory = try ContainerDirectory(openingAt: fileURL(path, "the container"))
+        let directory = try containerToWrite(path)
         let access = try await CloudAccess(directory)
         try access.demandAccount()
         return SharingAccess(

@@ -164,7 +164,7 @@ struct AccountSet: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container)
             if let discoverable {
                 let access = try await CloudAccess(directory)
                 try access.demandAccount()

@@ -136,7 +136,7 @@ struct AccountSignIn: AsyncParsableCommand {
     private func signIn(_ made: inout SignInRollback) async throws {
         let url = try fileURL(container, "the container")
         let isNew = !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
-        let known = isNew ? AccountSettings() : try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
+        let known = isNew ? AccountSettings() : try StoreReader(container: containerToWrite(container)).accountSettings()
         let directoryPlace = try cloud.map { try fileURL($0, "the cloud").path }
         let named = try server.map { try ServerAddress($0, allowsInsecure: insecureHTTP).description }
         guard let place = named ?? directoryPlace ?? known.cloud else {
@@ -181,7 +181,7 @@ struct AccountSignIn: AsyncParsableCommand {
         do throws(CloudError) {
             try await served.signIn(email: email, password: password)
         } catch {
-            if error.reason.hasSuffix(CloudError.orOwnAuthority) { throw ending("\(error) (--ca FILE)", error.exitStatus) }
+            if error.remedy == .trustAuthority { throw ending("\(error) (--ca FILE)", error.exitStatus) }
             guard error.code == .notAuthenticated else { throw error }
             guard error.containerIsServed else { throw ending("\(error); --container names another", error.exitStatus) }
             throw ending(

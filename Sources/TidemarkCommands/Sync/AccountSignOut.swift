@@ -30,7 +30,7 @@ struct AccountSignOut: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container)
             let settings = try StoreReader(container: directory).accountSettings()
             guard let email = settings.email else {
                 return try outcome.tell("account sign-out", ["signedOut": false], text: "no account is signed in")

@@ -116,12 +116,10 @@ struct CloudAccess {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return failure }
         let command = Self.signInAgain(directory, cloud, settings)
         let reason: String
-        if failure.code == SyncErrorCode.noAccount, failure.reason.hasSuffix("sign in again") {
-            reason = "\(failure.reason) \(command)"
-        } else if failure.reason.hasSuffix(CloudError.orOwnAuthority) {
-            reason = "\(failure.reason) \(command) and --ca FILE"
-        } else {
-            return failure
+        switch failure.remedy {
+        case .signIn: reason = "\(failure.reason) \(command)"
+        case .trustAuthority: reason = "\(failure.reason) \(command) and --ca FILE"
+        case .checkAddress, nil: return failure
         }
         return ContainerEvent.Failure(
             code: failure.code, reason: reason, isPassing: failure.isPassing, retryAfter: failure.retryAfter)

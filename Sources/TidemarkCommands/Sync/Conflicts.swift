@@ -116,7 +116,7 @@ struct ConflictsSettle: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container)
             let access = try await CloudAccess(directory)
             let name = try record.map { try wholeName($0, in: directory) }
             let settled = try await access.sync().settleConflicts(of: name, policy: mergePolicy.policy)

@@ -85,7 +85,7 @@ struct Sync: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let directory = try ContainerDirectory(openingAt: fileURL(container, "the container"))
+            let directory = try containerToWrite(container, isDryRun: dryRun)
             let access = try await CloudAccess(directory, silence: silence)
             if dryRun { return try await preview(access) }
             let engine = try access.sync(policy: mergePolicy?.policy)

@@ -24,7 +24,7 @@ struct SyncNews {
 
     private struct RefusedKey: Hashable {
         let type, record: String
-        let kind: SyncIssue.Kind
+        let kind: ExportKind
     }
 
     private struct Refusal: Hashable {

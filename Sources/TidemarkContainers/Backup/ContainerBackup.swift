@@ -13,10 +13,10 @@ public struct ContainerBackup: Sendable {
     private let container: ContainerDirectory
     private let target: URL
     private let lockTimeout: Duration
-    /// Whether records that are damaged are copied all the same, as they are; the summary names them. Without it, nothing is backed up
-    /// where one is.
+    /// Whether a container with damaged records is backed up, with these records as they are; the summary names them. If it is `false`, a
+    /// damaged record ends the backup.
     public var allowsDamage = false
-    /// For a copy that is looked at and thrown away: assets, and what was set aside, stay behind.
+    /// Copies neither assets nor quarantined records: for a copy that is read once and deleted.
     package var isOfRecordsOnly = false
     /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
@@ -32,13 +32,18 @@ public struct ContainerBackup: Sendable {
     public struct Summary: Hashable, Sendable, Encodable {
         /// Where the copy is.
         public let path: String
+        /// How many database files were copied: one for each scope that has a store.
         public let stores: Int
+        /// How many assets were copied. Those of quarantined records are not counted.
         public let assets: Int
+        /// Bytes of the databases and assets that were copied, those of quarantined records included.
         public let bytes: Int64
-        /// Records of the copy that are damaged, as in the container.
+        /// Damaged records of the container, copied as they are; empty unless ``ContainerBackup/allowsDamage`` is set.
         public let damaged: [DamagedRecord]
     }
 
+    /// Makes the copy, while others go on writing.
+    ///
     /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `damaged` when a record is, unless ``allowsDamage`` is set; `corrupt` when something else
     ///   of the container is damaged or missing. Then nothing is left of the copy.
     @discardableResult

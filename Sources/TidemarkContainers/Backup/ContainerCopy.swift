@@ -7,11 +7,14 @@ import TidemarkStore
 
 /// How far a move, a backup or a restoration is.
 public struct CopyProgress: Sendable {
+    /// The steps of the work. Only a move deletes; it reports that once, with 0 of 0 bytes.
     public enum Phase: String, Sendable { case copying, verifying, deleting }
 
+    /// The step that `bytes` and `total` count.
     public let phase: Phase
-    /// Of `total`.
+    /// Bytes that this phase has gone through; at most `total`.
     public let bytes: Int64
+    /// Bytes of the databases and assets that this phase has to go through.
     public let total: Int64
 }
 

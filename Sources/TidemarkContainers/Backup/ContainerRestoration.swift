@@ -28,18 +28,24 @@ public struct ContainerRestoration: Sendable {
 
     /// What was restored.
     public struct Summary: Hashable, Sendable, Encodable {
+        /// Where the restored container is.
         public let path: String
+        /// How many records both stores of the backup hold.
         public let records: Int
+        /// How many assets were copied. Those of quarantined records are not counted.
         public let assets: Int
+        /// Bytes of the databases and assets that were copied, those of quarantined records included.
         public let bytes: Int64
-        /// A container was there and is gone.
+        /// Whether the restored container has replaced another at the target.
         public var hasReplaced = false
-        /// Damaged records, restored as they are.
+        /// How many damaged records were restored as they are.
         public var damaged = 0
-        /// Where files are now that lay in the replaced container's folder and were not its own.
+        /// The folder that now has the files of the replaced container's folder which did not belong to the container.
         public var kept: String?
     }
 
+    /// Verifies the backup, copies it and verifies the copy.
+    ///
     /// - Throws: ``StoreError`` `corrupt` when the backup has a problem; `cannotMove` when something is there that may not go;
     ///   `diskFull`, `busy`, `io`. Then what was there is as it was.
     @discardableResult

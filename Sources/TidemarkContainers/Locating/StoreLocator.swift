@@ -19,6 +19,7 @@ public struct StoreLocator: Sendable {
     /// No more names than this are read in a search; those that lie least deep come first.
     public static let entryLimit = 200_000
 
+    /// The container's name, without `.tidemark`.
     public let name: String
     /// The tree that is searched; `nil` for none.
     public let tree: URL?

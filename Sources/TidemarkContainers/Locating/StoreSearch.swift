@@ -6,7 +6,7 @@ import TidemarkStore
 public struct StoreSearch: Hashable, Sendable {
     /// Containers that can be opened as far as can be told without opening them, the best first.
     public internal(set) var candidates: [StoreCandidate] = []
-    /// What has the right name and is none, what lies in the wrong place, and folders that can't be read.
+    /// Items that have the right name and are not containers, containers in the wrong place, and folders that can't be read.
     public internal(set) var skipped: [SkippedStore] = []
     /// Whether all folders were looked into. Where it is `false`, there were too many, or they lay too deep.
     public internal(set) var isComplete = true
@@ -27,20 +27,24 @@ public struct StoreCandidate: Hashable, Sendable {
         case defaultLocation = "default"
     }
 
+    /// Which kind of place the container is in; it decides the order of preference.
     public let kind: Kind
+    /// The container's directory, with its description read. None of its stores has been opened.
     public let container: ContainerDirectory
-    /// Why it is one, in a sentence for people.
+    /// Why the container was chosen as a candidate, in a sentence for people.
     public let reason: String
 
+    /// The container's folder.
     public var url: URL { container.url }
 }
 
 /// What was found and is no candidate.
 public struct SkippedStore: Hashable, Sendable {
+    /// The path that was found.
     public let url: URL
     /// What is wrong with it; `nil` for a container that only lies in the wrong place.
     public let code: StoreError.Code?
-    /// Why it is none, in a sentence for people.
+    /// Why it is not a candidate, in a sentence for people.
     public let reason: String
 }
 

@@ -4,34 +4,43 @@ import TidemarkStore
 
 /// What a move would do, and what speaks against it.
 public struct MovePlan: Hashable, Sendable, Encodable {
+    /// How far the move has got.
     public enum State: String, Hashable, Sendable, Encodable {
         /// Nothing has happened yet.
         case new
-        /// It was begun and interrupted, and would go on.
+        /// The move was interrupted before the switch; ``StoreMover/run(progress:)`` goes on with it.
         case begun
         /// The container is at the target; its old files would be deleted, or are kept until the move is finished explicitly.
         case switched
-        /// It is done.
+        /// The container is at the target, and its old files are gone.
         case done
     }
 
     /// A store's database file.
     public struct Store: Hashable, Sendable, Encodable {
+        /// The name of the file in the container's folder, such as `private.sqlite`.
         public let name: String
+        /// Bytes that a copy of the database takes.
         public let bytes: Int64
     }
 
+    /// The path of the container's folder before the move.
     public let from: String
+    /// The path of the container's folder after the move.
     public let to: String
+    /// How far the move has got already.
     public let state: State
+    /// The database files that would be copied; empty when the state is `switched` or `done`.
     public let stores: [Store]
+    /// How many assets the stores name; 0 when the state is `switched` or `done`.
     public let assets: Int
+    /// Bytes of the stores' assets and of those of quarantined records, copied or not; 0 when the state is `switched` or `done`.
     public let assetBytes: Int64
-    /// What would be copied; assets that stay on their file system are not.
+    /// Bytes that would be copied. Assets that stay on their file system get a second name and are not counted.
     public let bytes: Int64
-    /// What is free at the target.
+    /// Bytes that are free at the target.
     public let free: Int64
-    /// Why it can't be done as things are; none when it can.
+    /// Why the container can't be moved now, one sentence each; empty when it can.
     public let reasonsAgainst: [String]
     /// Names of files in the container's folder that are not its own, and stay there.
     public let staying: [String]

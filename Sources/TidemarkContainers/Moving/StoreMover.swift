@@ -18,7 +18,9 @@ import TidemarkStore
 /// try mover.run()
 /// ```
 public struct StoreMover: Sendable {
+    /// The container's folder before the move.
     public let source: URL
+    /// The container's folder after the move.
     public let target: URL
     /// The old files stay, and can't be opened, until ``finish()``.
     public var keepsSource: Bool
@@ -27,6 +29,11 @@ public struct StoreMover: Sendable {
     /// For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
+    /// Describes a move. Nothing is read or changed before ``plan()`` or ``run(progress:)``.
+    ///
+    /// - Parameters:
+    ///   - keepsSource: Whether the old files stay until ``finish()``; see ``keepsSource``.
+    ///   - lockTimeout: How long each lock is waited for before the move fails with `busy`.
     public init(from source: URL, to target: URL, keepsSource: Bool = false, lockTimeout: Duration = .seconds(30)) {
         self.source = source
         self.target = target
@@ -36,15 +43,19 @@ public struct StoreMover: Sendable {
 
     /// What a move did.
     public struct Summary: Hashable, Sendable, Encodable {
+        /// The path of the container's folder before the move.
         public let from: String
+        /// The path of the container's folder after the move.
         public let to: String
-        /// Nothing was left to do.
+        /// Whether the container was at the target before this call, with nothing left to do.
         public var alreadyMoved = false
+        /// How many database files have moved; 0 when an earlier run had copied them.
         public var stores = 0
+        /// How many assets have moved; 0 when an earlier run had copied them.
         public var assets = 0
-        /// What was copied.
+        /// Bytes of the databases and assets that have moved, those of assets that only got a second name included.
         public var bytes: Int64 = 0
-        /// The old files are gone.
+        /// Whether the old files are deleted.
         public var sourceIsDeleted = false
         /// Records that are damaged, and have moved as they are; not known of a move that was finished before.
         public var damaged: [DamagedRecord] = []

@@ -15,27 +15,34 @@ public struct ContainerSummary: Sendable {
     public struct Store: Sendable {
         /// How many records there are of a type.
         public struct TypeCount: Hashable, Sendable {
+            /// The name of the record type.
             public let name: String
+            /// How many records of the type the store holds.
             public let records: Int
         }
 
+        /// Which of the container's stores it is.
         public let scope: StoreScope
-        /// Of the database file.
+        /// Bytes of the database file, without its write-ahead log.
         public let bytes: Int64
-        /// Pages in the write-ahead log, those among them that are in the database already, but were not yet written over.
+        /// Committed pages in the write-ahead log, those included that a checkpoint has already copied into the database.
         public let pagesInLog: Int
-        /// In the order in which they came.
+        /// The store's record types, in the order of their creation.
         public let types: [TypeCount]
+        /// The newest transaction of the history; `nil` when nothing was ever written.
         public let lastTransaction: HistoryTransaction?
-        /// The assets that records name, or named.
+        /// How many assets the store's records name, or named in their history.
         public let assets: Int
+        /// Bytes of these assets.
         public let assetBytes: Int64
-        /// Whether another process has it open, as far as this one may know; `nil` where that can't be told.
+        /// Whether another process has the store open; `nil` where the system does not tell.
         public let isOpenElsewhere: Bool?
 
+        /// How many records of all types the store holds.
         public var records: Int { types.reduce(0) { $0 + $1.records } }
     }
 
+    /// The container that was summed up.
     public let container: ContainerDirectory
     /// One for each scope that has a store.
     public let stores: [Store]

@@ -8,12 +8,15 @@ import TidemarkStore
 
 /// What an examination of a container has found.
 public struct VerificationReport: Hashable, Sendable {
+    /// One thing that is wrong with the container.
     public struct Problem: Hashable, Sendable, Encodable {
+        /// What is wrong. The raw values appear in the JSON output of `tidemark verify`.
         public enum Kind: String, Hashable, Sendable, Encodable {
-            /// SQLite's own check of the file, and what makes tables of it.
+            /// SQLite's integrity check fails, or the store's own tables contradict each other.
             case database
             /// A row's values are not what its digest says, or its bookkeeping can't be right.
             case record
+            /// The file of an asset that a record or its history names is not there, or its content is not what its identifier says.
             case assetMissing, assetDamaged
             /// An asset that a record names and the registry lacks.
             case assetUnregistered
@@ -21,10 +24,15 @@ public struct VerificationReport: Hashable, Sendable {
             case assetStray
         }
 
+        /// What is wrong.
         public let kind: Kind
+        /// What is wrong and where, in a sentence for people.
         public let message: String
+        /// The record type concerned, if there is one.
         public let type: String?
+        /// The name of the record concerned, if it is known.
         public let record: String?
+        /// The identifier of the asset concerned, if there is one.
         public let asset: String?
 
         /// As it was found in a store.
@@ -42,11 +50,15 @@ public struct VerificationReport: Hashable, Sendable {
         }
     }
 
+    /// How many records were compared with their digests.
     public var records = 0
+    /// How many assets were looked for: those that records or their history name.
     public var assets = 0
+    /// Everything that is wrong; empty for a sound container.
     public var problems: [Problem] = []
-    /// What was repaired before; `nil` where no repair was wanted.
+    /// The records that were repaired before this examination; `nil` when no repair was asked for.
     public var repaired: [RepairReport.Repaired]?
+    /// Whether no problem was found.
     public var isOK: Bool { problems.isEmpty }
 }
 
@@ -68,19 +80,23 @@ extension VerificationReport: Encodable {
 /// What an interrupted import has left is cleaned up, if the container can be written, its database is sound and no import is going
 /// on.
 public struct StoreVerification: Sendable {
-    /// How far it is.
+    /// How far an examination has got.
     public struct Progress: Sendable {
-        /// Of `total` assets, after the database was examined.
+        /// How many assets were examined. The count begins when the databases have been examined.
         public let assets: Int
+        /// How many assets there are to examine.
         public let total: Int
     }
 
     private let container: ContainerDirectory
 
+    /// Prepares an examination. Nothing is opened before ``run(progress:)``.
     public init(of container: ContainerDirectory) {
         self.container = container
     }
 
+    /// Examines the container. Problems are returned in the report, not thrown.
+    ///
     /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and those of opening one.
     /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
@@ -195,7 +211,7 @@ public struct StoreVerification: Sendable {
         let sql = """
             SELECT id FROM tide_changes
             WHERE previous >= id OR first_row < 1 OR last_row < first_row OR kind NOT IN (1, 2, 3)
-            OR (kind = 3) <> (key IS NOT NULL) LIMIT 20
+            OR (kind = \(ChangeKind.delete.rawValue)) <> (key IS NOT NULL) LIMIT 20
             """
         report.problems += try Int64.fetchAll(db, sql: sql).map {
             .init(.database, "the change \($0) in tide_changes cannot be: it has a wrong kind, rows or predecessor")

@@ -4,42 +4,50 @@ import TidemarkModel
 
 /// What accounts have stored.
 extension EmbeddedCloud {
-    /// What one account has stored in one container and environment. An account's quota is for each of these.
+    /// What one account has stored in one container and environment. An account's quota applies to each of these by itself.
     public struct Usage: Hashable, Sendable {
+        /// The container's identifier.
         public let container: String
+        /// The environment of the container.
         public let environment: StoreEnvironment
         /// The account's user record name in the container.
         public let userRecordName: String
-        /// Bytes that count against the quota.
+        /// The bytes that count against the quota. Reserved bytes are not among them.
         public let bytes: Int64
-        /// Bytes that uploads which have begun will take.
+        /// The bytes that unfinished uploads have reserved.
         public let reserved: Int64
     }
 
-    /// What counting all rows has found in one container and environment.
+    /// The result of counting all rows of one container and environment.
     public struct Recount: Hashable, Sendable {
+        /// The container's identifier.
         public let container: String
+        /// The environment of the container.
         public let environment: StoreEnvironment
-        /// Accounts whose number was another one, by user record name: the bytes that were counted, and those that there are.
+        /// The accounts whose number was wrong, by user record name; empty where all were right.
         public let corrected: [String: Correction]
 
+        /// A number of bytes that was wrong.
         public struct Correction: Hashable, Sendable {
+            /// The bytes that were counted before, and those that the rows have.
             public let counted, found: Int64
         }
     }
 
-    /// The containers that there are; others' folders may lie beside them.
+    /// The containers of the cloud, sorted. Folders with other names are left out.
     private func sortedContainers() -> [(String, StoreEnvironment)] {
         containers().filter { (try? Self.check(container: $0.0)) != nil }
             .sorted { ($0.0, $0.1.rawValue) < ($1.0, $1.1.rawValue) }
     }
 
-    /// The name by which a container knows an account.
+    /// Returns the user record name by which a container knows an account. It can't be led back to the account.
     public func userRecordName(of account: StoredAccount, in container: String) -> String {
         Self.userRecordName(account.id, in: container)
     }
 
-    /// What an account has stored, in the containers in which it has something.
+    /// Returns what an account has stored, in the containers where it has something. Opens all containers of the cloud.
+    ///
+    /// - Throws: `CloudError` `internalError`.
     public func usage(of account: StoredAccount) async throws(CloudError) -> [Usage] {
         var usage: [Usage] = []
         for (name, environment) in sortedContainers() {
@@ -54,7 +62,11 @@ extension EmbeddedCloud {
         return usage
     }
 
-    /// Counts what is stored for all accounts from the beginning, and corrects the numbers. O(records); other writers wait meanwhile.
+    /// Counts what is stored for all accounts from the rows, and corrects the numbers that are wrong. O(records + assets); other
+    /// writers of a container wait meanwhile.
+    ///
+    /// - Returns: One element for each container and environment, also where nothing was wrong.
+    /// - Throws: `CloudError` `zoneBusy`, `internalError`.
     public func recountUsage() async throws(CloudError) -> [Recount] {
         var recounts: [Recount] = []
         for (name, environment) in sortedContainers() {
@@ -73,16 +85,18 @@ extension EmbeddedCloud {
     }
 }
 
-/// What a query may cost.
+/// The limits of one query's cost.
 ///
-/// The cost is counted in instructions of SQLite's virtual machine, so that it is the same whatever the machine and its load: some 20 for each
-/// record or index entry that is looked at.
+/// The cost is counted in instructions of SQLite's virtual machine, some 20 for each record or index entry that is examined. So it
+/// doesn't depend on the machine and its load. A query that exceeds a limit ends with the records that it has found and a continuation,
+/// or with `limitExceeded` where it has found none.
 public struct QueryLimits: Hashable, Sendable {
-    /// Instructions.
+    /// The most instructions.
     public var cost: Int64 = 50_000_000
     /// The time after which a query ends, whatever it has cost.
     public var time = Duration.seconds(10)
 
+    /// Makes the default limits.
     public init() {}
 }
 

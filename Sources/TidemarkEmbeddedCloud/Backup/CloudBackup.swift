@@ -17,49 +17,76 @@ public struct CloudBackup: Sendable {
     private let directory: CloudDirectory
     private let target: URL
 
-    /// - Parameter target: The copy's place, where nothing may be.
+    /// Describes a backup. ``run(progress:)`` makes it.
+    ///
+    /// - Parameters:
+    ///   - directory: The cloud's directory.
+    ///   - target: The place of the copy, outside of the cloud's directory, where nothing may be yet.
     public init(of directory: URL, to target: URL) {
         self.directory = CloudDirectory(url: directory)
         self.target = target
     }
 
-    /// What a backup has; `backup.json` in it.
+    /// The content of a backup, as the file `backup.json` in it says.
     public struct Manifest: Hashable, Codable, Sendable {
+        /// A database in a backup.
         public struct File: Hashable, Codable, Sendable {
+            /// The path below the backup's folder.
             public let path: String
+            /// The size of the file.
             public let bytes: Int64
+            /// The SHA-256 of the file in hexadecimal digits. A restoration compares it.
             public let sha256: String
         }
 
+        /// The name of the file.
         public static let name = "backup.json"
+        /// The newest format of the file. A restoration refuses newer ones with `newerFormat`.
         public static let format = 1
 
+        /// The format of this file.
         public var format = Self.format
-        /// The time at which the backup began, as in RFC 3339, in UTC.
+        /// The time when the backup began, as RFC 3339 writes it, in UTC.
         public let createdAt: String
         /// The databases.
         public var files: [File] = []
+        /// The number of containers; one that has both environments counts twice.
         public var containers = 0
+        /// The number of records in all containers, tombstones among them.
         public var records = 0
+        /// The number of assets that the databases name, missing ones among them.
         public var assets = 0
-        /// Of databases and assets.
+        /// The bytes of databases and assets.
         public var bytes: Int64 = 0
-        /// What was wrong already when it was made.
+        /// What was damaged or missing in the cloud when the backup was made.
         public var problems: [CloudVerification.Problem] = []
     }
 
-    /// How far it is.
+    /// How far a backup or a restoration is.
     public struct Progress: Sendable {
-        public enum Phase: String, Sendable { case copying, verifying }
+        /// What a backup or a restoration does at the moment.
+        public enum Phase: String, Sendable {
+            /// First everything is copied, then the copy is verified.
+            case copying, verifying
+        }
+
+        /// What is done at the moment.
         public let phase: Phase
+        /// The container, and in the second phase its environment.
         public let place: String
+        /// The number of assets that this phase has reached.
         public let assets: Int
     }
 
-    /// - Returns: What the backup has. What was damaged or missing in the cloud is among its problems, and does not keep the rest from being
-    ///   copied.
-    /// - Throws: ``StoreError`` `cannotMove` where something is already, `notFound` where there is no cloud, `busy` while another backup is
-    ///   made, `diskFull`, `io`. Then nothing is left of the copy.
+    /// Makes the backup, verifies it and puts it in its place. Others may use the cloud meanwhile; contents of assets stay until it
+    /// ends. Blocks the calling thread.
+    ///
+    /// - Parameter progress: Called on the calling thread as each container and asset is reached. A `CancellationError` that it throws
+    ///   ends the backup.
+    /// - Returns: The backup's content. What was damaged or missing in the cloud is among its problems, and doesn't keep the rest from
+    ///   being copied.
+    /// - Throws: ``StoreError`` `cannotMove` where something is at the place, or the place is in the cloud's directory; `notFound`
+    ///   where there is no cloud; `busy` while another backup is made; `diskFull`; `io`. Then nothing is left of the copy.
     public func run(progress: (Progress) throws -> Void = { _ in }) throws -> Manifest {
         guard EmbeddedCloud.exists(at: directory.url) else {
             throw StoreError(.notFound, "there is no cloud at \(directory.url.path)")

@@ -18,9 +18,13 @@ public struct CloudRestoration: Sendable {
     private let replaces: Bool
     private let acceptsDamage: Bool
 
+    /// Describes a restoration. ``run(progress:)`` does it.
+    ///
     /// - Parameters:
-    ///   - replaces: Whether a cloud may be there; it is kept beside.
-    ///   - acceptsDamage: Whether a backup of which something is missing or damaged is put back as far as it is whole.
+    ///   - backup: The folder of the backup.
+    ///   - directory: The place of the cloud.
+    ///   - replaces: Whether a cloud may be at the place already. It is kept beside the new one: see ``Summary/replaced``.
+    ///   - acceptsDamage: Whether to restore a backup of which something is missing or damaged, as far as it is whole.
     public init(of backup: URL, to directory: URL, replaces: Bool = false, acceptsDamage: Bool = false) {
         source = backup
         self.directory = CloudDirectory(url: directory)
@@ -28,22 +32,33 @@ public struct CloudRestoration: Sendable {
         self.acceptsDamage = acceptsDamage
     }
 
-    /// What was put back.
+    /// The result of a restoration.
     public struct Summary: Hashable, Codable, Sendable {
+        /// The path of the cloud's directory.
         public let path: String
-        /// The time at which the backup began, as in RFC 3339, in UTC.
+        /// The time when the backup began, as RFC 3339 writes it, in UTC.
         public let createdAt: String
+        /// The number of containers; one that has both environments counts twice.
         public let containers: Int
+        /// The number of records in all containers, tombstones among them.
         public let records: Int
+        /// The number of assets that the databases name, missing ones among them.
         public let assets: Int
+        /// The bytes of databases and assets.
         public let bytes: Int64
+        /// What is damaged or missing; empty unless damage was accepted.
         public let problems: [CloudVerification.Problem]
-        /// Where the cloud is that was there before.
+        /// The path of the cloud that was at the place before; `nil` where none was.
         public let replaced: String?
     }
 
-    /// - Throws: ``StoreError`` `notFound` where there is no backup, `corrupt` when it is not what was written, `cannotMove` where a cloud is
-    ///   already and may not be replaced, `busy` while somebody uses that, `newerFormat`, `diskFull`, `io`. Then the place is as it was.
+    /// Restores the backup into a folder of its own, verifies that, and puts it in its place. Blocks the calling thread.
+    ///
+    /// - Parameter progress: Called on the calling thread as each asset is reached. A `CancellationError` that it throws ends the
+    ///   restoration.
+    /// - Throws: ``StoreError`` `notFound` where there is no backup; `corrupt` where it is not what was written; `cannotMove` where a
+    ///   cloud is at the place and may not be replaced; `busy` while that cloud is in use; `newerFormat`; `diskFull`; `io`. Then the
+    ///   place is as it was.
     public func run(progress: (CloudBackup.Progress) throws -> Void = { _ in }) throws -> Summary {
         let manifest = try manifest()
         let old = try held()

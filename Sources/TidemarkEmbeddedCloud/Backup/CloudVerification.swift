@@ -15,13 +15,16 @@ import TidemarkSQLite
 public struct CloudVerification: Sendable {
     private let directory: CloudDirectory
 
+    /// Describes a verification of the cloud in a directory. ``run(progress:)`` does it.
     public init(of directory: URL) { self.directory = CloudDirectory(url: directory) }
 
-    /// Something that is not as it was written.
+    /// A thing that is not as it was written.
     public struct Problem: Hashable, Codable, Sendable {
+        /// What is damaged or missing.
         public enum Kind: String, Codable, Sendable {
             /// SQLite finds a database damaged, or it can't be read.
             case database
+            /// A row is not what its digest was made of, or a record's fields can't be read, or its zone is missing.
             case zone, share, participant, record
             /// A record names an asset that its owner does not have.
             case reference
@@ -29,33 +32,49 @@ public struct CloudVerification: Sendable {
             case asset
         }
 
+        /// What is damaged or missing.
         public let kind: Kind
-        /// The container and the environment, or the database.
+        /// The container with its environment in parentheses, or the database's file.
         public let place: String
+        /// What was found, for people. It begins with ``place``.
         public let message: String
     }
 
-    /// What was found.
+    /// The result of a verification.
     public struct Report: Hashable, Codable, Sendable {
+        /// The number of containers; one that has both environments counts twice.
         public var containers = 0
+        /// The number of records that were examined, tombstones among them.
         public var records = 0
+        /// The number of assets that the databases name, missing ones among them.
         public var assets = 0
+        /// The bytes of the assets' contents that were read.
         public var bytes: Int64 = 0
+        /// The problems, in the order in which they were found.
         public var problems: [Problem] = []
+        /// Whether there is no problem.
         public var isOK: Bool { problems.isEmpty }
 
+        /// Makes a report of nothing.
         public init() {}
     }
 
-    /// How far it is.
+    /// How far a verification is.
     public struct Progress: Sendable {
+        /// The container with its environment in parentheses.
         public let place: String
+        /// The number of records that were examined so far, in all containers.
         public let records: Int
+        /// The number of assets that were examined so far, in all containers.
         public let assets: Int
     }
 
-    /// - Throws: ``StoreError`` `notFound` where there is no cloud. What is wrong with a cloud is no error.
-    /// - Complexity: Reads everything once.
+    /// Examines everything once. Blocks the calling thread.
+    ///
+    /// - Parameter progress: Called on the calling thread, for each thousand records and each asset. A `CancellationError` that it
+    ///   throws ends the verification.
+    /// - Throws: ``StoreError`` `notFound` where there is no cloud. A damaged cloud is no error.
+    /// - Complexity: O(bytes of the cloud).
     public func run(progress: (Progress) throws -> Void = { _ in }) throws -> Report {
         guard EmbeddedCloud.exists(at: directory.url) else {
             throw StoreError(.notFound, "there is no cloud at \(directory.url.path)")

@@ -6,23 +6,27 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// What a container has in one environment, in a SQLite file; several processes may have it open.
+/// Stores the rows of one container and environment in a SQLite file. Several processes may have it open.
 ///
-/// As in a store, all writes and checkpoints go under one lock that the processes share.
+/// As in a store, a lock between processes orders all writes and checkpoints. A write waits up to 30 seconds for it, and then throws
+/// `zoneBusy`.
 public final class SQLiteCloudStorage: CloudStorage {
+    /// Sixteen random bytes, made with the file and kept in it.
     public let key: [UInt8]
+    /// The time when the file was made, in microseconds since 1970 UTC.
     public let began: Int64
     private let writer: Writer
     private let readers: any DatabaseReader
-    /// For what is read in the thread that calls; none of one in memory.
+    /// The connection for reads on the calling thread; `nil` in memory.
     private let inlineReads: DatabaseQueue?
     private let schemas = SchemaCache()
     /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
     private let nonce: Data
 
-    /// Opens a file, making it if there is none.
+    /// Opens a file, and makes it if there is none. A file of an older format is migrated.
     ///
-    /// - Throws: `CloudError` `internalError`.
+    /// - Throws: `CloudError` `zoneBusy` where another process writes for too long; `internalError`, also for a file of a newer format
+    ///   or of another kind.
     public init(at url: URL) throws(CloudError) {
         do {
             let database = try SharedDatabase(
@@ -63,7 +67,8 @@ public final class SQLiteCloudStorage: CloudStorage {
     /// Microseconds since 1970 UTC, by the clock that files' times come from.
     private static func systemTime() -> Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
 
-    /// Keeps everything in memory: for simulations. All have one key, so that one that is run again tells the same.
+    /// Keeps everything in memory, for simulations. All such storages have the same key, so that a simulation that is repeated gives
+    /// the same results.
     public init() throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
@@ -79,6 +84,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
+    /// Runs a body on a thread for reads, over one committed state. Several run at a time, beside a write.
     public func read<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
@@ -91,6 +97,10 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
+    /// Runs a body on the thread for writes, in one transaction that is durable when this returns. Bodies run one after the other. A
+    /// checkpoint may follow, for which nothing waits.
+    ///
+    /// - Throws: What the body throws; `CloudError` `zoneBusy` where other processes write for 30 seconds; `internalError`.
     public func write<Answer: Sendable>(
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
@@ -105,6 +115,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
+    /// Runs a body on the calling thread, over one committed state. In memory it returns `nil` without running it.
     public func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? {

@@ -12,18 +12,27 @@ import TidemarkStore
 /// let summary = try export.run()
 /// ```
 public struct BulkExport: Sendable {
+    /// The form of the manifest.
     public enum Format: String, CaseIterable, Sendable {
+        /// `jsonl`: a JSON object in each line. `csv`: a line of names, then a line for each record.
         case jsonl, csv
     }
 
+    /// Where the manifest goes.
     public enum Target: Sendable, Hashable {
+        /// A file, which appears when it is complete and replaces one that is there.
         case file(URL)
+        /// The standard output of the process.
         case standardOutput
     }
 
+    /// What an export has written.
     public struct Summary: Hashable, Sendable, Encodable {
+        /// Records in the manifest.
         public var records = 0
+        /// Files of assets that were copied.
         public var assets = 0
+        /// Bytes of the manifest.
         public var bytes = 0
         /// What is wrong with assets that could not be copied: they are missing, or damaged. Their records name them by identifier.
         public var problems: [String] = []

@@ -11,6 +11,9 @@ public struct RecordText {
     private let keys: [[UInt8]]
     private let nameKey: [UInt8]
 
+    /// Makes a writer of one type's records.
+    ///
+    /// - Parameter assetText: How an asset is named, from its identifier.
     public init(
         schema: RecordTypeSchema, assetText: @escaping (String) throws -> String = Self.assetClaim
     ) {
