@@ -14,6 +14,11 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("ExistentialAny"),
     ] + warnings
 
+/// For the modules, whose imports say whom they concern: `public` what the module's interface names, `package` what only the other modules
+/// of this package see, and nothing else what is inside. What a file uses, it imports itself.
+let layered: [SwiftSetting] =
+    strict + [.enableUpcomingFeature("InternalImportsByDefault"), .enableUpcomingFeature("MemberImportVisibility")]
+
 /// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled.
 let served: TargetDependencyCondition? = .when(traits: ["Server"])
 
@@ -99,36 +104,36 @@ let package = Package(
             ]),
 
         // Values and rules, no I/O.
-        .target(name: "TidemarkModel", swiftSettings: strict),
+        .target(name: "TidemarkModel", swiftSettings: layered),
         // Database files that several processes open: files, locks, connections, logs, notifications of changes.
         .target(
             name: "TidemarkSQLite",
             dependencies: ["CTideCore", "TidemarkModel", .product(name: "GRDB", package: "GRDB.swift")],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // A store and its blobs, in a container.
         .target(
             name: "TidemarkStore",
             dependencies: ["CTideCore", "TidemarkModel", "TidemarkSQLite", .product(name: "GRDB", package: "GRDB.swift")],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // Containers as a whole: finding, moving, backing up, verifying, setting aside.
         .target(
             name: "TidemarkContainers",
             dependencies: [
                 "CTideCore", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // What a cloud does, whatever fulfils it.
         .target(
             name: "TidemarkCloud",
             dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkModel"],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // The rules of a cloud, over protocols for what it stores.
         .target(
             name: "TidemarkCloudEngine",
             dependencies: [
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // These in a directory: SQLite and files.
         .target(
             name: "TidemarkEmbeddedCloud",
@@ -137,14 +142,14 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // The messages of CloudKit Web Services, which a client and a server exchange.
         .target(
             name: "CTideJSON", dependencies: ["CSimdJSON"], path: "CSupport/CTideJSON",
             linkerSettings: [.linkedLibrary("simdjson")]),
         .target(
             name: "TidemarkWire", dependencies: ["CTideJSON", "CZlib", "TidemarkCloud", "TidemarkModel"],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // Who may come in to a cloud that is served.
         .target(
             name: "TidemarkIdentity",
@@ -152,7 +157,7 @@ let package = Package(
                 "COpenSSL", "TidemarkCloud", "TidemarkCloudEngine", "TidemarkEmbeddedCloud", "TidemarkModel", "TidemarkSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // A cloud behind HTTP.
         .target(
             name: "TidemarkHTTP",
@@ -160,7 +165,7 @@ let package = Package(
                 "CCurl", "TidemarkCloud", "TidemarkModel", "TidemarkWire",
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // Serves an embedded cloud.
         .target(
             name: "TidemarkServer",
@@ -182,9 +187,10 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: served),
                 .product(name: "NIOTLS", package: "swift-nio", condition: served),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: served),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: served),
             ],
             resources: [.embedInCode("Resources/openapi.json")],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // Has a store and a cloud say the same.
         .target(
             name: "TidemarkSync",
@@ -193,9 +199,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // For users' own tests.
-        .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: strict),
+        .target(name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel"], swiftSettings: layered),
         // What programs use: containers of typed records.
         .target(
             name: "Tidemark",
@@ -203,12 +209,12 @@ let package = Package(
                 "TidemarkCloud", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore", "TidemarkSync",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // Bulk import and export.
         .target(
             name: "TidemarkTransfer",
             dependencies: ["CTideManifest", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore"],
-            swiftSettings: strict),
+            swiftSettings: layered),
         // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
         // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
         .target(
@@ -221,23 +227,23 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
+            swiftSettings: layered + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
         .executableTarget(
             name: "tidemark",
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-            swiftSettings: strict),
+            swiftSettings: layered),
 
         // The server, which the tool starts: whoever only uses the tool need not build it.
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
-                "CMalloc",
-                "TidemarkServer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "CMalloc", "TidemarkEmbeddedCloud", "TidemarkServer",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: served),
                 .product(name: "NIOPosix", package: "swift-nio", condition: served),
             ],
-            swiftSettings: strict),
+            swiftSettings: layered),
 
         // An example, which is also a package of its own.
         .executableTarget(

@@ -1,7 +1,7 @@
-import Foundation
+public import Foundation
 import GRDB
 import Synchronization
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

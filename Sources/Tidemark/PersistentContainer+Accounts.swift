@@ -1,7 +1,7 @@
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
-import TidemarkSync
+public import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
+public import TidemarkSync
 
 extension PersistentContainer {
     /// Ends the synchronisation with the account whose records are here.

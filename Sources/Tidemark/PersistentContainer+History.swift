@@ -1,7 +1,7 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 extension PersistentContainer {
     /// The history of a store, read only: transactions, the changes of a record with values, what came since a token, conflicts.

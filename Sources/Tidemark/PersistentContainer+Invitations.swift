@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkSync
 
 /// Links into shares, and what they lead to.

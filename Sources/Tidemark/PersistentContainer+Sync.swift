@@ -1,8 +1,8 @@
-import TidemarkCloud
+public import TidemarkCloud
 import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
-import TidemarkSync
+public import TidemarkStore
+public import TidemarkSync
 
 extension PersistentContainer {
     /// What synchronises the private store with a cloud. Conflicts are settled by the container's merge policy unless the configuration says

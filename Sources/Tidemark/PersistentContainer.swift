@@ -1,10 +1,10 @@
-import Foundation
+public import Foundation
 import GRDB
 import Synchronization
-import TidemarkContainers
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+public import TidemarkContainers
+public import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// A container of records, open for reading and writing: its private store and its shared one. As `NSPersistentCloudKitContainer`.
 ///

@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

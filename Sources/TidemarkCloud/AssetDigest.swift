@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 import TidemarkModel
 
 /// SHA-256 of a content as it comes, by which clouds know assets.

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// A run of bytes that grows: numbers in groups of seven bits, texts behind their lengths.
 package struct ByteOutput {

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 
 /// One database of a cloud container, as one account sees it. As `CKDatabase`.
 ///

@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// The databases of a cloud container that an account can use. As `CKContainer`'s databases.
 public struct CloudDatabases: Sendable {

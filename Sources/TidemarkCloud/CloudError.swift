@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// Why a cloud did not do what it was asked to. Equal by code.
 public struct CloudError: Error, Sendable {

@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// A search for records. As `CKQuery`; the comparators are those of CloudKit Web Services.
 public struct CloudQuery: Hashable, Sendable {

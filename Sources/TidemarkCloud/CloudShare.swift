@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// A set of shared records and its participants. As `CKShare`.
 ///

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 
 /// The value of a record's field in a cloud.
 public enum CloudValue: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import TidemarkModel
 
 /// The fields of a record as clouds and stores keep them: one run of bytes, whose layout Documentation/Formats/cloud.md tells.

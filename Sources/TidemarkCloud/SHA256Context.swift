@@ -1,6 +1,6 @@
 #if canImport(CryptoKit)
-    import CryptoKit
-    import Foundation
+    public import CryptoKit
+    public import Foundation
 
     /// SHA-256 of bytes as they come, by CryptoKit.
     struct SHA256Context: ~Copyable {

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 
 extension Share {
     /// A cloud's share, as a store knows it.

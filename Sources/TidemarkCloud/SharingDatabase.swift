@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// What a database of a cloud does for sharing, beside ``CloudDatabase``.
 ///

@@ -1,9 +1,9 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
-import TidemarkTransfer
+public import TidemarkTransfer
 
 extension BulkExport.Format: ExpressibleByArgument {}
 

@@ -1,10 +1,10 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
-import TidemarkTransfer
+public import TidemarkTransfer
 
 extension ImportFormat: ExpressibleByArgument {}
 extension NestedJSON: ExpressibleByArgument {}

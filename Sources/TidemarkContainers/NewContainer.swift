@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+package import TidemarkStore
 
 /// The place of a container that is to be made, so that it can be removed again where what it was made for comes to nothing.
 package final class NewContainer: Sendable {

@@ -1,9 +1,9 @@
-import Foundation
+public import Foundation
 import GRDB
 import Synchronization
-import TidemarkCloud
-import TidemarkCloudEngine
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkCloudEngine
+public import TidemarkModel
 import TidemarkSQLite
 
 /// A cloud in a directory, for several processes: accounts, containers and environments.

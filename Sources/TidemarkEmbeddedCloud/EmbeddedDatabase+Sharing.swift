@@ -1,6 +1,6 @@
-import TidemarkCloud
-import TidemarkCloudEngine
-import TidemarkModel
+public import TidemarkCloud
+package import TidemarkCloudEngine
+public import TidemarkModel
 
 extension EmbeddedDatabase: SharingDatabase {
     /// Returns the shares of a zone that the caller sees; none where the zone is a default zone without records.

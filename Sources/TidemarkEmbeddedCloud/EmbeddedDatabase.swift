@@ -1,8 +1,8 @@
-import Foundation
+public import Foundation
 import Synchronization
-import TidemarkCloud
+public import TidemarkCloud
 import TidemarkCloudEngine
-import TidemarkModel
+public import TidemarkModel
 
 /// One database of an embedded cloud, as one account sees it.
 ///

@@ -1,5 +1,5 @@
 import Synchronization
-import TidemarkCloud
+public import TidemarkCloud
 
 /// What a served cloud knows a device by: it has the account's rights until it expires or is ended.
 public struct CloudSession: Hashable, Sendable {

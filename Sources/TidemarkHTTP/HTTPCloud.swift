@@ -1,6 +1,6 @@
 import Synchronization
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkWire
 
 /// A container of a cloud that a server has, as one account sees it.

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkCloud
+public import Foundation
+public import TidemarkCloud
 import TidemarkModel
 import TidemarkWire
 

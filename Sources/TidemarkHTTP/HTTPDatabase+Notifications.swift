@@ -1,4 +1,4 @@
-import TidemarkCloud
+public import TidemarkCloud
 import TidemarkModel
 import TidemarkWire
 

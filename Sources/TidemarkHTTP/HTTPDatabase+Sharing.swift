@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {

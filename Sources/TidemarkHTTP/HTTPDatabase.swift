@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkWire
 
 /// One database of a cloud that a server has, as one account sees it.

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkCloud
+public import TidemarkCloud
 
 /// Where a cloud is served: `https://sync.example.org`, with a port and the beginning of a path where there is one.
 ///

@@ -1,8 +1,8 @@
-import Foundation
-import TidemarkCloud
+public import Foundation
+public import TidemarkCloud
 
 #if canImport(Security)
-    import Security
+    public import Security
 #else
     import COpenSSL
 #endif

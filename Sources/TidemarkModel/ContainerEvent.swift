@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// Something that the synchronisation of a store does. As `NSPersistentCloudKitContainer.Event`.
 public struct ContainerEvent: Hashable, Sendable, Identifiable {

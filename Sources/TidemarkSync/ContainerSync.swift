@@ -1,9 +1,9 @@
 import Foundation
-import Logging
-import TidemarkCloud
-import TidemarkModel
+public import Logging
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// Has a container and an account's cloud say the same: one's own records, and what others share.
 ///

@@ -1,7 +1,7 @@
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 extension DeferredRecord {
     /// The name of the record's type, or of a field, that the store can't have because another name differs from it by the case of letters

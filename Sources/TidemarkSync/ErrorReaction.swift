@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 
 /// What is done about an error of the cloud.
 package enum ErrorReaction: Hashable, Sendable {

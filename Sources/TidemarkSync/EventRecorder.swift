@@ -1,8 +1,8 @@
 import Foundation
 import Logging
 import Metrics
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

@@ -1,7 +1,7 @@
 import TidemarkContainers
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+package import TidemarkModel
+public import TidemarkSQLite
+package import TidemarkStore
 
 extension StoreError.Code {
     /// What was set aside belongs to another account than the one that is signed in.

@@ -1,6 +1,6 @@
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// How a container is synchronised.
 public struct SyncConfiguration: Sendable {

@@ -1,6 +1,6 @@
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 extension SyncEngine {
     /// Ends the synchronisation with the account whose records are here.

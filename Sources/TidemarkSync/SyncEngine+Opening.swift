@@ -1,8 +1,8 @@
-import Logging
-import TidemarkCloud
-import TidemarkModel
+public import Logging
+public import TidemarkCloud
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 extension SyncEngine {
     /// Opens a container's store for synchronisation. A program that has the container open calls `PersistentContainer.syncEngine` instead,

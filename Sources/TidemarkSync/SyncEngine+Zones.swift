@@ -1,3 +1,5 @@
+import Foundation
+import Logging
 import TidemarkCloud
 import TidemarkContainers
 import TidemarkModel

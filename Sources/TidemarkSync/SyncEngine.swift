@@ -1,9 +1,9 @@
-import Foundation
-import Logging
-import TidemarkCloud
-import TidemarkModel
+package import Foundation
+package import Logging
+package import TidemarkCloud
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.
 ///

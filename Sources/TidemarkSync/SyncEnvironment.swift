@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 import TidemarkModel
 
 /// What a synchronisation takes from the world, apart from the store and the cloud: so that a simulation can give its own.

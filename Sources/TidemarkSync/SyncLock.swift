@@ -1,6 +1,7 @@
+import Foundation
 import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// The right to synchronise a container: one process has it at a time.
 ///

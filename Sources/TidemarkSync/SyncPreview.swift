@@ -1,9 +1,9 @@
-import Foundation
-import TidemarkCloud
+public import Foundation
+public import TidemarkCloud
 import TidemarkContainers
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// What a synchronisation would do: found out on a copy of the container, with a cloud that is only read.
 public struct SyncPreview: Sendable {

@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 
 /// What every cloud has to fulfil, as checks that any test framework can run.
 ///

@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 
 /// Requests of sharing go wrong as all others do. The database behind it has to be one that shares.
 extension FaultyDatabase: SharingDatabase {

@@ -1,7 +1,7 @@
-import Foundation
+public import Foundation
 import Synchronization
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 
 /// What can go wrong with a request.
 public enum CloudFault: String, CaseIterable, Sendable {

@@ -1,7 +1,7 @@
 import CTideManifest
 import Foundation
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 import TidemarkStore
 
 /// Reads texts as values of fields, by the rules for the cells of a CSV file.

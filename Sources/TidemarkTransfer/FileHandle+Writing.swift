@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 extension FileHandle {
     /// Writes all bytes.

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// Which file or folder a path leads to, whatever the path: two names of one file have the same identity.
 package struct FileIdentity: Hashable {

@@ -1,4 +1,4 @@
-import TidemarkSQLite
+public import TidemarkSQLite
 import TidemarkStore
 
 /// Why an import or export could not be done, or not to its end. Two errors are equal when their codes are.

@@ -1,7 +1,7 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// What a source is.
 public enum ImportFormat: String, CaseIterable, Sendable {

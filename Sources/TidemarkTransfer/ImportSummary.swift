@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// What an import has done, in records.
 public struct ImportSummary: Hashable, Sendable {

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 
 /// Reads a schema file: record types and their fields; see Documentation/Formats/schema.md.
 ///

@@ -1,6 +1,6 @@
 import CTideJSON
-import Foundation
-import TidemarkCloud
+package import Foundation
+package import TidemarkCloud
 import TidemarkModel
 
 /// A value of a JSON text that has been read. Valid only while ``JSONText`` reads it.

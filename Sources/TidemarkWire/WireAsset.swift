@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 /// What a request says of an asset that a field is to name.
 package struct AssetClaim: Hashable, Sendable {

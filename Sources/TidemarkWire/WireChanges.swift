@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension ZoneChanges {
     /// The members of a zone's part of an answer, beside `zoneID`.

@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 
 /// What one side of a connection says to the other beside what the protocol has, and how it spells numbers.
 package struct WireDialect: Sendable {

@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension CloudError.Code {
     /// As the protocol calls it, and the status of a request that it is the answer to.

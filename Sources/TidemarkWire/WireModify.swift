@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 /// A `records/modify` as it has come, before anything is looked up for it.
 package struct WireModify {

@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension CloudQuery {
     /// - Parameter schema: The types of the record type's fields that are known.

@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension CloudShare {
     /// The members that the record of a share has beside those of all records.

@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension FieldType {
     /// As the protocol calls it: `STRING`, `ASSETID_LIST`.

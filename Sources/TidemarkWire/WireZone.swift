@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 extension CloudZoneID {
     /// The members of the object that names it.

@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import TidemarkEmbeddedCloud
 import TidemarkServer
 
 @main

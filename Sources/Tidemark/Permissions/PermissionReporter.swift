@@ -1,6 +1,6 @@
 import GRDB
 import TidemarkContainers
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

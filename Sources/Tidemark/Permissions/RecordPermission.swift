@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// What one may do with a record, and why.
 ///

@@ -1,7 +1,7 @@
 import Foundation
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+public import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// What one transaction changed in a container, as a process hears of it.
 public struct ContainerChange: Hashable, Sendable {

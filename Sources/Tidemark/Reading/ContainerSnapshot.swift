@@ -1,6 +1,7 @@
+import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 import TidemarkStore
 
 /// One state of a container's stores, which stays as it is while others write. As a pinned query generation.

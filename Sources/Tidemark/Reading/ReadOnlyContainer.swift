@@ -1,8 +1,8 @@
 import GRDB
-import TidemarkContainers
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+public import TidemarkContainers
+public import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits
 /// for, and changes no byte, also while the app is writing or after it has crashed.

@@ -1,6 +1,6 @@
 // The only place where GRDB is part of the API: programs that want SQL import GRDB beside Tidemark.
-import GRDB
-import TidemarkModel
+public import GRDB
+public import TidemarkModel
 import TidemarkStore
 
 extension PersistentContainer {

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 import TidemarkModel
 
 /// A picture or another file that a record names: content-addressed, immutable, stored once however many records name it.

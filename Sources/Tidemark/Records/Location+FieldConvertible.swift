@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 
 /// A type of records of a program: a plain struct.
 ///

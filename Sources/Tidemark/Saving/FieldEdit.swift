@@ -1,4 +1,4 @@
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

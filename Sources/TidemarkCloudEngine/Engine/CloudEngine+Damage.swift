@@ -1,4 +1,5 @@
-import TidemarkCloud
+public import TidemarkCloud
+import TidemarkModel
 
 /// The rows of a storage that tell what is damaged, within a transaction. The rules of ``CloudTransaction`` hold.
 ///

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkCloud
+public import Foundation
+public import TidemarkCloud
 import TidemarkModel
 
 /// One life of a container's rows. It begins when they are made, or put back to an earlier state, and ends when they are put back

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkCloud
+package import Foundation
+package import TidemarkCloud
 import TidemarkModel
 
 /// What was sent and came to nothing.

@@ -1,6 +1,6 @@
 import Foundation
 import Synchronization
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkModel
 
 /// Removals of more than one transaction can hold.

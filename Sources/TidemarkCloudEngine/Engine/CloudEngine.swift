@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkCloud
-import TidemarkModel
+package import TidemarkCloud
+package import TidemarkModel
 
 /// The rules of a cloud: who may do what, and what becomes of it. What it knows lies in a ``CloudStorage``.
 ///

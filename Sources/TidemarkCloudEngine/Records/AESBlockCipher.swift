@@ -1,5 +1,5 @@
 #if canImport(CommonCrypto)
-    import CommonCrypto
+    public import CommonCrypto
 
     /// AES-128 of single blocks, by CommonCrypto.
     struct AESBlockCipher: Sendable {

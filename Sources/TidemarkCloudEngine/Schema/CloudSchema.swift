@@ -1,5 +1,5 @@
 import TidemarkCloud
-import TidemarkModel
+public import TidemarkModel
 
 /// The record types that a container has in one environment.
 ///

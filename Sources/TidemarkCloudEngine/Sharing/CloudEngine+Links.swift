@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkModel
 
 /// What a link leads to, with its records.

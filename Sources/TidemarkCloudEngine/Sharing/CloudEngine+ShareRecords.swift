@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkModel
 
 /// Shares as their records are written: each of these is done whole or not at all, in one transaction.

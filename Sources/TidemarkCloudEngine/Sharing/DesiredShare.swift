@@ -1,5 +1,5 @@
 import TidemarkCloud
-import TidemarkModel
+package import TidemarkModel
 
 /// What somebody wants a share to be: who says that, and not what is to change, is spared the look at what there is.
 package struct DesiredShare: Sendable {

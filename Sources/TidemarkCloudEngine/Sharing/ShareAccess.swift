@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkModel
 
 /// Who a caller is to a zone, what of it they see, and what they may do there.

@@ -1,4 +1,4 @@
-import TidemarkCloud
+package import TidemarkCloud
 import TidemarkModel
 
 /// A zone of somebody else's, as it is to an account that takes part, or took.

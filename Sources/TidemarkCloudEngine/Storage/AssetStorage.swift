@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkCloud
+package import Foundation
+package import TidemarkCloud
 import TidemarkModel
 
 /// Stores the contents of a container's assets, by owner and SHA-256.

@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkCloud
-import TidemarkModel
+public import Foundation
+public import TidemarkCloud
+public import TidemarkModel
 
 /// The rows of a storage that belong to sharing, within a transaction. The rules of ``CloudTransaction`` hold.
 public protocol SharingTransaction {

@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkCloud
-import TidemarkModel
+public import Foundation
+public import TidemarkCloud
+public import TidemarkModel
 
 /// Stores the rows of one container in one environment.
 ///

@@ -1,5 +1,5 @@
-import TidemarkCloud
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkModel
 
 /// An account of a cloud, as the cloud stores it.
 public struct StoredAccount: Hashable, Sendable {

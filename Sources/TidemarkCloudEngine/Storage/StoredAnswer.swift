@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// The answer to a request, kept for when the request is sent again.
 package enum StoredAnswer {

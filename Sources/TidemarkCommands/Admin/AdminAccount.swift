@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import TidemarkCloud
+public import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity

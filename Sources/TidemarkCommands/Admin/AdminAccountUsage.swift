@@ -1,5 +1,6 @@
 import ArgumentParser
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel

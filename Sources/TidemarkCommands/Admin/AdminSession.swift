@@ -1,4 +1,5 @@
 import ArgumentParser
+import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 

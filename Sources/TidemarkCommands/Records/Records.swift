@@ -1,5 +1,5 @@
-import ArgumentParser
-import TidemarkModel
+public import ArgumentParser
+public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

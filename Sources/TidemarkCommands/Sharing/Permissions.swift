@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import Tidemark
+public import Tidemark
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore

@@ -1,3 +1,4 @@
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

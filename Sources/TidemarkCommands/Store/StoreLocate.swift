@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TidemarkContainers
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 

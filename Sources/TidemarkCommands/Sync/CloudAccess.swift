@@ -1,4 +1,4 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
@@ -7,7 +7,7 @@ import TidemarkHTTP
 import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
-import TidemarkSync
+public import TidemarkSync
 
 extension SignInChoice: ExpressibleByArgument {}
 extension SignOutChoice: ExpressibleByArgument {}

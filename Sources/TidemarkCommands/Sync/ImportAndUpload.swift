@@ -1,3 +1,4 @@
+import TidemarkModel
 import TidemarkTransfer
 
 /// How far an import is and, where it is sent as it goes on, the sending: as one.

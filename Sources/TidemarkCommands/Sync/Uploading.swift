@@ -1,4 +1,6 @@
+import Foundation
 import Synchronization
+import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync

@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkSQLite
-import TidemarkStore
+public import Foundation
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// Makes a copy of a container that is a container itself, while others go on writing.
 ///

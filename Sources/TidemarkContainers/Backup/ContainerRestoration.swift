@@ -1,7 +1,8 @@
-import Foundation
+public import Foundation
 import GRDB
-import TidemarkSQLite
-import TidemarkStore
+import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// Makes a container from a backup, which stays as it is.
 ///

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkSQLite
+public import Foundation
+public import TidemarkSQLite
 import TidemarkStore
 
 /// Where a container lies.

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkSQLite
+public import Foundation
+public import TidemarkSQLite
 import TidemarkStore
 
 /// Finds a container by its name, as a widget or an extension must that does not know where the app keeps it.

@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkSQLite
-import TidemarkStore
+public import Foundation
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// What a search for a container has found.
 public struct StoreSearch: Hashable, Sendable {

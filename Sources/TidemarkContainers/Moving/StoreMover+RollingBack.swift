@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkSQLite
+public import TidemarkSQLite
 import TidemarkStore
 
 extension StoreMover {

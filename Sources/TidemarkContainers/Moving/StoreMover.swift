@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkSQLite
-import TidemarkStore
+public import Foundation
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// Moves a container to another place: every record, blob, pending change and token, under the same identity.
 ///

@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkSQLite
-import TidemarkStore
+package import TidemarkSQLite
+package import TidemarkStore
 
 extension RecordStore {
     /// Sets all records aside, and what was refused, whole and durable, and empties the store.

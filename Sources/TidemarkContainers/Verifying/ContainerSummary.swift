@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+public import TidemarkModel
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// What a container holds, in numbers.
 ///

@@ -3,8 +3,8 @@ import Foundation
 import GRDB
 import Synchronization
 import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+public import TidemarkSQLite
+public import TidemarkStore
 
 /// What an examination of a container has found.
 public struct VerificationReport: Hashable, Sendable {

@@ -1,7 +1,7 @@
-import Foundation
-import TidemarkCloud
-import TidemarkCloudEngine
-import TidemarkModel
+package import Foundation
+package import TidemarkCloud
+package import TidemarkCloudEngine
+package import TidemarkModel
 
 /// All that a cloud has of one person: to hand it out to them, and to remove it.
 extension EmbeddedCloud {

@@ -1,6 +1,6 @@
-import TidemarkCloud
-import TidemarkCloudEngine
-import TidemarkModel
+public import TidemarkCloud
+public import TidemarkCloudEngine
+public import TidemarkModel
 
 /// What accounts have stored.
 extension EmbeddedCloud {

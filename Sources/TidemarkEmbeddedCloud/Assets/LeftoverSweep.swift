@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkCloud
+package import Foundation
+public import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite

@@ -1,6 +1,6 @@
-import Foundation
+public import Foundation
 import GRDB
-import TidemarkCloud
+public import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite

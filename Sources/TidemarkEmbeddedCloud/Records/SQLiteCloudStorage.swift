@@ -1,10 +1,10 @@
-import Foundation
+public import Foundation
 import GRDB
 import Synchronization
-import TidemarkCloud
-import TidemarkCloudEngine
+public import TidemarkCloud
+public import TidemarkCloudEngine
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// Stores the rows of one container and environment in a SQLite file. Several processes may have it open.
 ///

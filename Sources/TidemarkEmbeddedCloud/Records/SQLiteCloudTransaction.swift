@@ -3,6 +3,7 @@ import GRDB
 import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
+import TidemarkSQLite
 
 /// The rows of a ``SQLiteCloudStorage``.
 struct SQLiteCloudTransaction: CloudTransaction {

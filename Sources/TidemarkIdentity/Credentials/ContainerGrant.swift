@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// What lets somebody in to one environment of one container, and to no other.
 public protocol ContainerGrant {

@@ -1,5 +1,5 @@
 import TidemarkCloud
-import TidemarkSQLite
+public import TidemarkSQLite
 
 /// Why an ``CredentialStore`` did not do what it was asked to. Equal by code.
 public struct CredentialError: Error, Sendable {

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 extension CredentialStore {
     /// What others on the machine may do with a cloud's directory, and what keeps them from it, for people; `nil` when it is its owner's alone.

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 
 /// That a program may ask for what is public in a container, and have people sign in.
 ///

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
+import Synchronization
+public import TidemarkModel
 
 extension CredentialStore {
     /// Adds the public key of a server.

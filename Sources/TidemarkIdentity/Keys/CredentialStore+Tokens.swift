@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkModel
+public import TidemarkModel
 
 extension CredentialStore {
     /// Makes a token of a program.

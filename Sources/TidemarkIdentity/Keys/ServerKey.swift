@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 
 /// That a server may ask for what is public in a container, and sign its requests with its own key.
 public struct ServerKey: ContainerGrant, Identifiable, Sendable {

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkModel
+public import TidemarkModel
 
 extension CredentialStore {
     /// Makes sure that a password may be one: 8 to 1,024 bytes, counted in the normal form C of Unicode.

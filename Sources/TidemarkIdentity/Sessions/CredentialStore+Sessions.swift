@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkModel
+public import TidemarkModel
 
 extension CredentialStore {
     /// Begins a session of an account, which is known by other means than its password.

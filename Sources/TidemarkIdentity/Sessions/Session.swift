@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 
 /// That a person is signed in to a container, in a browser or on a device.
 public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {

@@ -1,6 +1,6 @@
 #if canImport(Darwin)
-    import Foundation
-    import Synchronization
+    public import Foundation
+    public import Synchronization
 
     /// Watches a container's folder of notifiers with kernel queues: the folder for files that appear, and each file for writes.
     ///

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// Hears the notifiers of other processes, and of other notifiers in its own.
 ///

@@ -1,6 +1,6 @@
-import Foundation
+package import Foundation
 import Synchronization
-import TidemarkModel
+public import TidemarkModel
 
 /// Tells other processes that a store of a container has been written to.
 ///

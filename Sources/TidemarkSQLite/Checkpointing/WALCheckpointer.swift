@@ -1,5 +1,5 @@
 import CTideCore
-import GRDB
+package import GRDB
 
 /// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long, or when
 /// nobody waits and there is something to move.

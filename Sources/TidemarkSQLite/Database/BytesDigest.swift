@@ -1,5 +1,5 @@
 import CTideCore
-import Foundation
+package import Foundation
 
 /// The XXH3-128 of bytes, as a database keeps it beside a row. It detects accident, not malice.
 package enum BytesDigest {

@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+package import GRDB
 
 /// Checks and settings of a database file that do not depend on its tables.
 package enum DatabaseFormat {

@@ -1,5 +1,5 @@
 import CTideCore
-import Foundation
+package import Foundation
 
 /// Finds out that a write-ahead log has lost commits, while the index beside it still knows of them; see `tide_log.h`.
 package struct LogExamination {

@@ -1,6 +1,6 @@
 import CTideCore
 import Foundation
-import GRDB
+package import GRDB
 import TidemarkModel
 
 /// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.

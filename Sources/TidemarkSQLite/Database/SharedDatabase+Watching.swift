@@ -1,6 +1,6 @@
 import CTideCore
-import Foundation
-import GRDB
+package import Foundation
+package import GRDB
 
 extension SharedDatabase {
     /// A connection of its own to a file that is open already, which only reads.

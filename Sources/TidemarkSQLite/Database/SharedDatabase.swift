@@ -1,6 +1,6 @@
 import CTideCore
-import Foundation
-import GRDB
+package import Foundation
+package import GRDB
 import Synchronization
 
 /// A SQLite file beside the stores that several processes write to: what commits is durable, and one lock guards writes and checkpoints, as

@@ -1,4 +1,4 @@
-import CTideCore
+package import CTideCore
 import GRDB
 
 /// Why a store could not do what was asked. Two errors are equal when their codes are.

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// Small files that are there whole or not at all, also after a power cut.
 package enum DurableFile {

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// Files that say by their lock that whoever made them is alive. The locks are flock(2)'s, which the kernel drops with the process.
 extension Folder {

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// A directory that is held open: what is done in it is done there, whatever its path has come to mean since.
 ///

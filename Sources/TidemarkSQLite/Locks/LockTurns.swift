@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import Synchronization
 
 /// The order in which the threads of this process come to a lock file: that in which they have asked for it.

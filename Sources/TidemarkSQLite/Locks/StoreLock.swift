@@ -1,5 +1,5 @@
 import CTideCore
-import Foundation
+package import Foundation
 
 /// Owns a lock file of the core; see `tide_lock.h`. It is released when the process dies.
 package struct StoreLock: ~Copyable {

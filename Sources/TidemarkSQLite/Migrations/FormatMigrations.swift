@@ -1,6 +1,6 @@
 import CTideCore
 import Foundation
-import GRDB
+package import GRDB
 import TidemarkModel
 
 /// The numbered migrations of one kind of database: how a file of an older format becomes one of the newest.

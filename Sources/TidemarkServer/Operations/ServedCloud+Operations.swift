@@ -1,3 +1,5 @@
+import HTTPTypes
+import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 

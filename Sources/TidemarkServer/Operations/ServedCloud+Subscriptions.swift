@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import ServiceLifecycle
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel

@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel

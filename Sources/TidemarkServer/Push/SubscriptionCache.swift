@@ -1,4 +1,5 @@
 import Synchronization
+import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 

@@ -1,6 +1,7 @@
 import HTTPTypes
 import TidemarkCloud
 import TidemarkIdentity
+import TidemarkModel
 import TidemarkWire
 
 /// Why a request as a whole isn't done.

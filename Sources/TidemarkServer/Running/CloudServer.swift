@@ -2,13 +2,14 @@ import Foundation
 import HTTPTypes
 import HummingbirdCore
 import HummingbirdTLS
-import Logging
+public import Logging
 import NIOCore
 import NIOPosix
 import NIOSSL
-import ServiceLifecycle
+public import ServiceLifecycle
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
+import UnixSignals
 
 /// Serves an embedded cloud over HTTP.
 ///

@@ -3,6 +3,7 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOPosix
+import ServiceLifecycle
 
 /// Serves the figures at a port of their own, which the network in front of the server need not let through.
 struct MetricsServer: Sendable {

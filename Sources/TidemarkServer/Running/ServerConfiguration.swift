@@ -1,6 +1,6 @@
-import Foundation
-import Logging
-import TidemarkEmbeddedCloud
+public import Foundation
+public import Logging
+public import TidemarkEmbeddedCloud
 
 /// What a server of a cloud is told when it starts.
 public struct ServerConfiguration: Sendable {

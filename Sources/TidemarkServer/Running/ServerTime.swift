@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Synchronization
 import TidemarkModel
@@ -6,9 +7,7 @@ import TidemarkModel
 enum ServerTime {
     /// Seconds that only go on, since whenever.
     static func seconds() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        Double(DispatchTime.now().uptimeNanoseconds) / 1e9
     }
 
     private static let shown = Mutex<(second: Int64, text: String)>((.min, ""))

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import TidemarkCloud
+import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel

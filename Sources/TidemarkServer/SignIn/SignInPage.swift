@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire

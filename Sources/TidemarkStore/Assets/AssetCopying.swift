@@ -1,6 +1,6 @@
 import CTideCore
-import Foundation
-import TidemarkSQLite
+package import Foundation
+package import TidemarkSQLite
 
 /// Copies assets from one container's folder to another's, on several threads.
 package final class AssetCopying: Sendable {

@@ -1,7 +1,7 @@
 import CTideCore
-import Foundation
+package import Foundation
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// What lies in a container's `assets/`.
 package struct AssetFiles {

@@ -1,6 +1,6 @@
-import CTideCore
-import Foundation
-import TidemarkSQLite
+package import CTideCore
+package import Foundation
+package import TidemarkSQLite
 
 /// The assets of a container, open for taking files in.
 ///

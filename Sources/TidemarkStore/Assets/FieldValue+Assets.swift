@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkModel
+package import TidemarkModel
 
 extension FieldValue {
     /// The assets that it names.

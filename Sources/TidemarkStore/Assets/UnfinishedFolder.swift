@@ -1,5 +1,5 @@
 import CTideCore
-import Foundation
+package import Foundation
 import TidemarkSQLite
 
 /// A container that is being made beside its place, hidden, and comes there whole.

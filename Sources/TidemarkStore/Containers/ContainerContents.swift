@@ -1,6 +1,6 @@
-import Foundation
+package import Foundation
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// What lies in a container's folder: what is the container's own, and what is not.
 package struct ContainerContents {

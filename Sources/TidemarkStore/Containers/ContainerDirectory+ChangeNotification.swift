@@ -1,6 +1,6 @@
 import Foundation
 import TidemarkModel
-import TidemarkSQLite
+public import TidemarkSQLite
 
 extension StoreChangeNotifier {
     /// Opens a notifier in a container, making the folder for it if need be, and removes the files of processes that have died.

@@ -1,7 +1,7 @@
 import CTideCore
-import Foundation
+package import Foundation
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension ContainerDirectory {
     /// Tells whether a folder is a container that this version can read, as far as that is possible without opening its store.

@@ -1,6 +1,6 @@
-import Foundation
-import TidemarkModel
-import TidemarkSQLite
+public import Foundation
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A container's directory: `container.json`, `private.sqlite`, `shared.sqlite` and their files, `assets/`, `staging/`.
 ///

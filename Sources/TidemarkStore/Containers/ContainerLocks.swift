@@ -1,6 +1,6 @@
-import Foundation
+package import Foundation
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// All locks of a container: while they are held, nobody writes to its stores, moves their logs or takes files in.
 ///

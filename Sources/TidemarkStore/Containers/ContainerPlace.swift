@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkSQLite
+public import TidemarkSQLite
 
 /// What stood at a container's path when it was opened, to tell by one look whether it still does.
 ///

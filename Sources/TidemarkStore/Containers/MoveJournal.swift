@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkSQLite
+package import Foundation
+package import TidemarkSQLite
 
 /// What the target of a move says for as long as it may not count: `moving-from.json`. Specified in Documentation/Formats/move.md.
 ///

@@ -1,6 +1,7 @@
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+import Foundation
+package import GRDB
+package import TidemarkModel
+package import TidemarkSQLite
 
 extension ReadOnlyDatabase {
     /// Opens connections that read a store side by side.

@@ -1,6 +1,6 @@
 import CTideCore
-import GRDB
-import TidemarkModel
+package import GRDB
+package import TidemarkModel
 import TidemarkSQLite
 
 /// Finds the rows of a store that are not what their digests say.

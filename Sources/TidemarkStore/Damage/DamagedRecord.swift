@@ -1,5 +1,5 @@
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+package import TidemarkSQLite
 
 /// A record of a store whose values, name or digest are not what was written.
 public struct DamagedRecord: Hashable, Sendable, Codable {

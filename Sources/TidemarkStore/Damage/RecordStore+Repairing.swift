@@ -1,7 +1,8 @@
 import CTideCore
+import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension RecordStore {
     /// Looks for damaged records.

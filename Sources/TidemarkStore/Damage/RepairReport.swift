@@ -1,4 +1,4 @@
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 
 /// What a repair has done with the damaged records of a container.

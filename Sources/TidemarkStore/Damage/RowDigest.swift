@@ -1,7 +1,7 @@
 import CTideCore
 import Foundation
-import GRDB
-import TidemarkModel
+package import GRDB
+package import TidemarkModel
 import TidemarkSQLite
 
 /// Compares rows of a type with their digests.

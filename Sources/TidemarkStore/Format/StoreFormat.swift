@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
+package import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// The tables of a store that are not records; specified in Documentation/Formats/store.md.
 package enum StoreFormat {

@@ -1,7 +1,7 @@
-import Foundation
+public import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A change of one record, without values.
 public struct RecordChange: Hashable, Sendable {

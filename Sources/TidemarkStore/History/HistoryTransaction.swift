@@ -1,6 +1,6 @@
-import Foundation
-import GRDB
-import TidemarkModel
+public import Foundation
+package import GRDB
+public import TidemarkModel
 import TidemarkSQLite
 
 /// Where a transaction came from. The raw values are stored.

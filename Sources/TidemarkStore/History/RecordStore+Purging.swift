@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+public import TidemarkSQLite
 
 /// How much of the history a purge has removed.
 public struct HistoryPurge: Hashable, Sendable, Codable {

@@ -1,5 +1,5 @@
 import GRDB
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+public import TidemarkSQLite
 
 extension StoreReader {
     /// The newest transactions, newest first.

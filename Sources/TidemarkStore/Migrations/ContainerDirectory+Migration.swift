@@ -1,8 +1,8 @@
 import CTideCore
 import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import GRDB
+package import TidemarkModel
+package import TidemarkSQLite
 
 extension ContainerDirectory {
     /// Whether the container's description has an older format than the one that this version writes.

@@ -1,8 +1,8 @@
 import Foundation
-import GRDB
+package import GRDB
 import Synchronization
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 
 extension FormatMigrations {
     /// Those of the stores of a container. Format 4 is the oldest that was frozen.

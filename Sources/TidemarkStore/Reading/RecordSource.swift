@@ -1,7 +1,7 @@
-import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import Foundation
+package import GRDB
+package import TidemarkModel
+package import TidemarkSQLite
 
 /// Where typed records are read: one store, in whatever state its reader sees.
 package struct RecordSource: Sendable {

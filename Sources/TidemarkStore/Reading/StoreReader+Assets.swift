@@ -1,7 +1,7 @@
 import CTideCore
-import Foundation
+public import Foundation
 import GRDB
-import TidemarkSQLite
+public import TidemarkSQLite
 
 /// An asset of a container.
 public struct StoredAsset: Hashable, Sendable {

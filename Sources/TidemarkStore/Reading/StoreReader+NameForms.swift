@@ -1,6 +1,6 @@
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension StoreReader {
     /// Whether the type stands in the names of a type's records that are no UUIDs: yes, unless the store has plain ones and no others.

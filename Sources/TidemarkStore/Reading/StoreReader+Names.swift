@@ -1,6 +1,6 @@
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 extension StoreReader {
     /// The record of a name, of whatever type, with the type's schema; `nil` when there is none. It is compared with its digest.

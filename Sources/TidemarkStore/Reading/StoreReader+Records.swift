@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import GRDB
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A record as it lies in a store.
 public struct StoredRecord: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import GRDB
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A store of a container, open for reading only: queries, exports, history.
 ///

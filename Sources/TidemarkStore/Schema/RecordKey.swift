@@ -1,6 +1,7 @@
 import CTideCore
 import Foundation
-import GRDB
+package import GRDB
+import TidemarkModel
 import TidemarkSQLite
 
 /// A record name as it is stored: UUIDs as 16 bytes (17 when written in upper case), other names as text.

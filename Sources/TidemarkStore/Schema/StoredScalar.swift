@@ -1,4 +1,4 @@
-import GRDB
+package import GRDB
 import TidemarkSQLite
 
 /// A scalar in JSON that the store has written: an element of a list, a value before a change.

@@ -1,7 +1,7 @@
 import CTideCore
 import Foundation
 import GRDB
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 /// Lists and locations in the one spelling that the store has for each (Documentation/Formats/store.md).

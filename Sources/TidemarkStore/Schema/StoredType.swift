@@ -1,6 +1,6 @@
 import CTideCore
-import GRDB
-import TidemarkModel
+package import GRDB
+package import TidemarkModel
 import TidemarkSQLite
 
 /// A record type as a store has it: its schema and where that lies in SQL.

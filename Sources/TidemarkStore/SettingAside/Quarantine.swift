@@ -1,7 +1,7 @@
-import Foundation
+public import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// Records that were set aside when their account went, or another one came: a whole container of its own, in the container's folder
 /// `quarantine`.

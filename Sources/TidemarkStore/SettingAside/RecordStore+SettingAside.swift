@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension RecordStore {
     /// Whether nothing was ever saved here.

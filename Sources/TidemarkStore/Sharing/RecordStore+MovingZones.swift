@@ -1,6 +1,7 @@
+import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 
 extension RecordStore {
     /// What came of ``moveGraph(of:to:author:)``.

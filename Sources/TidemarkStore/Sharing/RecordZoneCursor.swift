@@ -1,6 +1,6 @@
 import CTideCore
 import Foundation
-import GRDB
+package import GRDB
 import TidemarkModel
 import TidemarkSQLite
 

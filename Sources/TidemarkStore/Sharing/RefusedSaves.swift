@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// Saves that a cloud has refused and that were taken back: `tide_refused`.
 struct RefusedSaves {

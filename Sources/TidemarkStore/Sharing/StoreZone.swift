@@ -1,6 +1,6 @@
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A zone of a store: records that are synchronised, shared and deleted as one.
 public struct StoreZone: Hashable, Sendable {

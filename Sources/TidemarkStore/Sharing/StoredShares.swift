@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// What the cloud said last of the shares of a store: `tide_shares`.
 struct StoredShares {

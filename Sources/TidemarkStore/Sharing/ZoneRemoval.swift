@@ -1,6 +1,6 @@
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension RecordStore {
     /// Removes a zone with all that is in it: it was left, or is shared no more, or was deleted in the cloud, which is not told of it.

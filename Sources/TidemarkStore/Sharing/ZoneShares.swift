@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import GRDB
+package import TidemarkModel
+package import TidemarkSQLite
 
 /// What a store has noted of one zone's shares, as far as it says who may do what to records. Whether anything has changed can be told without
 /// reading it again.

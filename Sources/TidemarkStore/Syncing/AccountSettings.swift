@@ -1,6 +1,6 @@
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// Which cloud a container is synchronised with, and as whom; kept with its private store, so that it goes where that goes.
 public struct AccountSettings: Hashable, Sendable {

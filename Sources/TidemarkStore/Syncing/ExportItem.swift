@@ -1,4 +1,4 @@
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 /// A change of one record that is to be sent to the cloud.

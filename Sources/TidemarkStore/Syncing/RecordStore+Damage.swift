@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// Records that are damaged in the cloud.
 extension RecordStore {

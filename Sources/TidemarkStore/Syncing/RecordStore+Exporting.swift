@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension RecordStore {
     /// What is to be sent next: what persons edit before what came in bulk.

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {

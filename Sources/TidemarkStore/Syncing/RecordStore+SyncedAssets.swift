@@ -1,7 +1,7 @@
 import CTideCore
-import Foundation
+package import Foundation
 import GRDB
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// An asset of a store by the digest that clouds know it by.
 package struct SyncedAsset: Hashable, Sendable {

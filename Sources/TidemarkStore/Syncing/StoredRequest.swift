@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TidemarkModel
 import TidemarkSQLite
 
 /// A request on its way, as `tide_requests` has it: enough to make it again. A column of values for each thing that is said of a change,

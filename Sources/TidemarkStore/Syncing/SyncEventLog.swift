@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 extension RecordStore {
     /// Notes an event, or how far one has got.

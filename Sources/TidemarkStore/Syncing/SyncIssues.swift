@@ -1,6 +1,6 @@
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+public import TidemarkSQLite
 
 /// Why a change has not reached the cloud.
 public struct SyncIssue: Hashable, Sendable {

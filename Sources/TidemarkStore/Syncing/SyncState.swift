@@ -1,6 +1,6 @@
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// What a store remembers of a zone of the cloud that it is synchronised with; kept in `tide_sync`.
 package struct SyncState: Hashable, Sendable {

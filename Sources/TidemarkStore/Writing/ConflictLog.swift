@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A conflict that was resolved, as the store has logged it.
 public struct LoggedConflict: Hashable, Sendable {

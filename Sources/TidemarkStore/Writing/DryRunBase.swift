@@ -1,7 +1,7 @@
-import Foundation
+package import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// Lets a scratch store behave as if it were another one, which is only read: before a batch is written to the scratch store, the
 /// rows that it concerns are copied there. So a dry run goes exactly the way of a real one.

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 /// Where an interrupted import can go on, stored in the transaction of the last batch that it wrote.

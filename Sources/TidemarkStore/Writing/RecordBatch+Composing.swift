@@ -1,6 +1,6 @@
 import CTideCore
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 extension RecordBatch {
     /// Gives the names of records, and references to them, the normal form C of Unicode: a file system may have decomposed them, and the same

@@ -1,7 +1,7 @@
 import CTideCore
 import Foundation
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 
 extension RecordBatch {
     /// Adds a row.

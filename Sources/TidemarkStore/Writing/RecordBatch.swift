@@ -1,6 +1,6 @@
-import CTideCore
-import TidemarkModel
-import TidemarkSQLite
+package import CTideCore
+package import TidemarkModel
+package import TidemarkSQLite
 
 /// Owns a batch of records in the core's memory: a reader fills it, intake and the store complete it.
 ///

@@ -1,5 +1,5 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
 
 /// What a program wants of one record.

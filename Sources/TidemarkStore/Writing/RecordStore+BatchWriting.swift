@@ -1,6 +1,6 @@
 import Foundation
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 
 /// How a batch is to be written.
 package struct BatchWrite: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+package import TidemarkSQLite
 
 /// A record and the zone that it is in.
 package struct PlacedRecord: Hashable, Sendable {

@@ -1,8 +1,8 @@
-import Foundation
-import GRDB
+package import Foundation
+package import GRDB
 import Synchronization
-import TidemarkModel
-import TidemarkSQLite
+public import TidemarkModel
+public import TidemarkSQLite
 
 /// A part of a process that writes through a store. Each has its own mark in history and its own notifier, because each has to hear of what
 /// the other one writes.

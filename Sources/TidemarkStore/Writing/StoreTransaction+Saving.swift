@@ -1,5 +1,6 @@
-import GRDB
-import TidemarkModel
+import Foundation
+package import GRDB
+package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {

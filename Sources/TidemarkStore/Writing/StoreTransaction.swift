@@ -1,7 +1,7 @@
 import CTideCore
 import Foundation
 import GRDB
-import TidemarkModel
+package import TidemarkModel
 import TidemarkSQLite
 
 /// Who writes, and where what is written comes from.

@@ -1,6 +1,6 @@
-import TidemarkModel
-import TidemarkSQLite
-import TidemarkStore
+package import TidemarkModel
+package import TidemarkSQLite
+package import TidemarkStore
 
 extension RecordStore {
     /// Applies changes from the cloud under merge policies; see `apply(_:schemas:canGrow:occasion:author:planner:state:zone:)`.

@@ -1,5 +1,5 @@
 import TidemarkModel
-import TidemarkStore
+package import TidemarkStore
 
 /// Copies of a record in two zones. In a private store a name is in one zone at the most: both copies become one record.
 extension RemoteChangePlanner {

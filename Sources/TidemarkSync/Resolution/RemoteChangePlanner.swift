@@ -1,5 +1,5 @@
-import TidemarkModel
-import TidemarkStore
+package import TidemarkModel
+package import TidemarkStore
 
 /// Decides what becomes of the cloud's changes, under the merge policies of the types.
 ///

@@ -1,7 +1,7 @@
-import Foundation
-import TidemarkModel
+public import Foundation
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// Exports the records of a type as a manifest, and their assets as files.
 ///

@@ -1,7 +1,7 @@
 import Foundation
-import TidemarkModel
+public import TidemarkModel
 import TidemarkSQLite
-import TidemarkStore
+public import TidemarkStore
 
 /// Renders records as manifests have them (Documentation/Formats/manifest.md), so that what is exported can be imported again.
 public struct RecordText {

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
-import TidemarkModel
-import TidemarkSQLite
+package import TidemarkModel
+public import TidemarkSQLite
 
 extension RecordStore {
     /// Applies changes from the cloud, and notes how far they reach, in one transaction.

@@ -1,5 +1,5 @@
-import Foundation
-import TidemarkModel
+package import Foundation
+package import TidemarkModel
 import TidemarkSQLite
 
 /// A change of one record that comes from the cloud, in the store's terms.

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import TidemarkModel
-import TidemarkSQLite
+package import TidemarkSQLite
 
 /// The cloud was put back to an earlier state: what it has lost since is to be sent again, and what others have sent again is to be merged
 /// with what is here. Until everything was fetched, each record that comes is compared with the one that is here.

@@ -1,4 +1,4 @@
-import TidemarkModel
+package import TidemarkModel
 
 /// Decides what becomes of the changes that come from the cloud.
 ///
