@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it.
+"""Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it, and writes
+the tables of these ratios in README.md and in the guide to performance.
 With --collect, fills performance.json first, from the files that the benchmarks wrote with --json."""
 
 import argparse
@@ -12,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Documentation" / "Pictures"))
 import drawing
+import figure_tables
 
 DATA = drawing.folder / "performance.json"
 
@@ -166,7 +168,7 @@ def mark(it, shape, x, y, colour):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the plot differs from what is there")
+    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the plot or a table differs from what is there")
     parser.add_argument("--collect", action="append", default=[], metavar="NAME=FILE",
                         help="take the figures of run, store, sync, permissions or server from what it wrote with --json")
     options = parser.parse_args()
@@ -180,7 +182,9 @@ def main():
         sys.exit("figures.py: there are no figures yet; measure with 'run.py --json FILE', then give me '--collect run=FILE'")
     if options.collect and not options.check:
         DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-    drawing.end("figures.py", drawing.write("performance", lambda theme: draw(data, theme), options.check), options.check)
+    differing = drawing.write("performance", lambda theme: draw(data, theme), options.check)
+    tables = figure_tables.write(data, options.check)
+    drawing.end("figures.py", differing + (tables if options.check else []), options.check)
 
 
 if __name__ == "__main__":

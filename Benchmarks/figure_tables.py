@@ -1,0 +1,82 @@
+"""The tables of the benchmarks' ratios in the documents, from the same figures as the plot. A table stands between the comments
+`<!-- figures: NAME -->` and `<!-- /figures -->` of a page; what is between them is written anew."""
+
+import pathlib
+import re
+
+root = pathlib.Path(__file__).resolve().parent.parent
+
+# Of each table: its page, its columns, and its rows: text, benchmark, figure, whether the figure says how many times as fast Tidemark is,
+# and the cells behind the ratio. Texts may have the numbers of records and pictures, and figures the size of a page.
+IMPORT_FLOOR = ("records only ÷ the 4 KiB floor", False)
+TABLES = {
+    "README": ("README.md", ["beside others", "is"], [
+        ("importing {records} records, beside a plain C program that only inserts them with SQLite", "run", *IMPORT_FLOOR),
+        ("the same, beside GRDB with Codable records", "run", "faster than GRDB, Codable records", True),
+        ("the same, beside DuckDB's `read_json` into a table with a primary key", "run", "faster than DuckDB read_json, primary key", True),
+        ("saving one record durably, beside SQLite's own commit of one row", "store", "save ÷ SQLite", False),
+        ("fetching a record by name, beside GRDB with Codable records", "store", "fetch by name ÷ GRDB", False),
+    ]),
+    "import": ("Documentation/Guides/Performance.md", ["import", "is", "least – most"], [
+        ("{records} records, beside a plain C program that only inserts them with SQLite", "run", *IMPORT_FLOOR),
+        ("the same with pages of {page} KiB in both", "run", "records only ÷ floor at the same page size ({page} KiB)", False),
+        ("records and {pictures} pictures, beside the whole job in plain C", "run", "whole import ÷ floor, the C prototype", False),
+        ("pictures alone, beside `cp -r` and `sync`", "run", "pictures only ÷ cp -r and sync", False),
+        ("again, nothing changed, beside the first import", "run", "again, all unchanged ÷ first import, records only", False),
+        ("the same with pictures, which are compared byte by byte", "run", "again, all unchanged ÷ first import", False),
+        ("one record in ten changed, beside the first import", "run", "10% changed ÷ first import, records only", False),
+        ("beside `sqlite-utils insert`", "run", "faster than sqlite-utils insert", True),
+        ("beside GRDB with Codable records", "run", "faster than GRDB, Codable records", True),
+        ("beside Python's `sqlite3` with orjson", "run", "faster than Python sqlite3 with orjson", True),
+        ("beside the `sqlite3` shell's `.import`", "run", "faster than the sqlite3 shell's .import", True),
+        ("beside DuckDB's `read_json` into a table with a primary key", "run", "faster than DuckDB read_json, primary key", True),
+    ]),
+    "API": ("Documentation/Guides/Performance.md", ["API and synchronisation", "is", "least – most", "measured by"], [
+        ("a durable save of one record, beside SQLite's own commit of one row", "store", "save ÷ SQLite", False, "`make bench-store`"),
+        ("a fetch by name, beside GRDB with Codable records", "store", "fetch by name ÷ GRDB", False, "`make bench-store`"),
+        ("10,000 typed records fetched, beside the same", "store", "fetch all ÷ GRDB", False, "`make bench-store`"),
+        ("fetching what a cloud has, beside SQLite that only stores it", "sync", "fetch ÷ floor", False, "`make bench-sync`"),
+        ("sending what a store has, beside SQLite that only stores it", "sync", "export ÷ floor", False, "`make bench-sync`"),
+        ("the permissions of all records, beside plain C that only reads their names and zones", "permissions", "report ÷ floor", False,
+         "`make bench-permissions`"),
+    ]),
+}
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1.095 else f"{value:.2f}"
+
+
+def sentence(value, is_speed):
+    if is_speed:
+        return f"{number(value)} times as fast"
+    return f"{number(value)} times as long" if value > 1.05 else f"{number(value)} of the time" if value < 0.95 else "as long"
+
+
+def rows_of(data, rows, columns):
+    run = data["run"]
+    sizes = {"records": f"{run['records']:,}", "pictures": f"{run['pictures']:,}", "page": run["pageSize"] // 1024}
+    for text, benchmark, figure, is_speed, *more in rows:
+        found = data.get(benchmark, {}).get("figures", {}).get(figure.format(**sizes))
+        if found is None:
+            raise SystemExit(f"figures.py: performance.json has no figure «{figure.format(**sizes)}» of {benchmark}.py, which a table shows")
+        spread = [f"{number(found['min'])} – {number(found['max'])}, {found['rounds']} rounds"] if columns > 2 else []
+        yield [text.format(**sizes), sentence(found["median"], is_speed), *spread, *more]
+
+
+def write(data, checks):
+    """Writes the tables into their pages, and returns the pages that differed from what they have to be."""
+    changed = {}
+    for name, (page, columns, rows) in TABLES.items():
+        text = changed.get(page) or (root / page).read_text(encoding="utf-8")
+        lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+        lines += ["| " + " | ".join(row) + " |" for row in rows_of(data, rows, len(columns))]
+        table = "\n".join([f"<!-- figures: {name} -->", "", *lines, "", "<!-- /figures -->"])
+        text, count = re.subn(rf"<!-- figures: {name} -->\n.*?<!-- /figures -->", lambda _: table, text, flags=re.S)
+        if count != 1:
+            raise SystemExit(f"figures.py: {page} has {count} tables between the comments «figures: {name}» and «/figures», and not one")
+        changed[page] = text
+    differing = [page for page, text in changed.items() if text != (root / page).read_text(encoding="utf-8")]
+    for page in differing if not checks else []:
+        (root / page).write_text(changed[page], encoding="utf-8")
+    return differing
