@@ -70,7 +70,7 @@ class Link:
             self.connection = None
 
 
-class Ledger:
+class Acknowledged:
     """What the server has acknowledged: each record's tag and number, or that it is deleted."""
 
     def __init__(self):
@@ -90,9 +90,9 @@ class Ledger:
 
 
 class Writer(threading.Thread):
-    def __init__(self, name, port, token, seed, options, ledger, pause):
+    def __init__(self, name, port, token, seed, options, acknowledged, pause):
         super().__init__(name=name, daemon=True)
-        self.link, self.drawn, self.options, self.ledger, self.pause = Link(port, token), random.Random(seed), options, ledger, pause
+        self.link, self.drawn, self.options, self.acknowledged, self.pause = Link(port, token), random.Random(seed), options, acknowledged, pause
         self.error, self.is_over, self.own, self.next = None, False, {}, 0
         # What the records of a batch are when it is done that has not been answered.
         self.pending = {}
@@ -100,7 +100,7 @@ class Writer(threading.Thread):
     def run(self):
         try:
             while not self.is_over:
-                self.write(f"{self.name}-{self.ledger.batches}-{self.drawn.getrandbits(64):016x}", *self.batch())
+                self.write(f"{self.name}-{self.acknowledged.batches}-{self.drawn.getrandbits(64):016x}", *self.batch())
         except Exception as error:
             self.error = error
 
@@ -153,7 +153,7 @@ class Writer(threading.Thread):
                 self.own.pop(name, None)
             else:
                 self.own[name] = changes[name]
-        self.ledger.note(changes, was_repeated)
+        self.acknowledged.note(changes, was_repeated)
         self.pending = {}
 
 
@@ -221,10 +221,10 @@ def all_changes(link):
             return {name: value for name, value in found.items() if value is not None}
 
 
-def check_assets(link, ledger, assets):
+def check_assets(link, acknowledged, assets):
     count = 0
     for name, (digest, size) in assets.items():
-        if ledger.records.get(name) is None:
+        if acknowledged.records.get(name) is None:
             continue
         status, data = link.ask("GET", f"{OWN}/assets/{digest}-{size}?zone={ZONE['zoneName']}")
         if status != 200 or hashlib.sha256(data).hexdigest() != digest:
@@ -254,12 +254,12 @@ def run(options, folder, drawn):
 
 
 def prove(options, folder, drawn, cloud, account, server):
-    options.now, port, pause, ledger = server, server.port, threading.Event(), Ledger()
+    options.now, port, pause, acknowledged = server, server.port, threading.Event(), Acknowledged()
     token = server.sign_in(account)["token"]
     link = Link(port, token)
     link.post(BASE + "/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
-    writers = [Writer(f"w{number}", port, token, drawn.getrandbits(64), options, ledger, pause) for number in range(options.writers)]
-    writers.append(Sender("assets", port, token, drawn.getrandbits(64), options, ledger, pause))
+    writers = [Writer(f"w{number}", port, token, drawn.getrandbits(64), options, acknowledged, pause) for number in range(options.writers)]
+    writers.append(Sender("assets", port, token, drawn.getrandbits(64), options, acknowledged, pause))
     pause.set()
     for writer in writers:
         writer.start()
@@ -281,10 +281,10 @@ def prove(options, folder, drawn, cloud, account, server):
         moment = time.monotonic()
         options.now = server = start_server.Server(options.server, folder, cloud.data, *start_server.UNLIMITED, "--log-level", "warning", port=port)
         starting.append(time.monotonic() - moment)
-        compared = compare(link, ledger.take_fresh(), {name: number for writer in writers for name, number in writer.pending.items()})
+        compared = compare(link, acknowledged.take_fresh(), {name: number for writer in writers for name, number in writer.pending.items()})
         pause.set()
         if kill % 10 == 0 or kill == options.kills:
-            print(f"{kill} kills: {ledger.batches:,} batches, {ledger.repeated} sent again, {len(ledger.records):,} records; {compared:,} compared", flush=True)
+            print(f"{kill} kills: {acknowledged.batches:,} batches, {acknowledged.repeated} sent again, {len(acknowledged.records):,} records; {compared:,} compared", flush=True)
     # What is still unanswered is sent again, and answered.
     for writer in writers:
         writer.is_over = True
@@ -293,17 +293,17 @@ def prove(options, folder, drawn, cloud, account, server):
         if writer.is_alive():
             raise Wrong(f"{writer.name} gets no answer")
     look_at_writers()
-    compared = compare(link, ledger.records, {})
-    alive, found = {name: value for name, value in ledger.records.items() if value is not None}, all_changes(link)
+    compared = compare(link, acknowledged.records, {})
+    alive, found = {name: value for name, value in acknowledged.records.items() if value is not None}, all_changes(link)
     if found != alive:
         strange = sorted(set(found.items()) ^ set(alive.items()))
         raise Wrong(f"the zone has {len(found):,} records, {len(alive):,} were acknowledged; the first that differ: {strange[:5]}")
-    assets = check_assets(link, ledger, options.assets)
+    assets = check_assets(link, acknowledged, options.assets)
     link.close()
     if server.stop() != 0:
         raise Wrong(f"the server ended with {server.process.returncode}")
     check_files(cloud.data)
-    print(f"{options.kills} kills in {time.monotonic() - began:.0f} s: {ledger.batches:,} batches acknowledged, {ledger.repeated} of them sent again and done once; "
+    print(f"{options.kills} kills in {time.monotonic() - began:.0f} s: {acknowledged.batches:,} batches acknowledged, {acknowledged.repeated} of them sent again and done once; "
           f"{compared:,} records as acknowledged, {assets} assets; a start took {sum(starting) / len(starting):.2f} s, {max(starting):.2f} at the most")
 
 

@@ -5,27 +5,27 @@ import TidemarkTesting
 
 /// An embedded cloud in a scratch folder, for the checks of the contract.
 package final class EmbeddedCloudSubject: CloudContract.Subject {
-    private let tended: FaultyCloudFixture
+    private let fixture: FaultyCloudFixture
 
-    package init() throws { tended = try FaultyCloudFixture() }
+    package init() throws { fixture = try FaultyCloudFixture() }
 
     package func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase {
-        try tended.cloud.database(scope, of: FaultyCloudFixture.container, account: try await tended.id(account))
+        try fixture.cloud.database(scope, of: FaultyCloudFixture.container, account: try await fixture.id(account))
     }
 
     package func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase {
-        try await tended.deploy()
-        return try tended.cloud.database(
-            scope, of: FaultyCloudFixture.container, environment: .production, account: try await tended.id(account))
+        try await fixture.deploy()
+        return try fixture.cloud.database(
+            scope, of: FaultyCloudFixture.container, environment: .production, account: try await fixture.id(account))
     }
 
-    package func index(_ field: String, of type: String) async throws { try await tended.index(field, of: type) }
-    package func setQuota(_ bytes: Int64, of account: String) async throws { try await tended.setQuota(bytes, of: account) }
+    package func index(_ field: String, of type: String) async throws { try await fixture.index(field, of: type) }
+    package func setQuota(_ bytes: Int64, of account: String) async throws { try await fixture.setQuota(bytes, of: account) }
     package func setStatus(_ status: CloudAccount.Status, of account: String) async throws {
-        try await tended.setStatus(status, of: account)
+        try await fixture.setStatus(status, of: account)
     }
     package func describe(_ account: String, name: PersonName, phone: String) async throws {
-        try await tended.describe(account, name: name, phone: phone)
+        try await fixture.describe(account, name: name, phone: phone)
     }
-    package func purge(_ zone: CloudZoneID, of account: String) async throws { try await tended.purge(zone, of: account) }
+    package func purge(_ zone: CloudZoneID, of account: String) async throws { try await fixture.purge(zone, of: account) }
 }

@@ -7,7 +7,7 @@ import TidemarkModel
 
 /// Goal: what a query is answered depends on indexes, and not on whether anything was saved. Method: the same queries before and after.
 @Suite(.timeLimit(.minutes(30))) struct UnindexedTests {
-    private let tended = try! FaultyCloudFixture()
+    private let fixture = try! FaultyCloudFixture()
 
     private func answers(_ database: EmbeddedDatabase) async throws -> [String] {
         var answers: [String] = []
@@ -43,9 +43,9 @@ import TidemarkModel
 
     @Test(arguments: [DatabaseScope.public, .private])
     func `a type without indexes is answered alike before and after something is saved`(scope: DatabaseScope) async throws {
-        let account = try await tended.id("anna@example.org")
+        let account = try await fixture.id("anna@example.org")
         func database(_ environment: StoreEnvironment) throws -> EmbeddedDatabase {
-            try tended.cloud.database(scope, of: FaultyCloudFixture.container, environment: environment, account: account)
+            try fixture.cloud.database(scope, of: FaultyCloudFixture.container, environment: environment, account: account)
         }
         let (development, production) = (try database(.development), try database(.production))
         #expect(try await answers(development) == Self.unindexed)
@@ -54,7 +54,7 @@ import TidemarkModel
         #expect(unknown.allSatisfy { $0.hasPrefix("unknownItem: ") }, "\(unknown)")
         try await save(development)
         #expect(try await answers(development) == Self.unindexed)
-        try await tended.deploy()
+        try await fixture.deploy()
         #expect(try await answers(production) == Self.unindexed)
         try await save(production)
         #expect(try await answers(production) == Self.unindexed)

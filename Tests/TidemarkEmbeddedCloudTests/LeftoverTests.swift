@@ -96,7 +96,7 @@ import TidemarkModel
     }
 
     /// An owner with contents: one that a record names, one that none does, and one that lies there and was never counted.
-    private func tended() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, assetStorage: URL) {
+    private func fixture() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, assetStorage: URL) {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         let contents = ["named", "unnamed"].map { Data($0.utf8) }
@@ -123,7 +123,7 @@ import TidemarkModel
     private var aDayAhead: Date { Date(timeIntervalSinceNow: 25.5 * 3_600) }
 
     @Test func `what came and was never counted is gone after a day`() async throws {
-        let (cloud, _, assetStorage) = try await tended()
+        let (cloud, _, assetStorage) = try await fixture()
         #expect(try contents(assetStorage).count == 3)
         #expect(await cloud.sweepLeftovers(at: Date(timeIntervalSinceNow: 24.5 * 3_600)).removed == 0)
         #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
@@ -132,7 +132,7 @@ import TidemarkModel
     }
 
     @Test func `an empty database in the place of another one takes away nothing that was there before it`() async throws {
-        let assetStorage = try await tended().assetStorage
+        let assetStorage = try await fixture().assetStorage
         let before = try contents(assetStorage)
         #expect(before.count == 3)
         let folder = scratch["cloud/containers/\(container)/development"]
@@ -152,7 +152,7 @@ import TidemarkModel
     }
 
     @Test func `an aged content that is sent again stays for another day`() async throws {
-        let (cloud, owner, assetStorage) = try await tended()
+        let (cloud, owner, assetStorage) = try await fixture()
         let content = Data("unnamed".utf8)
         let asset = AssetDigest.asset(of: content)
         let file = assetStorage.appendingPathComponent("\(asset.digest.prefix(2))/\(asset.digest)").path
@@ -166,7 +166,7 @@ import TidemarkModel
     }
 
     @Test func `a container that is damaged keeps no other one from being swept, and is told`() async throws {
-        let (cloud, _, assetStorage) = try await tended()
+        let (cloud, _, assetStorage) = try await fixture()
         let containers = scratch["cloud/containers"]
         let damaged = containers.appendingPathComponent("aaa.damaged/development")
         for folder in [damaged, containers.appendingPathComponent("no name/development")] {
@@ -184,7 +184,7 @@ import TidemarkModel
     }
 
     @Test func `only those containers are looked at, and opened, that are asked for`() async throws {
-        let (cloud, _, assetStorage) = try await tended()
+        let (cloud, _, assetStorage) = try await fixture()
         let other = scratch["cloud/containers/iCloud.org.example.other/development"]
         try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
         #expect(await cloud.sweepLeftovers(of: ["iCloud.org.example.none"], at: aDayAhead).removed == 0)

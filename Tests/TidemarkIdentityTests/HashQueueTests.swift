@@ -98,7 +98,7 @@ import Testing
         #expect(queue.add(10, .unknown, address: "F", network: "F") == .waits)
     }
 
-    @Test func `an address has its neighbourhood, however it is written`() {
+    @Test func `an address has its network, however it is written`() {
         for (text, host, network) in [
             ("192.0.2.7", "192.0.2.7", "192.0.2.0/24"), ("::ffff:192.0.2.7", "192.0.2.7", "192.0.2.0/24"),
             ("2001:db8:1:2::5", "2001:db8:1:2::", "2001:db8:1::/48"), ("fe80::1%eth0", "fe80:0:0:0::", "fe80:0:0::/48"),

@@ -13,21 +13,21 @@ import TidemarkTesting
 /// server with a certificate that is its own authority, the client, and the tool as a process.
 @Suite(.timeLimit(.minutes(30))) struct OwnAuthorityTests {
     private let scratch: Scratch
-    private let tended: FaultyCloudFixture
+    private let fixture: FaultyCloudFixture
     private let server: ListeningServer
     private let authority: URL
     private static let password = "kurz vor Narvik"
 
     init() async throws {
         scratch = try Scratch()
-        tended = try FaultyCloudFixture()
+        fixture = try FaultyCloudFixture()
         authority = try scratch.write(TestCertificate.certificate + "\n", to: "authority.pem")
         let key = try scratch.write(TestCertificate.key + "\n", to: "key.pem")
-        let access = try CredentialStore(at: tended.directory)
+        let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
-        try await access.setPassword(Self.password, of: try #require(try await tended.id("anna@example.org")))
+        try await access.setPassword(Self.password, of: try #require(try await fixture.id("anna@example.org")))
         server = try await ListeningServer.started(
-            over: tended.directory, tls: .init(certificateChain: authority.path, privateKey: key.path))
+            over: fixture.directory, tls: .init(certificateChain: authority.path, privateKey: key.path))
     }
 
     private func signIn(_ trustRoots: TrustRoots) async throws -> String {

@@ -18,7 +18,7 @@ import TidemarkTesting
             served.address, container: FaultyCloudFixture.container, environment: .development, session: store,
             patience: timeouts)
         let token = try await served.access.makeSession(
-            account: try #require(try await served.tended.id("anna@example.org")), container: FaultyCloudFixture.container,
+            account: try #require(try await served.fixture.id("anna@example.org")), container: FaultyCloudFixture.container,
             environment: .development, kind: .device)
         store.keep(try CloudSession(cloud: packing.name, userRecordName: "_anna", token: token.text))
         try await packing.database(.private).modifyZones(saving: [Self.zone], deleting: [])

@@ -66,7 +66,7 @@ import TidemarkModel
     @Test func `permissions that change while others write through a server count for each commit`() async throws {
         var random = Randomness("permissions that change over HTTP")
         let served = try await ServedCloudSubject.started()
-        let embedded = try served.tended.cloud.database(.private, of: FaultyCloudFixture.container, account: nil)
+        let embedded = try served.fixture.cloud.database(.private, of: FaultyCloudFixture.container, account: nil)
         let number: @Sendable (String) -> Int64? = { embedded.change(of: $0) }
         let owner = try await served.cloud("anna@example.org").database(.private)
         var devices: [HTTPDatabase] = []

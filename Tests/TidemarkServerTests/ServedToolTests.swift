@@ -17,7 +17,7 @@ import TidemarkIdentity
         served = try await ServedCloudSubject.started()
         tool = try Tool()
         for email in ["anna@example.org", "ben@example.org"] {
-            try await served.access.setPassword(Self.password, of: try #require(try await served.tended.id(email)))
+            try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id(email)))
         }
     }
 
@@ -79,11 +79,11 @@ import TidemarkIdentity
 
     @Test func `whoever runs the server sees what is signed in, since when, and from where`() async throws {
         try await signIn("anna")
-        let found = try await run("admin", "session", "list", "--data", served.tended.directory.path, "--json").json()
+        let found = try await run("admin", "session", "list", "--data", served.fixture.directory.path, "--json").json()
         #expect(found["kind"] as? String == "device" && found["account"] as? String == "anna@example.org")
         for key in ["device", "address", "until"] { #expect((found[key] as? String)?.isEmpty == false, "\(key)") }
         #expect(found["used"] as? String == found["began"] as? String)
-        let table = try await run("admin", "session", "list", "--data", served.tended.directory.path)
+        let table = try await run("admin", "session", "list", "--data", served.fixture.directory.path)
         for column in ["device", "used", "from", "until"] { #expect(table.output.contains(column)) }
     }
 

@@ -19,7 +19,7 @@ import TidemarkModel
         served = try await ServedCloudSubject.started()
         tool = try Tool()
         for email in ["anna@example.org", "ben@example.org"] {
-            try await served.access.setPassword(Self.password, of: try #require(try await served.tended.id(email)))
+            try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id(email)))
         }
     }
 

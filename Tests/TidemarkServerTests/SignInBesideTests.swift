@@ -37,7 +37,7 @@ import TidemarkSync
 
     @Test func `who signs in anew begins with what is here, though the cloud's copy was deleted for good`() async throws {
         let served = try await ServedCloudSubject.started()
-        try await served.access.setPassword(Self.password, of: try #require(try await served.tended.id("anna@example.org")))
+        try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id("anna@example.org")))
         let place = ["--container", FaultyCloudFixture.container]
         _ = try await signIn(to: served.address, place)
         let directory = try ContainerDirectory(openingAt: container)

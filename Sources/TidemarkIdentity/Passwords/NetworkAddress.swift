@@ -6,7 +6,7 @@ import Foundation
 public struct NetworkAddress: Hashable, Sendable {
     /// The address; of IPv6 its first half (/64), because one subscriber has all of the other half.
     public let host: String
-    /// The neighbourhood: /24 of IPv4, /48 of IPv6. A customer of a provider has up to that much.
+    /// The network: /24 of IPv4, /48 of IPv6. A customer of a provider has up to that much.
     public let network: String
     /// The whole address, in its usual form.
     public let text: String
@@ -44,7 +44,7 @@ public struct NetworkAddress: Hashable, Sendable {
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         inet_ntop(AF_INET6, bytes, &buffer, socklen_t(buffer.count))
         text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        // Addresses of the machine itself, such as ::1, are one neighbourhood.
+        // Addresses of the machine itself, such as ::1, are one network.
         guard bytes[..<8].contains(where: { $0 != 0 }) else {
             (host, network) = (text, "::/64")
             return

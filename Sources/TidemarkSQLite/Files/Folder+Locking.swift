@@ -1,11 +1,11 @@
-package import Foundation
+import Foundation
 
 /// Files that say by their lock that whoever made them is alive. The locks are flock(2)'s, which the kernel drops with the process.
 extension Folder {
     /// Makes a file and locks it; the caller closes the descriptor, and lets go with that. `nil` when somebody who was clearing up
     /// has seen it unlocked and removed it.
-    package borrowing func makeLockedFile(_ name: String, mode: mode_t = 0o600) throws(StoreError) -> Int32? {
-        let made = openat(descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
+    package borrowing func makeLockedFile(_ name: String, mode: UInt32 = 0o600) throws(StoreError) -> Int32? {
+        let made = openat(descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(mode))
         guard made >= 0 else {
             if errno == EEXIST { return nil }
             throw Self.failure("make the file", "\(path)/\(name)")
@@ -29,7 +29,7 @@ extension Folder {
     /// - Returns: The name that it has meanwhile, and its descriptor, which the caller closes once the file has its name.
     /// - Throws: ``StoreError``.
     package borrowing func makeTemporaryFile(
-        for name: String, mode: mode_t
+        for name: String, mode: UInt32
     ) throws(StoreError) -> (name: String, descriptor: Int32) {
         while true {
             let temporary = Self.temporaryName(for: name)

@@ -143,7 +143,7 @@ import TidemarkModel
         #expect(large.status == 413 && large.object.text("serverErrorCode") == "QUOTA_EXCEEDED")
         let url = try await address(client)
         #expect(try await client.send(.POST, url: url.replacing("/upload/", with: "/upload/A"), [1]).status == 403)
-        let incoming = client.subject.tended.directory.appendingPathComponent("incoming").path
+        let incoming = client.subject.fixture.directory.appendingPathComponent("incoming").path
         #expect(try FileManager.default.contentsOfDirectory(atPath: incoming).isEmpty)
     }
 

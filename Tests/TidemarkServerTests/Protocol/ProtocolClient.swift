@@ -46,7 +46,7 @@ struct ProtocolClient: Sendable {
     /// - Parameter account: `nil` for a program that no account is signed in to.
     init(_ subject: ServedCloudSubject, account: String?) async throws {
         self.subject = subject
-        guard let id = try await subject.tended.id(account) else {
+        guard let id = try await subject.fixture.id(account) else {
             token = nil
             return
         }

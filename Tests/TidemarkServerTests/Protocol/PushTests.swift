@@ -101,7 +101,7 @@ import TidemarkModel
         let anna = try await client()
         try await anna.makeZone()
         try await save("n0", anna)
-        try await anna.subject.tended.index("recordName", of: "Note")
+        try await anna.subject.fixture.index("recordName", of: "Note")
         let filter = #"{"systemFieldName":"recordName","comparator":"BEGINS_WITH","fieldValue":{"value":"b"}}"#
         let made = try await subscribe(anna, [subscription(filters: filter)])
         #expect(made.list("subscriptions")[0].text("serverErrorCode") == nil)
@@ -135,19 +135,19 @@ import TidemarkModel
 
     @Test func `the mailbox's address of an account that is gone or closed is dead`() async throws {
         let anna = try await client()
-        let tended = anna.subject.tended
+        let fixture = anna.subject.fixture
         try await anna.makeZone()
         _ = try await subscribe(anna, [subscription()])
         let annas = try await makeToken(anna).mailbox
         try await save("n1", anna)
         #expect(try await anna.send(.GET, url: annas).status == 200)
-        try await tended.setStatus(.restricted, of: "anna@example.org")
+        try await fixture.setStatus(.restricted, of: "anna@example.org")
         #expect(try await anna.send(.GET, url: annas).status == 404)
 
         let dora = try await ProtocolClient(anna.subject, account: "dora@example.org")
         let doras = try await makeToken(dora).mailbox
-        try await tended.cloud.removeIfUnused(try #require(try await tended.cloud.account("dora@example.org")))
-        try #require(try await tended.cloud.account("dora@example.org") == nil)
+        try await fixture.cloud.removeIfUnused(try #require(try await fixture.cloud.account("dora@example.org")))
+        try #require(try await fixture.cloud.account("dora@example.org") == nil)
         let answer = try await dora.send(.GET, url: doras)
         #expect(answer.status == 404 && answer.object.text("serverErrorCode") == "NOT_FOUND")
     }
@@ -173,21 +173,21 @@ import TidemarkModel
     }
 
     @Test func `the format of subscriptions that this version writes is frozen`() async throws {
-        let tended = try FaultyCloudFixture()
-        _ = try ServedCloud(at: tended.directory, access: try CredentialStore(at: tended.directory))
+        let fixture = try FaultyCloudFixture()
+        _ = try ServedCloud(at: fixture.directory, access: try CredentialStore(at: fixture.directory))
         #expect(
-            try FrozenFormats.format(of: tended.directory.appendingPathComponent("subscriptions.sqlite"))
+            try FrozenFormats.format(of: fixture.directory.appendingPathComponent("subscriptions.sqlite"))
                 == FrozenFormats.newest("subscriptions"),
             "the format of subscriptions has changed: run Tests/Fixtures/make-formats, and commit the archive")
     }
 
     @Test func `who waits too often at once is throttled, and others are not`() async throws {
-        let tended = try FaultyCloudFixture()
-        let access = try CredentialStore(at: tended.directory)
+        let fixture = try FaultyCloudFixture()
+        let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
-        let served = try ServedCloud(at: tended.directory, access: access)
-        let anna = try #require(try await tended.id("anna@example.org"))
-        let ben = try #require(try await tended.id("ben@example.org"))
+        let served = try ServedCloud(at: fixture.directory, access: access)
+        let anna = try #require(try await fixture.id("anna@example.org"))
+        let ben = try #require(try await fixture.id("ben@example.org"))
         // A cursor that means nothing is answered at once.
         let waiting = try call(served, .private, account: anna, cursor: "x")
         for _ in 0..<LongPollLimiter.waitsMost { try served.waits.enter(anna) }
@@ -202,10 +202,10 @@ import TidemarkModel
     }
 
     @Test func `who waits for news of the public database is somebody`() async throws {
-        let tended = try FaultyCloudFixture()
-        let access = try CredentialStore(at: tended.directory)
+        let fixture = try FaultyCloudFixture()
+        let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
-        let served = try ServedCloud(at: tended.directory, access: access)
+        let served = try ServedCloud(at: fixture.directory, access: access)
         let waiting = try call(served, .public, account: nil, cursor: nil)
         let error = await #expect(throws: CloudError.self) { try await served.awaitChange(waiting) }
         #expect(error?.code == .notAuthenticated)

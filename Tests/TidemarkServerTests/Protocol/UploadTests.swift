@@ -36,12 +36,12 @@ import TidemarkModel
 
     private func incoming(_ client: ProtocolClient) throws -> [String] {
         try FileManager.default.contentsOfDirectory(
-            atPath: client.subject.tended.directory.appendingPathComponent("incoming").path)
+            atPath: client.subject.fixture.directory.appendingPathComponent("incoming").path)
     }
 
     private func used(_ client: ProtocolClient) async throws -> Int64? {
-        let id = try await client.subject.tended.id("anna@example.org")
-        return try await client.subject.tended.cloud.database(.private, of: FaultyCloudFixture.container, account: id).account()
+        let id = try await client.subject.fixture.id("anna@example.org")
+        return try await client.subject.fixture.cloud.database(.private, of: FaultyCloudFixture.container, account: id).account()
             .used
     }
 
@@ -132,7 +132,7 @@ import TidemarkModel
     @Test func `a full account is refused before anything has come`() async throws {
         let client = try await started()
         let (path, port) = try place(try await address(client))
-        try await client.subject.tended.setQuota(1_000, of: "anna@example.org")
+        try await client.subject.fixture.setQuota(1_000, of: "anna@example.org")
         let connection = try await RawConnection(port: port)
         try await connection.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n")
         try await connection.receive("QUOTA_EXCEEDED")
@@ -143,7 +143,7 @@ import TidemarkModel
     @Test func `an address is good as long as its account is`() async throws {
         let client = try await started()
         let url = try await address(client)
-        try await client.subject.tended.setStatus(.noAccount, of: "anna@example.org")
+        try await client.subject.fixture.setStatus(.noAccount, of: "anna@example.org")
         let answer = try await client.send(.POST, url: url, [1])
         #expect(answer.object.text("serverErrorCode") == "AUTHENTICATION_REQUIRED")
         #expect(try incoming(client).isEmpty)

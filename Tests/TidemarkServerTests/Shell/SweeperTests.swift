@@ -57,19 +57,19 @@ import TidemarkModel
     }
 
     @Test func `a server that listens sweeps what it serves`() async throws {
-        let tended = try FaultyCloudFixture()
-        let access = try CredentialStore(at: tended.directory)
+        let fixture = try FaultyCloudFixture()
+        let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
-        let (account, zone) = (try await tended.id("anna@example.org"), CloudZoneID("Journal"))
+        let (account, zone) = (try await fixture.id("anna@example.org"), CloudZoneID("Journal"))
         /// The file of a content that no record names, and that nobody has asked for since yesterday.
         func leftover(in container: String) async throws -> String {
-            let database = try tended.cloud.database(.private, of: container, account: account)
+            let database = try fixture.cloud.database(.private, of: container, account: account)
             try await database.modifyZones(saving: [zone], deleting: [])
             let content = Data("left".utf8)
             let asset = AssetDigest.asset(of: content)
             _ = try await database.upload(content, of: asset, at: 0, in: zone)
             let user = try #require(try await database.account().userRecordName)
-            let file = tended.directory.appendingPathComponent(
+            let file = fixture.directory.appendingPathComponent(
                 "containers/\(container)/development/assets/\(user)/\(asset.digest.prefix(2))/\(asset.digest)"
             ).path
             try FileManager.default.setAttributes(
@@ -79,7 +79,7 @@ import TidemarkModel
         // What is not served comes first.
         let other = try await leftover(in: "aaa.example.other")
         let served = try await leftover(in: FaultyCloudFixture.container)
-        let server = try await ListeningServer.started(over: tended.directory)
+        let server = try await ListeningServer.started(over: fixture.directory)
         #expect(try await eventually { !FileManager.default.fileExists(atPath: served) })
         #expect(FileManager.default.fileExists(atPath: other))
         withExtendedLifetime(server) {}
