@@ -1,0 +1,192 @@
+import Logging
+import TidemarkCloud
+import TidemarkModel
+import TidemarkSQLite
+import TidemarkStore
+
+/// The steps that the machine of a synchronisation asks for.
+extension SyncEngine {
+    func perform(_ step: SyncMachine.Step) async throws {
+        if step != .setUp, try await !accountIsOn() { return }
+        switch step {
+        case .setUp: try await setUp()
+        case .importPage: try await importPage()
+        case .exportBatch: try await exportBatch()
+        case .wait, .halt: break
+        }
+    }
+
+    /// Whether the account's switches are as they were; if not, it sets up anew, which then says what is wrong.
+    func accountIsOn() async throws -> Bool {
+        guard environment.now() > accountSeen + 1_000_000 else { return true }
+        accountSeen = environment.now()
+        guard !configuration.accountState().isAvailable else { return true }
+        try await recorder.endAll()
+        machine.begin()
+        return false
+    }
+
+    func setUp() async throws {
+        await lines.forgetNext()
+        await lines.forgetImports()
+        machine.noteChangedZones(areKnown: false)
+        await recorder.beginSetUp()
+        var failures: [ContainerEvent.Failure] = []
+        let user = try await store.syncState().user
+        switch try await accounts.check() {
+        case .available:
+            if try await store.syncState().user != user { await lines.forgetExports() }
+            do {
+                try await prepare()
+                machine.answered(.setUp, at: environment.now())
+                machine.setUpSucceeded()
+            } catch let error as CloudError {
+                let isStopped = ErrorReaction(error.code) == .ask
+                failures = [.init(error, code: SyncErrorCode.notInitialized)]
+                if isStopped {
+                    machine.halt(failures[0])
+                } else {
+                    note(error)
+                    machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+                }
+            }
+        case .unavailable(let failure, let error):
+            failures = [failure]
+            note(error)
+            machine.setUpFailed(at: environment.now(), retryAfter: error?.retryAfter, random: environment.random())
+        case .stopped(let all):
+            failures = all
+            machine.halt(all[0])
+        }
+        try await recorder.endSetUp(failures)
+    }
+
+    /// Makes the zone, and looks again at what could not be taken in.
+    func prepare() async throws {
+        limits = try await database.limits().bounded
+        var state = try await store.syncState()
+        if state.isPurged {
+            throw CloudError(
+                .permissionFailure,
+                "the cloud's copy was deleted for good, and nothing is uploaded. Sign in again to start from the records here")
+        }
+        if !state.zoneIsMade, store.scope == .private {
+            try await database.modifyZones(saving: [CloudZoneID(configuration.zoneName)], deleting: [])
+            let isNew = try await store.types().isEmpty && store.container.description.environment == .production
+            state = try await store.updateSyncState { state in
+                state.zoneIsMade = true
+                if isNew, !state.initialImportIsComplete { state.isDeploying = true }
+            }
+        }
+        // What only a person could mend, somebody may have mended.
+        try await store.tryAgain(
+            [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
+                StoreError.Code.damaged.rawValue
+            ])
+        for line in try await lines.all() { _ = try await line.resolver.applyDeferred(limits: limits) }
+    }
+
+    func importPage() async throws {
+        await recorder.begin(.import)
+        // What is sent in between changes what comes.
+        let looksAhead = environment.looksAhead && !machine.exportIsWanted
+        let outcome = try await nextPage(looksAhead: looksAhead)
+        report.imported += outcome.records
+        report.conflicts += outcome.conflicts
+        try await recorder.progress(.import, records: outcome.records, conflicts: outcome.conflicts)
+        if let error = outcome.error {
+            try await recorder.fail(.import, error)
+            note(error)
+            try await react(to: error) {
+                machine.importFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+            }
+        } else {
+            machine.answered(.import, at: environment.now())
+            machine.imported(moreComing: outcome.moreComing)
+            // A merge may have something to send, or let go what was refused.
+            if outcome.conflicts > 0 || outcome.leavesExports { machine.wantExport() }
+            if !outcome.moreComing { try await recorder.end(.import) }
+        }
+    }
+
+    func exportBatch() async throws {
+        await lines.forgetImports()
+        if await recorder.begin(.export) {
+            let (records, bytes) = (try await store.outbox().pending, try await store.pendingBytes())
+            await recorder.expect(.export, records: records, bytes: bytes)
+            noRoom = records >= Self.bulk ? await quotaFailure(bytes) : nil
+        }
+        let outcome = try await nextBatch(hasRoom: noRoom == nil)
+        if noRoom != nil, !outcome.didWork, outcome.error == nil {
+            // What was deleted has gone, and may have made room.
+            noRoom = await quotaFailure(try await store.pendingBytes())
+            guard let noRoom else { return }
+            machine.exportLacksRoom(at: environment.now())
+            return try await recorder.fail(.export, noRoom)
+        }
+        report.exported += outcome.sent
+        report.conflicts += outcome.conflicts
+        try await recorder.progress(.export, records: outcome.sent, conflicts: outcome.conflicts)
+        if let error = outcome.error {
+            try await recorder.fail(.export, error)
+            note(error)
+            try await react(to: error) {
+                machine.exportFailed(
+                    at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+            }
+        } else {
+            // What may be tried again and did not go is not asked for without a pause.
+            let next = outcome.didWork ? nil : try await store.outbox().nextTry.map { max($0, environment.now() + Self.pause) }
+            machine.exported(
+                sent: outcome.sent, didWork: outcome.didWork, nextTry: next, at: environment.now(), random: environment.random())
+            if !outcome.didWork { try await recorder.end(.export) }
+        }
+    }
+
+    private static let pause: Int64 = 1_000_000
+
+    /// So many changes are asked room for before they go up.
+    private static let bulk = 1000
+
+    /// Before much goes up, whether it has room.
+    func quotaFailure(_ bytes: Int64) async -> CloudError? {
+        // Where the cloud does not say, it is found out when something is sent.
+        guard let account = try? await database.account(), let quota = account.quota, let used = account.used else { return nil }
+        guard used.addingReportingOverflow(bytes).partialValue > quota else { return nil }
+        return CloudError(
+            .quotaExceeded,
+            "\(bytes) bytes are to be uploaded, and the account has \(max(0, quota.subtractingReportingOverflow(used).partialValue)) left of \(quota)"
+        )
+    }
+
+    /// Notes whether the cloud was there at all.
+    func note(_ error: CloudError?) {
+        let codes: [CloudError.Code?] = [.networkUnavailable, .networkFailure]
+        machine.failed(isUnreached: error?.retryAfter == nil && codes.contains(error?.code))
+    }
+
+    /// What stands in the way of everything; anything else is tried again.
+    func react(to error: CloudError, retry: () -> Void) async throws {
+        switch ErrorReaction(error.code) {
+        case _ where error.storeError != nil: throw error.storeError!
+        // Of the other zones what is said of them counts, when their turn comes.
+        case .remakeZone:
+            // The server has lost it, or never had it: all of it is sent again.
+            log.warning("the zone is gone, and is created again")
+            try await remakeDefaultZone()
+            machine.setUpFailed(at: environment.now(), retryAfter: nil, random: environment.random())
+        case .wipe:
+            log.warning("the zone's data was deleted for good")
+            let told = try await purgeDefaultZone(error)
+            machine.halt(.init(code: SyncErrorCode.other, reason: error.reason + told))
+        // What is here is older, or newer, than the cloud: that is looked at first.
+        case .refetch:
+            machine.wantImport()
+            retry()
+        case .ask where error.code == .notAuthenticated:
+            machine.begin()
+            machine.setUpFailed(at: environment.now(), retryAfter: error.retryAfter, random: environment.random())
+        default: retry()
+        }
+    }
+}
