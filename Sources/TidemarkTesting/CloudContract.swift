@@ -18,8 +18,11 @@ public enum CloudContract {
         func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase
         /// Makes a field queryable, sortable and, where it is text, searchable; `recordName` the type as such.
         func index(_ field: String, of type: String) async throws
+        /// Sets how many bytes an account may store.
         func setQuota(_ bytes: Int64, of account: String) async throws
+        /// Sets the status of an account, as `CKAccountStatus`.
         func setStatus(_ status: CloudAccount.Status, of account: String) async throws
+        /// Deletes a zone as its owner does in the system's settings: devices learn that it was purged.
         func purge(_ zone: CloudZoneID, of account: String) async throws
         /// Gives an account, which is made if need be, a name and a phone number.
         func describe(_ account: String, name: PersonName, phone: String) async throws
@@ -27,6 +30,7 @@ public enum CloudContract {
 
     /// A rule, in a sentence, and what shows that it is kept.
     public struct Check: Sendable, CustomStringConvertible {
+        /// The rule that the check looks at, as a sentence.
         public let name: String
         private let body: @Sendable (any Subject) async throws -> Void
 
@@ -43,9 +47,11 @@ public enum CloudContract {
 
     /// A rule is broken.
     public struct Violation: Error, CustomStringConvertible {
+        /// The name of the check.
         public let description: String
     }
 
+    /// All checks of the contract.
     public static let checks =
         records + changes + assets + queries + accounts + shares + links + sharedZones + hierarchies + removals + secrets
 

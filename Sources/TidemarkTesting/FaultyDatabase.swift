@@ -11,6 +11,7 @@ public enum CloudFault: String, CaseIterable, Sendable {
     case lostReply
     /// It is refused for the moment.
     case serviceUnavailable
+    /// The zone is busy: `CKError.zoneBusy`.
     case zoneBusy
     /// It is refused, with a time to wait.
     case requestRateLimited
@@ -24,10 +25,12 @@ public enum CloudFault: String, CaseIterable, Sendable {
 public struct FaultPlan: Sendable {
     /// Of all requests, how many suffer each fault; together at most 1.
     public var rates: [CloudFault: Double]
+    /// Decides which requests fail: the same seed fails the same ones.
     public var seed: UInt64
     /// How long a slow request waits.
     public var delayMax: Duration
 
+    /// Makes a plan. A fault without a rate never happens.
     public init(seed: UInt64, rates: [CloudFault: Double] = [:], delayMax: Duration = .milliseconds(20)) {
         self.seed = seed
         self.rates = rates

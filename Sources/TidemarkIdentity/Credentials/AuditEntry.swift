@@ -6,6 +6,7 @@ public struct AuditEntry: Hashable, Identifiable, Sendable {
     public let id: Int64
     /// When: microseconds since 1970 UTC.
     public let at: Int64
+    /// What happened.
     public let event: AuditEvent
 }
 
@@ -13,24 +14,37 @@ public struct AuditEntry: Hashable, Identifiable, Sendable {
 public struct AuditEvent: Hashable, Sendable {
     /// A kind of action; more may come.
     public struct Action: RawRepresentable, Hashable, Sendable {
+        /// The action's name, as the audit log and `tidemark admin audit` have it.
         public let rawValue: String
+        /// Makes an action from its name, known to this version or not.
         public init(rawValue: String) { self.rawValue = rawValue }
 
+        /// A device or a browser signed in.
         public static let signIn = Action(rawValue: "sign-in")
+        /// A session was ended.
         public static let signOut = Action(rawValue: "sign-out")
+        /// A share was made.
         public static let shareCreate = Action(rawValue: "share.create")
+        /// A share's participants or permissions were changed.
         public static let shareChange = Action(rawValue: "share.change")
+        /// A share was deleted.
         public static let shareDelete = Action(rawValue: "share.delete")
+        /// A link to a share was made.
         public static let linkMake = Action(rawValue: "share.link.make")
+        /// A link to a share was revoked.
         public static let linkRevoke = Action(rawValue: "share.link.revoke")
+        /// A link to a share was accepted.
         public static let linkAccept = Action(rawValue: "share.accept")
+        /// A link to a share was declined.
         public static let linkDecline = Action(rawValue: "share.decline")
+        /// An account allowed or forbade that other accounts find it.
         public static let discoverable = Action(rawValue: "account.discoverable")
 
         /// An action of `tidemark admin`, such as `admin.account.add`.
         public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
     }
 
+    /// What was done.
     public var action: Action
     /// Who did it: an account by its identifier, `user:` and the name of a user of the system for administration; empty when it is not known.
     public var actor: String
@@ -38,12 +52,14 @@ public struct AuditEvent: Hashable, Sendable {
     public var account: String
     /// From where, as limits know it; empty for administration.
     public var address: String
+    /// The container and its environment; empty where the action concerns none.
     public var container: String
     /// To what it was done, such as a share's record or a token's identifier.
     public var subject: String
     /// `done`, or the code of the error.
     public var outcome: String
 
+    /// Makes an event; the audit log adds its time.
     public init(
         _ action: Action, actor: String = "", account: String = "", address: String = "", container: String = "",
         subject: String = "", outcome: String = "done"

@@ -2,7 +2,9 @@ public import TidemarkModel
 
 /// What lets somebody in to one environment of one container, and to no other.
 public protocol ContainerGrant {
+    /// The identifier of the container.
     var container: String { get }
+    /// The environment of the container.
     var environment: StoreEnvironment { get }
 }
 

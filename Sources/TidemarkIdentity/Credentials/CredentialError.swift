@@ -5,7 +5,9 @@ public import TidemarkSQLite
 public struct CredentialError: Error, Sendable {
     /// The kind of error; more may come.
     public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name, such as `notFound`.
         public let rawValue: String
+        /// Makes a code from its name, known to this version or not.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A name, a password, a key or an address that was given can't be.
@@ -22,12 +24,14 @@ public struct CredentialError: Error, Sendable {
         public static let storage = Code(rawValue: "storage")
     }
 
+    /// The kind of failure, for programs to act on.
     public let code: Code
     /// What happened, where, and what helps.
     public let message: String
     /// What the store's ground has said, where it was that.
     public var cause: StoreError?
 
+    /// Makes an error. `message` says in a sentence, without a final period, what happened and what helps.
     public init(_ code: Code, _ message: String, cause: StoreError? = nil) {
         self.code = code
         self.message = message

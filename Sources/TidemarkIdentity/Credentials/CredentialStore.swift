@@ -20,6 +20,7 @@ import TidemarkSQLite
 /// What a server asks with each request, ``hasContainer(_:)``, ``apiToken(_:)``, ``key(_:)`` and ``session(_:)``, takes some microseconds and
 /// does not wait. What changes the credential store writes to disk first.
 public final class CredentialStore: Sendable {
+    /// The directory of the cloud whose credentials these are.
     public let directory: URL
     let writer: CredentialWriter
     let picture: CredentialCache

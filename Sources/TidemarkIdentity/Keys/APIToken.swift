@@ -7,10 +7,13 @@ public import TidemarkModel
 public struct APIToken: ContainerGrant, Hashable, Identifiable, Sendable {
     /// 16 hexadecimal digits. No secret.
     public let id: String
+    /// The identifier of the container that the token is for.
     public let container: String
+    /// The environment of the container.
     public let environment: StoreEnvironment
     /// What it is for, for people.
     public let name: String
+    /// Where a browser goes after a sign-in.
     public let callback: SignInCallback
     /// Whose pages may use it; of any origin when there is none.
     public let origins: [String]

@@ -5,7 +5,9 @@ public import TidemarkModel
 public struct ServerKey: ContainerGrant, Identifiable, Sendable {
     /// 64 hexadecimal digits, made of the public key, the container and the environment. No secret.
     public let id: String
+    /// The identifier of the container that the key is for.
     public let container: String
+    /// The environment of the container.
     public let environment: StoreEnvironment
     /// What it is for, for people.
     public let name: String

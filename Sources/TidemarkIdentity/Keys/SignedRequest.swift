@@ -4,6 +4,7 @@ import Foundation
 public struct SignedRequest: Sendable {
     /// The header `X-Apple-CloudKit-Request-ISO8601Date`.
     public var date: String
+    /// The bytes of the request's body.
     public var body: [UInt8]
     /// The address's path from `/database/1/` on, as it was sent: without host and query.
     public var path: String
@@ -12,6 +13,7 @@ public struct SignedRequest: Sendable {
     /// The header `X-Apple-CloudKit-Request-SignatureV1`.
     public var signature: String
 
+    /// Makes what a signature is checked against. `path` has no query.
     public init(date: String, body: [UInt8], path: String, query: String? = nil, signature: String) {
         self.date = date
         self.body = body
@@ -53,6 +55,7 @@ public struct SignedRequest: Sendable {
 
 /// Why a signed request does not let anybody in.
 public enum SignatureFailure: String, Error, CaseIterable, Sendable {
+    /// The header with the date can't be read, lies too far in the past, or in the future; the signature can't be read, or is another one's.
     case malformedDate, tooOld, tooNew, malformedSignature, wrong
     /// A request that changes something has come with this signature already.
     case replayed

@@ -27,8 +27,11 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
     public let id: String
     /// An account of the embedded cloud, by its identifier.
     public let account: String
+    /// The identifier of the container that the session is for.
     public let container: String
+    /// The environment of the container.
     public let environment: StoreEnvironment
+    /// Where the sign-in came from.
     public let kind: Kind
     /// When the person signed in: microseconds since 1970 UTC.
     public let began: Int64
@@ -57,6 +60,7 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
 public struct SessionToken: Hashable, Sendable {
     /// 86 letters, digits, `-` and `_`. A secret.
     public let text: String
+    /// The session that the token belongs to.
     public let session: Session
     /// Until when it is good: microseconds since 1970 UTC.
     public var expires: Int64 { session.expires }
@@ -73,6 +77,7 @@ public enum SessionFailure: String, Error, CaseIterable, Sendable {
     case malformed
     /// It was altered, or another cloud has made it.
     case unknown
+    /// The session ended by its age.
     case expired
     /// The session was ended, or the account has another password since.
     case revoked
