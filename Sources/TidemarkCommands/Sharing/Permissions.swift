@@ -114,8 +114,10 @@ struct PermissionLines {
     private let format: Permissions.Format
     private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
     private var buffer: [UInt8] = []
-    /// Only what is kept can't be mistaken for another that has come to its address.
-    private var rests = BoundedCache<ObjectIdentifier, (standing: EffectivePermission, rest: Rest)>(capacity: 10_000)
+    /// The rests of the first kinds; those of later kinds are made for each record. This runs for each record without optimisation, and a
+    /// cache with an order takes a fifth of the command's time. Only an object that is kept can't be mistaken for another at its address.
+    private var rests: [ObjectIdentifier: (standing: EffectivePermission, rest: Rest)] = [:]
+    private static let restLimit = 10_000
 
     private enum Rest {
         case cells([String])
@@ -177,7 +179,7 @@ struct PermissionLines {
             case .csv: .bytes(Self.csv(permission))
             case .json: .bytes(Self.json(permission))
             }
-        rests[id] = (permission.standing, rest)
+        if rests.count < Self.restLimit { rests[id] = (permission.standing, rest) }
         return rest
     }
 
