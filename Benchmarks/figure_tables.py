@@ -6,18 +6,18 @@ import re
 
 root = pathlib.Path(__file__).resolve().parent.parent
 
-# Of each table: its page, its columns, and its rows: text, benchmark, figure, whether the figure says how many times as fast Tidemark is,
+# Of each table: its page, its columns, and its rows: text, benchmark, figure, whether the figure is the others' time ÷ ours,
 # and the cells behind the ratio. Texts may have the numbers of records and pictures, and figures the size of a page.
 IMPORT_FLOOR = ("records only ÷ the 4 KiB floor", False)
 TABLES = {
-    "README": ("README.md", ["beside others", "is"], [
+    "README": ("README.md", ["what Tidemark does", "its time, where theirs is 1"], [
         ("importing {records} records, beside a plain C program that only inserts them with SQLite", "run", *IMPORT_FLOOR),
         ("the same, beside GRDB with Codable records", "run", "faster than GRDB, Codable records", True),
         ("the same, beside DuckDB's `read_json` into a table with a primary key", "run", "faster than DuckDB read_json, primary key", True),
         ("saving one record durably, beside SQLite's own commit of one row", "store", "save ÷ SQLite", False),
         ("fetching a record by name, beside GRDB with Codable records", "store", "fetch by name ÷ GRDB", False),
     ]),
-    "import": ("Documentation/Guides/Performance.md", ["import", "is", "least – most"], [
+    "import": ("Documentation/Guides/Performance.md", ["import", "its time, where theirs is 1", "least – most"], [
         ("{records} records, beside a plain C program that only inserts them with SQLite", "run", *IMPORT_FLOOR),
         ("the same with pages of {page} KiB in both", "run", "records only ÷ floor at the same page size ({page} KiB)", False),
         ("records and {pictures} pictures, beside the whole job in plain C", "run", "whole import ÷ floor, the C prototype", False),
@@ -31,7 +31,7 @@ TABLES = {
         ("beside the `sqlite3` shell's `.import`", "run", "faster than the sqlite3 shell's .import", True),
         ("beside DuckDB's `read_json` into a table with a primary key", "run", "faster than DuckDB read_json, primary key", True),
     ]),
-    "API": ("Documentation/Guides/Performance.md", ["API and synchronisation", "is", "least – most", "measured by"], [
+    "API": ("Documentation/Guides/Performance.md", ["API and synchronisation", "its time, where theirs is 1", "least – most", "measured by"], [
         ("a durable save of one record, beside SQLite's own commit of one row", "store", "save ÷ SQLite", False, "`make bench-store`"),
         ("a fetch by name, beside GRDB with Codable records", "store", "fetch by name ÷ GRDB", False, "`make bench-store`"),
         ("10,000 typed records fetched, beside the same", "store", "fetch all ÷ GRDB", False, "`make bench-store`"),
@@ -47,12 +47,6 @@ def number(value):
     return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1.095 else f"{value:.2f}"
 
 
-def sentence(value, is_speed):
-    if is_speed:
-        return f"{number(value)} times as fast"
-    return f"{number(value)} times as long" if value > 1.05 else f"{number(value)} of the time" if value < 0.95 else "as long"
-
-
 def rows_of(data, rows, columns):
     run = data["run"]
     sizes = {"records": f"{run['records']:,}", "pictures": f"{run['pictures']:,}", "page": run["pageSize"] // 1024}
@@ -60,8 +54,9 @@ def rows_of(data, rows, columns):
         found = data.get(benchmark, {}).get("figures", {}).get(figure.format(**sizes))
         if found is None:
             raise SystemExit(f"figures.py: performance.json has no figure «{figure.format(**sizes)}» of {benchmark}.py, which a table shows")
-        spread = [f"{number(found['min'])} – {number(found['max'])}, {found['rounds']} rounds"] if columns > 2 else []
-        yield [text.format(**sizes), sentence(found["median"], is_speed), *spread, *more]
+        least, median, most = (1 / found[name] if is_speed else found[name] for name in (("max", "median", "min") if is_speed else ("min", "median", "max")))
+        spread = [f"{number(least)} – {number(most)}, {found['rounds']} rounds"] if columns > 2 else []
+        yield [text.format(**sizes), number(median), *spread, *more]
 
 
 def write(data, checks):

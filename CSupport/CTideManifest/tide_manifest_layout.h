@@ -108,7 +108,7 @@ tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_mean
 /// Reads what follows the array of a wrapper, to the end of the source; `*fault` says what is wrong with it, or is NULL.
 tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
 
-/// Settles the types of a batch's columns and the values of its cells; see tide_settle.c.
+/// Settles the types of a batch's columns and the values of its cells; see tide_cell_values.c.
 tide_status tide_batch_settle(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
 #ifdef __cplusplus

@@ -82,14 +82,14 @@ actor ImportSession {
                     let workers = takesAssets ? try Self.workers(store: blobs, root: root) : nil
                     intake = AssetIntake(blobs: blobs, workers: workers, digestSeed: store.identity.digestSeed)
                 }
-                let checkpoint =
-                    options.resumes && !options.isDryRun ? try await store.importCheckpoint(source: sourceKey) : nil
-                if let checkpoint {
+                let position =
+                    options.resumes && !options.isDryRun ? try await store.importPosition(source: sourceKey) : nil
+                if let position {
                     try await reader.resume(
                         at: SourcePosition(
-                            offset: checkpoint.offset, line: checkpoint.line, digest: checkpoint.digest, state: checkpoint.state))
+                            offset: position.offset, line: position.line, digest: position.digest, state: position.state))
                 }
-                rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: checkpoint)
+                rejects = try RejectsLog(file: rejectsFile, source: sourceKey, resuming: position)
             } catch {
                 setting.abandon()
                 throw error

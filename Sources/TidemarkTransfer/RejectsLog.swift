@@ -9,7 +9,7 @@ import TidemarkStore
 /// `@unchecked Sendable`: the file is written in the store's transactions, one after another; the account is behind a mutex.
 final class RejectsLog: @unchecked Sendable {
     private let file: RejectsFile?
-    private let account: Mutex<ImportCheckpoint>
+    private let account: Mutex<ImportPosition>
     private let firstRejections = Mutex<[ImportSummary.Rejection]>([])
     private let failed = Mutex<ImportError?>(nil)
     private static let shownRejections = 10
@@ -18,22 +18,22 @@ final class RejectsLog: @unchecked Sendable {
     /// Rows that an interrupted run had refused, and that are not in the file.
     let rejectedElsewhere: Int
 
-    init(file: RejectsFile?, source: String, resuming checkpoint: ImportCheckpoint?) throws(ImportError) {
+    init(file: RejectsFile?, source: String, resuming position: ImportPosition?) throws(ImportError) {
         self.file = file
-        try file?.begin(keeping: checkpoint?.rejectsLength ?? 0)
-        let hasAll = checkpoint.map { $0.rejectsLength > 0 && $0.rejectsLength == file?.length } ?? true
-        rejectedElsewhere = hasAll ? 0 : checkpoint?.rejected ?? 0
-        account = Mutex(checkpoint ?? ImportCheckpoint(source: source))
-        resumedAfter = checkpoint?.read
+        try file?.begin(keeping: position?.rejectsLength ?? 0)
+        let hasAll = position.map { $0.rejectsLength > 0 && $0.rejectsLength == file?.length } ?? true
+        rejectedElsewhere = hasAll ? 0 : position?.rejected ?? 0
+        account = Mutex(position ?? ImportPosition(source: source))
+        resumedAfter = position?.read
     }
 
     var shown: [ImportSummary.Rejection] { firstRejections.withLock { $0 } }
-    var state: ImportCheckpoint { account.withLock { $0 } }
+    var state: ImportPosition { account.withLock { $0 } }
     /// Why the file could not be written. The store, in whose transaction that was, takes it for a fault of its own.
     var failure: ImportError? { failed.withLock { $0 } }
 
     /// Enters a batch that was just written; the refusals are on disk when this returns.
-    func note(_ filled: FilledBatch, counts: ChangeCounts) throws -> ImportCheckpoint {
+    func note(_ filled: FilledBatch, counts: ChangeCounts) throws -> ImportPosition {
         let batch = filled.batch
         let rejections = batch.rejections
         do {

@@ -132,12 +132,31 @@ class Devices:
             finish([self.tidemark, "verify", self.containers[name]])
 
 
-def edits(output):
-    """What an editor tells: the last value of each field that is durable, and one that may be."""
-    durable, begun = {}, {}
-    for kind, name, field, number in re.findall(r"^(try|done) (\S+) (\S+) (\d+)$", output, re.M):
-        (begun if kind == "try" else durable)[name, field] = int(number)
-    return durable, begun
+class Editors:
+    """A process on each side that edits, and tells what it does: into a file, because a pipe that nobody reads fills and stops it."""
+
+    def __init__(self, devices, count, seed, pause=0):
+        self.outputs = {name: tempfile.TemporaryFile("w+") for name in "ab"}
+        self.processes = {name: subprocess.Popen(devices.edit(name, count, seed + index, pause), stdout=self.outputs[name])
+                          for index, name in enumerate("ab")}
+
+    def are_running(self):
+        return any(process.poll() is None for process in self.processes.values())
+
+    def edits(self):
+        """What each has told: the last value of each field that is durable, and one that may be."""
+        return {name: self.read(name) for name in self.processes}
+
+    def read(self, name):
+        if self.processes[name].wait() != 0:
+            fail(f"the editor of {name} ended with {self.processes[name].returncode}")
+        with self.outputs[name] as output:
+            output.seek(0)
+            text = output.read()
+        durable, begun = {}, {}
+        for kind, record, field, number in re.findall(r"^(try|done) (\S+) (\S+) (\d+)$", text, re.M):
+            (begun if kind == "try" else durable)[record, field] = int(number)
+        return durable, begun
 
 
 def check_edits(devices, told):
@@ -161,11 +180,6 @@ def check_edits(devices, told):
         if name not in found or found[name][field] not in allowed:
             fail(f"an edit was lost: {name} {field} is {found.get(name)}, and the last ones were {allowed}")
     return len(fields)
-
-
-def edit_both(devices, count, seed, pause=0):
-    return {name: subprocess.Popen(devices.edit(name, count, seed + index, pause), stdout=subprocess.PIPE, text=True)
-            for index, name in enumerate("ab")}
 
 
 def main():
@@ -201,12 +215,12 @@ def run(options, folder, drawn, cloud):
           f"{time.monotonic() - sent:.1f} s; {devices.compare('after the first sync')}", flush=True)
 
     for policy in POLICIES:
-        editors = edit_both(devices, options.edits, drawn.getrandbits(32))
+        editors = Editors(devices, options.edits, drawn.getrandbits(32))
         # Now and then while they edit.
-        while any(editor.poll() is None for editor in editors.values()):
+        while editors.are_running():
             for name in "ab":
                 killing.kill_after(devices.sync(name, policy), 60)
-        told = {name: edits(editor.stdout.read()) for name, editor in editors.items()}
+        told = editors.edits()
         devices.settle(policy)
         devices.compare(policy)
         counted = check_edits(devices, told) if policy in ("mergeByPropertyObjectTrump", "latestEdit") else 0
@@ -218,9 +232,9 @@ def run(options, folder, drawn, cloud):
     rounds = 0
     while min(kills.values()) < options.kills:
         rounds += 1
-        editors = edit_both(devices, options.edits, drawn.getrandbits(32), pause=2)
+        editors = Editors(devices, options.edits, drawn.getrandbits(32), pause=2)
         running = {}
-        while any(editor.poll() is None for editor in editors.values()):
+        while editors.are_running():
             for name in "ab":
                 running[name] = killing.start(devices.sync(name, policy, options.faults, drawn.getrandbits(32), forever=True))
             time.sleep(drawn.uniform(0.02, 0.6))
@@ -232,7 +246,7 @@ def run(options, folder, drawn, cloud):
                 # While the other syncs still, or neither does.
                 if options.server and drawn.random() < 0.1:
                     cloud.restart(drawn.uniform(0, 0.3))
-        told = {name: edits(editor.stdout.read()) for name, editor in editors.items()}
+        told = editors.edits()
         devices.settle(policy)
         devices.compare("after kills and faults")
         counted = check_edits(devices, told)

@@ -9,7 +9,7 @@ struct Newer: AsyncParsableCommand {
     @Argument(parsing: .captureForPassthrough) var arguments: [String] = []
 
     func run() async throws {
-        FormatMigrations.furtherSteps.all = FormatMigrations.testSteps
+        FormatMigrations.testOnlySteps.all = FormatMigrations.testSteps
         await Tidemark.run(arguments)
     }
 }

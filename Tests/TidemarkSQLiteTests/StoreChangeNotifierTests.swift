@@ -7,7 +7,7 @@ import TidemarkSQLite
 import TidemarkStore
 
 /// Goal: whoever listens is told of each commit of others, never of their own, whatever becomes of the folder. Method: real
-/// processes that notification and listen, and real folders that are moved and removed.
+/// processes that post notifications and listen, and real folders that are moved and removed.
 @Suite(.timeLimit(.minutes(30))) struct StoreChangeNotifierTests {
     private let scratch: Scratch
     private let container: ContainerDirectory

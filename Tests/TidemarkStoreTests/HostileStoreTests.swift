@@ -234,15 +234,15 @@ import TidemarkTransfer
     @Test func `an account of an import that cannot be is none`() async throws {
         let scratch = try await container()
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
-        let good = ImportCheckpoint(source: "s", offset: 7, counts: ChangeCounts(inserted: 1), read: 1)
+        let good = ImportPosition(source: "s", offset: 7, counts: ChangeCounts(inserted: 1), read: 1)
         let queue = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         try await queue.write { db in try good.store(db) }
-        #expect(try await store.importCheckpoint(source: "s") == good)
+        #expect(try await store.importPosition(source: "s") == good)
         for path in ["counts.inserted", "read", "assets.bytes", "offset", "rejectsLength"] {
             try execute(scratch, "UPDATE tide_imports SET state = json_set(state, '$.\(path)', 9223372036854775807)")
-            #expect(try await store.importCheckpoint(source: "s") == nil, "\(path)")
+            #expect(try await store.importPosition(source: "s") == nil, "\(path)")
             try execute(scratch, "UPDATE tide_imports SET state = json_set(state, '$.\(path)', 1)")
-            #expect(try await store.importCheckpoint(source: "s") != nil, "\(path)")
+            #expect(try await store.importPosition(source: "s") != nil, "\(path)")
         }
     }
 

@@ -35,10 +35,11 @@ struct Device {
     /// thread does that it has run on.
     static func gone(_ url: URL) async throws {
         let container = try ContainerDirectory(openingAt: url)
+        let end = ContinuousClock.now + .seconds(60)
         while true {
             do {
                 return try SyncLock(container).release()
-            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
+            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer && ContinuousClock.now < end {
                 await Task.yield()
             }
         }

@@ -10,6 +10,7 @@ final class RecordingDatabase: CloudDatabase {
         var sizes: [Int] = []
         var limit = Int.max
         var failure: CloudError.Code?
+        var refused: [String: CloudError.Code] = [:]
         var accountFailure, changesFailure: CloudError?
         var uploads = 0
         var requests: [[String]] = []
@@ -34,6 +35,8 @@ final class RecordingDatabase: CloudDatabase {
     func afterRequest(_ number: Int, _ hook: @escaping @Sendable () async -> Void) { state.withLock { $0.hooks[number] = hook } }
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
+    /// Refuses a record by itself, and lets the others of its request through.
+    func refuses(_ name: String, with code: CloudError.Code) { state.withLock { $0.refused[name] = code } }
     func accountFails(with error: CloudError?) { state.withLock { $0.accountFailure = error } }
     func changesFail(with error: CloudError?) { state.withLock { $0.changesFailure = error } }
     func fails(with code: CloudError.Code?) { state.withLock { $0.failure = code } }
@@ -54,7 +57,13 @@ final class RecordingDatabase: CloudDatabase {
         let (limit, failure) = state.withLock { ($0.limit, $0.failure) }
         if let failure { throw CloudError(failure, "as it was told") }
         guard request.operations.count <= limit else { throw CloudError(.limitExceeded, "\(limit) at the most") }
-        let outcomes = try await base.modify(request)
+        let refused = request.operations.map { operation in
+            state.withLock { $0.refused[operation.record.id.recordName] }.map { CloudError($0, "as it was told") }
+        }
+        var admitted = request
+        admitted.operations = zip(request.operations, refused).filter { $0.1 == nil }.map(\.0)
+        var admittedOutcomes = (admitted.operations.isEmpty ? [] : try await base.modify(admitted)).makeIterator()
+        let outcomes = refused.compactMap { error in error.map(RecordOutcome.failed) ?? admittedOutcomes.next() }
         let hook = state.withLock { state in
             state.requests.append(request.operations.map(\.record.id.recordName))
             return state.hooks[state.requests.count]

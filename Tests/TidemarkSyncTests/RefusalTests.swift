@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 import TidemarkCloud
@@ -53,6 +54,31 @@ import TidemarkTesting
         _ = try await b.engine.sync()
         #expect(try b.records().count == 41)
         #expect(try a.records() == b.records())
+    }
+
+    /// Seconds until a refused record is sent again; `nil`: when it is changed.
+    @Test(arguments: [
+        (.referenceViolation, 60), (.unknownItem, 60), (.quotaExceeded, 600), (.permissionFailure, 600), (.notAuthenticated, 600),
+        (.invalidArguments, nil),
+    ] as [(code: CloudError.Code, seconds: Int64?)])
+    func `a refused record is sent again after a minute, after ten where a person has to act, or when it is changed`(
+        code: CloudError.Code, seconds: Int64?
+    ) async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        recording.refuses("senja", with: code)
+        let clock = Mutex<Int64>(1_700_000_000_000_000)
+        var environment = SyncEnvironment.system
+        environment.now = { clock.withLock { $0 } }
+        let a = try Device(scratch["a.tidemark"], database: recording, environment: environment)
+        try await a.set("senja", ["caption": .string("Senja")])
+        try await a.set("lofoten", ["caption": .string("Lofoten")])
+        _ = try await a.engine.sync(patience: .zero)
+        #expect(recording.sent == ["lofoten"])
+        let issue = try #require(try a.reader().syncIssues(record: "senja").first)
+        #expect(issue.code == code.rawValue)
+        #expect(issue.nextTry == seconds.map { clock.withLock { $0 } + $0 * 1_000_000 })
     }
 
     @Test func `children of a refused parent wait for it, and go with it`() async throws {

@@ -5,7 +5,7 @@ import TidemarkStore
 import TidemarkSync
 
 /// Goal: the decision about each change from the cloud, by itself. Method: tables of facts and plans, without a store; the rules are those of
-/// semantics.md, and of the decisions about edit times, zones, damage and a cloud that was put back.
+/// decisions 017 (edit times), 020 (zones), 028 (damage) and 031 (a cloud that was put back).
 @Suite(.timeLimit(.minutes(30))) struct RemoteChangePlannerTests {
     private static let policies: [MergePolicy] = [
         .error, .latestEdit, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback,

@@ -105,9 +105,9 @@ import TidemarkTransfer
         let fields: [(String, FieldType)] = [
             ("caption", .string), ("n", .int64), ("d", .double), ("at", .timestamp), ("tags", .list(of: .string)),
             ("place", .location),
-            ("raw", .bytes), ("image", .asset),
+            ("raw", .bytes), ("image", .asset), ("ok", .int64),
         ]
-        let schema = RecordTypeSchema(name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1) })
+        let schema = RecordTypeSchema(name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1, isBoolean: $0.0 == "ok") })
         return (
             scratch,
             .destination {
@@ -115,6 +115,24 @@ import TidemarkTransfer
                 $0.rejects = scratch["rejects.jsonl"]
             }
         )
+    }
+
+    @Test(arguments: [
+        ("n", "x", "the value is no integer"),
+        ("d", "many", "the value is no number"),
+        ("at", "yesterday", "the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024"),
+        ("ok", "maybe", "the value is no Boolean; write true or false"),
+    ])
+    func `a cell of a CSV that does not fit its field's type is refused with the type and what is written instead`(
+        field: String, cell: String, reason: String
+    ) async throws {
+        let (scratch, options) = try folder()
+        let source = try scratch.writeLines(["id,\(field)", "good-1,", "bad,\(cell)", "good-2,"], to: "in/manifest.csv")
+        let summary = try await scratch.importing(source, options)
+        #expect(summary.changes == ChangeCounts(inserted: 2))
+        let rejected = try #require(try scratch.rejects().first)
+        #expect((rejected.line, rejected.code, rejected.field) == (3, "wrongType", field))
+        #expect(rejected.reason == reason)
     }
 
     @Test(arguments: cases)

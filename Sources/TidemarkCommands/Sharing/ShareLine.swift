@@ -108,8 +108,8 @@ struct ShareOutcome: Encodable {
             for address in undiscovered {
                 Output.error(
                     """
-                    note: the cloud finds no account of \(address): without one there, the link leads nowhere for them; or they do not let \
-                    themselves be found
+                    note: the cloud finds no account of \(address). The link works once there is one; or the account can't be found by \
+                    its address
                     """)
             }
             if let note = outcome.note { Output.error("note: \(note)") }

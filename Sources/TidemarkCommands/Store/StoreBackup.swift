@@ -40,7 +40,7 @@ struct StoreBackup: AsyncParsableCommand {
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let bar = CopyingBar(progress)
             var backup = ContainerBackup(of: container, to: try fileURL(target, "the target"))
-            backup.hook = KillSwitch.hook
+            backup.hook = MoveKillHook.hook
             backup.allowsDamage = allowDamage
             let summary = try backup.run { bar.show($0) }
             bar.finish()

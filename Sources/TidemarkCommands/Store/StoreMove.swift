@@ -55,7 +55,7 @@ struct StoreMove: AsyncParsableCommand {
         try await reportingErrors {
             let source = try fileURL(container, "the container")
             var mover = StoreMover(from: source, to: try place(source), keepsSource: keepSource)
-            mover.hook = KillSwitch.hook
+            mover.hook = MoveKillHook.hook
             if dryRun {
                 try show(mover.plan())
             } else if rollback {

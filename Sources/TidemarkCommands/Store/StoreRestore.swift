@@ -40,7 +40,7 @@ struct StoreRestore: AsyncParsableCommand {
             let backup = try ContainerDirectory(openingAt: fileURL(backup, "the backup"))
             let bar = CopyingBar(progress)
             var restoration = ContainerRestoration(of: backup, to: try fileURL(container, "the container"), replaces: replace)
-            restoration.hook = KillSwitch.hook
+            restoration.hook = MoveKillHook.hook
             restoration.allowsDamage = allowDamage
             let summary = try restoration.run { bar.show($0) }
             bar.finish()

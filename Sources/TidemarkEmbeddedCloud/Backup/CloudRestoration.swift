@@ -212,7 +212,7 @@ public struct CloudRestoration: Sendable {
         try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
         try queue.write { db in
             let rows = SQLiteCloudTransaction(
-                db: db, schemas: SchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
+                db: db, schemas: CloudSchemaCache(), writer: Data(EmbeddedCloud.systemRandom(8)))
             let more = EmbeddedCloud.systemRandom(4).reduce(0 as Int64) { $0 << 8 | Int64($1) }
             try rows.beginIncarnation(
                 Data(EmbeddedCloud.systemRandom(16)), at: try rows.lastChange() + CloudEngine.leap + more)

@@ -19,7 +19,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     private let readers: any DatabaseReader
     /// The connection for reads on the calling thread; `nil` in memory.
     private let inlineReads: DatabaseQueue?
-    private let schemas = SchemaCache()
+    private let schemas = CloudSchemaCache()
     /// Random bytes of this opening. A database that was put back has to be opened again, so it counts on under another nonce.
     private let nonce: Data
 
@@ -134,10 +134,10 @@ public final class SQLiteCloudStorage: CloudStorage {
         /// Writes that have been asked for and not been begun.
         private let waiting = Atomic(0)
 
-        private let schemas: SchemaCache
+        private let schemas: CloudSchemaCache
         private let nonce: Data
 
-        init(_ database: SharedDatabase, _ schemas: SchemaCache, _ nonce: Data) {
+        init(_ database: SharedDatabase, _ schemas: CloudSchemaCache, _ nonce: Data) {
             (self.database, self.schemas, self.nonce) = (database, schemas, nonce)
         }
 

@@ -8,7 +8,7 @@ import TidemarkSQLite
 /// The rows of a ``SQLiteCloudStorage``.
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
-    let schemas: SchemaCache
+    let schemas: CloudSchemaCache
     /// 8 random bytes of the storage that has the database open.
     let writer: Data
 

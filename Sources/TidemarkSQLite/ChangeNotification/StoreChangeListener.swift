@@ -2,8 +2,8 @@ package import Foundation
 
 /// Hears the notifiers of other processes, and of other notifiers in its own.
 ///
-/// What it hears is a hint that a store may have changed: read the history since the last token then. Rings may merge, and there may be one
-/// without a change behind it; the last notification always leads to a call that begins after it. Start to listen before you read the
+/// What it hears is a hint that a store may have changed: read the history since the last token then. Notifications may merge, and there may
+/// be one without a change behind it; the last one always leads to a call that begins after it. Start to listen before you read the
 /// history for the first time, and nothing is missed.
 ///
 /// A listener reads the container's folders and nothing else, so it works for a process that may not write there. The folder of the notifiers

@@ -104,7 +104,7 @@ public final class StoreChangeNotifier: Sendable {
     /// How many notifications nobody can have heard, because the file could not be written.
     public var failures: Int { state.withLock(\.failures) }
 
-    /// Lets go of the file and removes it. Rings after that are silent.
+    /// Lets go of the file and removes it. Notifications after that are not posted.
     public func close() {
         state.withLock { state in
             state.isClosed = true

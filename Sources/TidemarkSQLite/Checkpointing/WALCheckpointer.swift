@@ -1,8 +1,8 @@
 import CTideCore
 package import GRDB
 
-/// The log of a database that a connection of this process writes to; it is moved into the database when it has grown long, or when
-/// nobody waits and there is something to move.
+/// Checkpoints the WAL of a database that a connection of this process writes to: when the WAL has grown long, or when nobody waits and
+/// there is something to move into the database.
 ///
 /// `@unchecked Sendable`: the core writes the length after each commit on that connection, and it is read under the turn of writes, as is
 /// what else changes here: that of a shared database, or the actor that has a store's connection.

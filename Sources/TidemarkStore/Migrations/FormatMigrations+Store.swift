@@ -6,14 +6,14 @@ package import TidemarkSQLite
 
 extension FormatMigrations {
     /// Those of the stores of a container. Format 4 is the oldest that was frozen.
-    package static let stores = FormatMigrations(applicationID: StoreFormat.applicationID, oldest: 4)
-        .adding(furtherSteps.all)
+    package static let stores = FormatMigrations(applicationID: StoreFormat.applicationID, oldest: 4, steps: [])
+        .adding(testOnlySteps.all)
 
-    /// None but in a process of the tests, which becomes one of a newer version by them.
-    package static let furtherSteps = FurtherSteps()
+    /// Empty but in a process of the tests: by these steps it becomes one of a newer version.
+    package static let testOnlySteps = TestOnlySteps()
 
-    /// Steps that are set before ``stores`` is first used.
-    package final class FurtherSteps: Sendable {
+    /// Steps that a test sets before ``stores`` is first used.
+    package final class TestOnlySteps: Sendable {
         private let steps = Mutex<[Step]>([])
 
         package var all: [Step] {

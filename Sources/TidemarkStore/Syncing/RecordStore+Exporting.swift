@@ -225,7 +225,7 @@ extension RecordStore {
         let (request, zone) = (answer.request, answer.zone)
         let isDone = !answer.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
-        let confirmation = try Confirmation(db, connection: connection)
+        let confirmation = try ExportConfirmation(db, connection: connection)
         try confirmation.note(zip(request.items, answer.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
         for (item, result) in zip(request.items, answer.results) {
             switch (result, item.key.kind) {

@@ -15,12 +15,12 @@ package struct BatchWrite: Sendable {
     package var blobs: [BlobStore.Blob]
     /// Called in the transaction after the batch's rows are written; what it returns is stored with them if they changed anything:
     /// where an import can go on. The argument says what the batch did.
-    package var checkpoint: (@Sendable (ChangeCounts) throws -> ImportCheckpoint?)?
+    package var position: (@Sendable (ChangeCounts) throws -> ImportPosition?)?
 
     package init(
         type: String, nameField: String? = nil, environment: StoreEnvironment, author: TransactionAuthor,
         moreToCome: Bool = false, blobs: [BlobStore.Blob] = [],
-        checkpoint: (@Sendable (ChangeCounts) throws -> ImportCheckpoint?)? = nil
+        position: (@Sendable (ChangeCounts) throws -> ImportPosition?)? = nil
     ) {
         self.type = type
         self.nameField = nameField
@@ -28,7 +28,7 @@ package struct BatchWrite: Sendable {
         self.author = author
         self.moreToCome = moreToCome
         self.blobs = blobs
-        self.checkpoint = checkpoint
+        self.position = position
     }
 }
 
@@ -59,32 +59,32 @@ extension RecordStore {
             }
             // Nothing but refused rows: no type came of them.
             if transaction.type(named: write.type) == nil, batch.liveCount == 0 {
-                _ = try write.checkpoint?(ChangeCounts())
+                _ = try write.position?(ChangeCounts())
                 return ChangeCounts()
             }
             let counts = try transaction.write(
                 batch, type: transaction.knownType(named: write.type), isLoad: connection.base == nil, blobs: write.blobs)
             if !write.moreToCome { try connection.endLoads() }
-            let checkpoint = try write.checkpoint?(counts)
-            if !counts.isUnchanged { try checkpoint?.store(transaction.db) }
+            let position = try write.position?(counts)
+            if !counts.isUnchanged { try position?.store(transaction.db) }
             return counts
         }
     }
 
-    /// Ends an import: builds the index of a type that was loaded, forgets the import's checkpoint, and moves the log into the
+    /// Ends an import: builds the index of a type that was loaded, forgets where the import was, and moves the WAL into the
     /// database.
     package func endImport(type: String, source: String?) throws(StoreError) {
         try transact("finish the import", author: TransactionAuthor("", origin: .import)) { transaction in
             try connection.endLoads()
-            if let source, try ImportCheckpoint.fetch(transaction.db, source: source) != nil {
-                try ImportCheckpoint.delete(transaction.db, source: source)
+            if let source, try ImportPosition.fetch(transaction.db, source: source) != nil {
+                try ImportPosition.delete(transaction.db, source: source)
             }
         }
         if connection.base == nil { try connection.checkpoint() }
     }
 
-    /// The checkpoint that an interrupted import of `source` has left.
-    package func importCheckpoint(source: String) throws(StoreError) -> ImportCheckpoint? {
-        try connection.read("look for an interrupted import") { db in try ImportCheckpoint.fetch(db, source: source) }
+    /// Where an interrupted import of `source` goes on.
+    package func importPosition(source: String) throws(StoreError) -> ImportPosition? {
+        try connection.read("look for an interrupted import") { db in try ImportPosition.fetch(db, source: source) }
     }
 }

@@ -29,7 +29,7 @@ import TidemarkModel
 
     @Test func `a sweep tells what went and what went wrong, and the next one comes all the same`() async {
         struct Broken: Error {}
-        let (metrics, log) = (ServerMetrics(), ShellServer.Log())
+        let (metrics, log) = (ServerMetrics(), StubbedServer.Log())
         let logger = Logger(label: "test") { _ in
             LogfmtHandler(level: .error) { line in log.lines.withLock { $0.append(line) } }
         }

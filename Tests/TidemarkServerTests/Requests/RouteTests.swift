@@ -7,10 +7,11 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Addresses: what leads to an operation, and what is answered where none is.
+/// Goal: a path and a method lead to their operation, and other requests get the error that says what is wrong. Method: a server over stub
+/// operations; the real operations are tested in `Protocol`.
 @Suite(.timeLimit(.minutes(30))) struct RouteTests {
     @Test func `what is nowhere, otherwise, or of another database is told apart`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let nowhere = try await server.send(.POST, server.path("records/none", query: server.api))
             #expect(nowhere.status == 404)
             #expect(nowhere.code == "NOT_FOUND")
@@ -34,7 +35,7 @@ import TidemarkModel
     }
 
     @Test func `names that would mean something to a file system are refused`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for name in [
                 "..", "%2e%2e", "a%2Fb", "%00", "a%0Ab", "%ff", "%", "%2", "%zz", "", String(repeating: "a", count: 1_025),
             ] {
@@ -75,7 +76,7 @@ import TidemarkModel
     }
 
     @Test func `errors have the protocol's codes and statuses`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for (code, name, status) in [
                 ("serverRecordChanged", "CONFLICT", 409), ("batchRequestFailed", "ATOMIC_ERROR", 400),
                 ("zoneNotFound", "ZONE_NOT_FOUND", 404), ("unknownItem", "NOT_FOUND", 404),
@@ -106,7 +107,7 @@ import TidemarkModel
     }
 
     @Test func `every answer has the protocol's headers, and pages of any origin may read it`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let answer = try await server.send(
                 .POST, server.path("records/query", query: server.api), headers: ["Origin": "https://a.example.org"])
             #expect(answer.headers.first(name: "Content-Type") == "application/json; charset=UTF-8")
@@ -119,7 +120,7 @@ import TidemarkModel
     }
 
     @Test func `only pages that an API token is for may read`() async throws {
-        try await ShellServer.with(origins: ["https://a.example.org"]) { server in
+        try await StubbedServer.with(origins: ["https://a.example.org"]) { server in
             let path = server.path("records/query", query: server.api)
             for method in [HTTPMethod.POST, .OPTIONS] {
                 for (origin, isAllowed) in [("https://a.example.org", true), ("https://b.example.org", false), ("null", false)] {

@@ -5,7 +5,7 @@ import TidemarkStore
 
 /// In debug builds, ends the process as `kill -9` does when a move has come to the step that `TIDEMARK_KILL_AT` names: tests stop
 /// it there.
-enum KillSwitch {
+enum MoveKillHook {
     static let hook: @Sendable (MoveStep) throws -> Void = { step in
         #if DEBUG
             if step.rawValue == ProcessInfo.processInfo.environment["TIDEMARK_KILL_AT"] { kill(getpid(), SIGKILL) }

@@ -25,7 +25,7 @@ import TidemarkWire
     @Test func `bodies from one address leave room for others`() async throws {
         var limits = ServerLimits()
         (limits.bodiesSize, limits.bodiesSizeOfAddress) = (100_000, 50_000)
-        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+        try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
             let path = server.path("echo", query: server.api)
             let holding = try await RawConnection(port: server.port)
             try await holding.write(
@@ -48,7 +48,7 @@ import TidemarkWire
     @Test func `who watches has a rate apart from that of requests`() async throws {
         var limits = ServerLimits()
         (limits.requestsPerSecond, limits.burst) = (0.001, 3)
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let path = server.path("records/query", query: server.api)
             var requests: [Int] = []
             for _ in 0..<4 { requests.append(try await server.send(.POST, path).status) }
@@ -115,7 +115,7 @@ import TidemarkWire
     }
 
     @Test func `a signature is of the bytes that were packed`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let (path, body) = (server.path("records/query"), [UInt8](repeating: 0x20, count: 5_000))
             let packed = try #require(Gzip.packed(body))
             for (signed, status) in [(body, 200), (packed, 401)] {

@@ -4,7 +4,7 @@ package import TidemarkModel
 import TidemarkSQLite
 
 /// Where an interrupted import can go on, stored in the transaction of the last batch that it wrote.
-package struct ImportCheckpoint: Codable, Sendable, Equatable {
+package struct ImportPosition: Codable, Sendable, Equatable {
     /// What is imported and how, so that only the same import goes on from here.
     package var source: String
     /// Bytes of the source (of a folder: files) that are done, and the digest of these.
@@ -37,10 +37,10 @@ package struct ImportCheckpoint: Codable, Sendable, Equatable {
         self.assets = assets
     }
 
-    static func fetch(_ db: Database, source: String) throws -> ImportCheckpoint? {
+    static func fetch(_ db: Database, source: String) throws -> ImportPosition? {
         let state = try String.fetchOne(db, sql: "SELECT state FROM tide_imports WHERE source = ?", arguments: [source])
         // A state that can't be read is none: the import then begins anew, which is harmless.
-        return state.flatMap { try? JSONDecoder().decode(ImportCheckpoint.self, from: Data($0.utf8)) }.flatMap {
+        return state.flatMap { try? JSONDecoder().decode(ImportPosition.self, from: Data($0.utf8)) }.flatMap {
             $0.canBe ? $0 : nil
         }
     }

@@ -44,7 +44,7 @@ import Testing
     @Test func `an address that has as many as it may gets no more, and keeps those it has`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 2
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let kept = [try await RawConnection(port: server.port), try await RawConnection(port: server.port)]
             for connection in kept { try await ask(connection) }
             let third = try await RawConnection(port: server.port)
@@ -63,7 +63,7 @@ import Testing
     @Test func `behind a proxy, all are of one address and may stay`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 1
-        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+        try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
             let connections = [try await RawConnection(port: server.port), try await RawConnection(port: server.port)]
             for connection in connections { try await ask(connection) }
             for connection in connections { try await connection.close() }

@@ -1,4 +1,4 @@
-// Types of columns and values of cells: the rules are in Documentation/Formats/manifest.md, "Types".
+// Infers the types of columns, and converts cells to values or refuses them: the rules are in Documentation/Formats/manifest.md, "Types".
 
 #include <errno.h>
 #include <math.h>

@@ -7,7 +7,7 @@ import TidemarkCloudEngine
 /// The schema of a container as it was last decoded: every request that saves looks at it.
 ///
 /// The database names each state of the schema by a random number, so that a state that was rolled back is never taken for another.
-final class SchemaCache: Sendable {
+final class CloudSchemaCache: Sendable {
     private let known = Mutex<(version: Int64, schema: CloudSchema)?>(nil)
 
     func schema(of version: Int64) -> CloudSchema? {

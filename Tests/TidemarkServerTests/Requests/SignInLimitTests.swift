@@ -178,9 +178,9 @@ import TidemarkModel
         var limits = ServerLimits()
         // So that the next one is due in a minute, however slow the machine is.
         limits.signInAttempts = 1
-        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
-            let path = "/tidemark/1/\(ShellServer.container)/development/session"
-            func attempt(_ password: String, from address: String) async throws -> ShellServer.Answer {
+        try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
+            func attempt(_ password: String, from address: String) async throws -> StubbedServer.Answer {
                 try await server.send(
                     .POST, path, headers: ["X-Forwarded-For": address],
                     body: Array("{\"email\":\"anna@example.org\",\"password\":\"\(password)\"}".utf8))
@@ -197,8 +197,8 @@ import TidemarkModel
     }
 
     @Test func `a session has the name that the device gives, or else its user agent`() async throws {
-        try await ShellServer.with(trustsProxy: true) { server in
-            let path = "/tidemark/1/\(ShellServer.container)/development/session"
+        try await StubbedServer.with(trustsProxy: true) { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (member, device) in [(",\"device\":\"Annas Laptop\"", "Annas Laptop"), ("", "journal/1.0")] {
                 let answer = try await server.send(
                     .POST, path, headers: ["User-Agent": "journal/1.0", "X-Forwarded-For": "192.0.2.9"],
@@ -212,12 +212,12 @@ import TidemarkModel
         }
     }
     @Test func `a request that somebody signed in sends is noted as a use of the session, with its address`() async throws {
-        try await ShellServer.with(trustsProxy: true) { server in
+        try await StubbedServer.with(trustsProxy: true) { server in
             // Of two hours ago: within one hour no other use is noted.
             let earlier = try CredentialStore(
                 at: server.access.directory, now: { Timestamp.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
             let token = try await earlier.makeSession(
-                account: "ben", container: ShellServer.container, environment: .development, kind: .device,
+                account: "ben", container: StubbedServer.container, environment: .development, kind: .device,
                 address: "192.0.2.9")
             #expect(try await server.access.addresses(of: "ben") == ["192.0.2.9"])
             let answer = try await server.send(

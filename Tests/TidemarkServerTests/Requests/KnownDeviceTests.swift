@@ -27,10 +27,10 @@ import TidemarkModel
         let reply = Mutex(StubServer.Reply.broken)
     }
 
-    private static let path = "/tidemark/1/\(ShellServer.container)/development/session"
+    private static let path = "/tidemark/1/\(StubbedServer.container)/development/session"
 
     /// What stands before the server, and says from where its client comes.
-    private func proxy(to server: ShellServer, from place: Place) throws -> StubServer {
+    private func proxy(to server: StubbedServer, from place: Place) throws -> StubServer {
         try StubServer { request, _ in
             let (answer, isDone) = (Answer(), DispatchSemaphore(value: 0))
             Task {
@@ -51,7 +51,7 @@ import TidemarkModel
     }
 
     /// Sends attempts of strangers, each from a network of its own, and returns when as many wait as may.
-    private func flood(_ server: ShellServer) async throws -> [RawConnection] {
+    private func flood(_ server: StubbedServer) async throws -> [RawConnection] {
         var connections: [RawConnection] = []
         for number in 0..<40 {
             let body = "{\"email\":\"p\(number)@example.org\",\"password\":\"wrong horse\"}"
@@ -73,12 +73,12 @@ import TidemarkModel
     }
 
     @Test func `a device that comes from a new address while strangers flood is in the lane of the known`() async throws {
-        try await ShellServer.with(trustsProxy: true) { server in
+        try await StubbedServer.with(trustsProxy: true) { server in
             let scratch = try Scratch()
             let place = Place("198.51.100.1")
             let stub = try proxy(to: server, from: place)
             let file = SessionFile(at: scratch["cloud-session"])
-            let cloud = HTTPCloud(try stub.address, container: ShellServer.container, session: file)
+            let cloud = HTTPCloud(try stub.address, container: StubbedServer.container, session: file)
             try await cloud.signIn(email: "anna@example.org", password: "correct horse")
             #expect(stub.requests.last?.body.contains("deviceToken") == false)
             try await cloud.signOut()
@@ -104,7 +104,7 @@ import TidemarkModel
                 // Of strangers no more than those may wait.
                 group.addTask {
                     // As a process that starts later.
-                    let again = HTTPCloud(try stub.address, container: ShellServer.container, session: file)
+                    let again = HTTPCloud(try stub.address, container: StubbedServer.container, session: file)
                     try await again.signIn(email: "Anna@example.org", password: "correct horse")
                 }
                 #expect(try await eventually { server.access.hashers.waiting == 33 })

@@ -4,7 +4,7 @@ import TidemarkModel
 import TidemarkSQLite
 
 /// Notes in the rows of records what the cloud has of them by now, many at once.
-struct Confirmation {
+struct ExportConfirmation {
     private let db: Database
     private let connection: StoreConnection
     private let hasSyncIssues: Bool

@@ -18,7 +18,7 @@ import TidemarkWire
 @testable import TidemarkServer
 
 /// A server on a port of its own, with operations that a test gives it, and credentials of all kinds.
-final class ShellServer: Sendable {
+final class StubbedServer: Sendable {
     static let container = "iCloud.org.example.journal"
     static let client = HTTPClient(
         eventLoopGroupProvider: .singleton, configuration: .init(redirectConfiguration: .disallow))
@@ -59,7 +59,7 @@ final class ShellServer: Sendable {
         limits: ServerLimits = ServerLimits(), trustsProxy: Bool = false, publicURL: String? = nil, metricsToken: String? = nil,
         metricsPort: Int? = nil, onMetrics: @escaping @Sendable (Int) -> Void = { _ in }, callback: SignInCallback? = nil,
         origins: [String] = [],
-        operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (ShellServer) async throws -> Result
+        operations: [TidemarkServer.Operation] = [], _ body: @escaping @Sendable (StubbedServer) async throws -> Result
     ) async throws -> Result {
         let scratch = try Scratch()
         let access = try CredentialStore(at: scratch.url, now: Timestamp.now, passwordLogN: 4)
@@ -100,7 +100,7 @@ final class ShellServer: Sendable {
             }
             var iterator = ports.makeAsyncIterator()
             let port = try #require(await iterator.next())
-            let running = ShellServer(
+            let running = StubbedServer(
                 server, access, port: port,
                 Credentials(api: api.text, web: web.text, device: device.text, keyID: serverKey.id, key: key), log: log,
                 group: group)
@@ -134,7 +134,7 @@ final class ShellServer: Sendable {
     }
 
     func path(
-        _ operation: String, container: String = ShellServer.container, environment: String = "development",
+        _ operation: String, container: String = StubbedServer.container, environment: String = "development",
         database: String = "public", query: String = ""
     ) -> String {
         "/database/1/\(container)/\(environment)/\(database)/\(operation)" + (query.isEmpty ? "" : "?\(query)")
@@ -171,7 +171,7 @@ final class ShellServer: Sendable {
     }
 }
 
-/// Operations that tell what the shell has told them.
+/// Operations that tell what the request told them.
 enum StubOperations {
     private static let prefix = "/database/1/{container}/{environment}/{database}"
 

@@ -12,7 +12,7 @@ import TidemarkWire
     @Test func `a body that is too large is refused before it is read, or as soon as it is`() async throws {
         var limits = ServerLimits()
         limits.bodySize = 10_000
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let path = server.path("echo", query: server.api)
             #expect(try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 10_000)).status == 200)
             let large = try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 10_001))
@@ -38,7 +38,7 @@ import TidemarkWire
     }
 
     @Test func `who asks whether to go on is told`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
                 let connection = try await RawConnection(port: server.port)
                 try await connection.write(
@@ -54,7 +54,7 @@ import TidemarkWire
     @Test func `bodies of all requests share what may be held`() async throws {
         var limits = ServerLimits()
         limits.bodiesSize = 50_000
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let path = server.path("echo", query: server.api)
             let holding = try await RawConnection(port: server.port)
             try await holding.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 40001\r\n\r\n")
@@ -80,7 +80,7 @@ import TidemarkWire
     }
 
     @Test func `a body that breaks off reaches no operation`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let connection = try await RawConnection(port: server.port)
             try await connection.write(
                 "POST \(server.path("echo", query: server.api)) HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{}")
@@ -93,7 +93,7 @@ import TidemarkWire
     @Test func `packed bodies are unpacked, as far as the limit`() async throws {
         var limits = ServerLimits()
         limits.bodySize = 100_000
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let (path, gzip): (String, HTTPHeaders) = (server.path("echo", query: server.api), ["Content-Encoding": "gzip"])
             let text = [UInt8](repeating: 0x20, count: 100_000)
             let packed = try #require(Gzip.packed(text))
@@ -115,7 +115,7 @@ import TidemarkWire
     }
 
     @Test func `long answers are packed for who accepts it`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let path = server.path("echo", query: server.api)
             let text = Array(String(repeating: "Södermalm ", count: 500).utf8)
             for (accepts, isPacked) in [
@@ -138,7 +138,7 @@ import TidemarkWire
     @Test func `too many requests of an address are put off`() async throws {
         var limits = ServerLimits()
         (limits.requestsPerSecond, limits.burst) = (0.001, 3)
-        try await ShellServer.with(limits: limits, trustsProxy: true) { server in
+        try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
             let path = server.path("records/query", query: server.api)
             var statuses: [Int] = []
             for _ in 0..<5 {

@@ -45,7 +45,7 @@ import TidemarkModel
                 }
             },
         ]
-        try await ShellServer.with(operations: operations) { server in
+        try await StubbedServer.with(operations: operations) { server in
             var iterator = entered.makeAsyncIterator()
             async let running = server.send(.POST, "/assets/upload/x")
             await iterator.next()
@@ -82,7 +82,7 @@ import TidemarkModel
                 return .json(Array("{}".utf8))
             }
         ]
-        try await ShellServer.with(operations: operations) { server in
+        try await StubbedServer.with(operations: operations) { server in
             func begun(_ name: String) async throws -> RawConnection {
                 let connection = try await RawConnection(port: server.port)
                 try await connection.write("POST /assets/upload/\(name) HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab")
@@ -102,7 +102,7 @@ import TidemarkModel
 
     @Test func `figures count what was asked for`() async throws {
         let token = "figures-for-prometheus"
-        try await ShellServer.with(metricsToken: token) { server in
+        try await StubbedServer.with(metricsToken: token) { server in
             for _ in 0..<3 { _ = try await server.send(.POST, server.path("records/query", query: server.api)) }
             _ = try await server.send(.POST, server.path("records/query"))
             _ = try await server.send(.POST, "/nowhere")
@@ -123,7 +123,7 @@ import TidemarkModel
     }
 
     @Test func `health, readiness and the description of the protocol are there for everybody`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             #expect(try await server.send(.GET, "/health").text == "ok\n")
             #expect(try await server.send(.GET, "/ready").text == "ready\n")
             let description = try await server.send(.GET, "/openapi.json")
@@ -133,7 +133,7 @@ import TidemarkModel
     }
 
     @Test func `a log has one line for a request, and no secrets`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let path = server.path("records/query", query: server.web + "&secret=inquery")
             _ = try await server.send(.POST, path, body: Array("{\"secret\":\"inbody\"}".utf8))
             _ = try await server.send(.POST, server.path("records/query"), headers: server.bearer)
@@ -141,7 +141,7 @@ import TidemarkModel
             let signed = server.signed(server.path("records/query"), body: body)
             _ = try await server.send(.POST, server.path("records/query"), headers: signed, body: body)
             _ = try await server.send(
-                .POST, "/tidemark/1/\(ShellServer.container)/development/session",
+                .POST, "/tidemark/1/\(StubbedServer.container)/development/session",
                 body: Array("{\"email\":\"anna@example.org\",\"password\":\"correct horse\"}".utf8))
             _ = try await server.send(.POST, server.path("fails", query: server.web))
             _ = try await server.send(.POST, server.path("records/query", query: "ckAPIToken=wrongtoken"))
@@ -160,7 +160,7 @@ import TidemarkModel
     }
 
     @Test func `a line of a log stays a line`() {
-        let lines = ShellServer.Log()
+        let lines = StubbedServer.Log()
         var handler = LogfmtHandler(level: .info) { line in lines.lines.withLock { $0.append(line) } }
         handler.metadata = ["b": "x y", "a": "plain"]
         handler.log(
@@ -184,7 +184,7 @@ import TidemarkModel
                 Reply(body: .stream(type: "text/plain", count: 10) { try await $0.write(ByteBuffer(string: "bytes")) })
             }
         ]
-        try await ShellServer.with(operations: operations) { server in
+        try await StubbedServer.with(operations: operations) { server in
             let connection = try await RawConnection(port: server.port)
             try await connection.write("GET /assets/download/x/y HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(try await connection.closed().hasSuffix("\r\n\r\nbytes"))
@@ -192,11 +192,11 @@ import TidemarkModel
     }
 
     @Test func `a directory that others may look into is told in the log, with what helps`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let directory = server.access.directory
             for (mode, isTold) in [(0o755, true), (0o710, true), (0o700, false)] {
                 try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.path)
-                let log = ShellServer.Log()
+                let log = StubbedServer.Log()
                 let logger = Logger(label: "test") { _ in
                     LogfmtHandler(level: .info) { line in log.lines.withLock { $0.append(line) } }
                 }
@@ -216,7 +216,7 @@ import TidemarkModel
         } throws: { error in
             (error as? ServerError)?.code == .noData && "\(error)".contains("tidemark admin container add")
         }
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let second = try CloudServer(
                 ServerConfiguration(directory: server.access.directory, port: server.port), logger: .init(label: "test"))
             await #expect {

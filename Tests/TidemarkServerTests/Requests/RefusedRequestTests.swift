@@ -10,9 +10,9 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused at the door. Method: turns are counted
+/// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused before an operation sees them. Method: turns are counted
 /// and not time; a real server, and bytes on a connection.
-@Suite(.timeLimit(.minutes(30))) struct DoorTests {
+@Suite(.timeLimit(.minutes(30))) struct RefusedRequestTests {
     private final class Order: Sendable {
         private let names = Mutex<[String]>([])
         var all: [String] { names.withLock { $0 } }
@@ -84,8 +84,8 @@ import TidemarkModel
     }
 
     @Test func `a device's session begins with a token by which the device is known`() async throws {
-        try await ShellServer.with { server in
-            let path = "/tidemark/1/\(ShellServer.container)/development/session"
+        try await StubbedServer.with { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             let answer = try await server.send(
                 .POST, path, body: Array(#"{"email":"anna@example.org","password":"correct horse"}"#.utf8))
             let token = try #require(answer.json["deviceToken"] as? String)
@@ -98,7 +98,7 @@ import TidemarkModel
         }
     }
 
-    private func status(_ server: ShellServer, _ head: String) async throws -> Int {
+    private func status(_ server: StubbedServer, _ head: String) async throws -> Int {
         let connection = try await RawConnection(port: server.port)
         try await connection.write(head)
         try await connection.receive("\r\n\r\n")
@@ -108,7 +108,7 @@ import TidemarkModel
     }
 
     @Test func `a request without a Host, with two, or with one that can't be is refused`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let line = "GET /openapi.json HTTP/1.1\r\n"
             for (hosts, expected) in [
                 ("", 400), ("Host: a\r\nHost: a\r\n", 400), ("Host: a\r\nhost: b\r\n", 400), ("Host: a b\r\n", 400),
@@ -127,7 +127,7 @@ import TidemarkModel
     }
 
     @Test func `with a public URL, requests for other hosts are refused, and browsers are told to stay with TLS`() async throws {
-        try await ShellServer.with(publicURL: "https://Cloud.example.org") { server in
+        try await StubbedServer.with(publicURL: "https://Cloud.example.org") { server in
             for (host, expected) in [
                 ("cloud.example.org", 200), ("CLOUD.example.org:443", 200), ("cloud.example.org:80", 421),
                 ("evil.example.org", 421),
@@ -138,7 +138,7 @@ import TidemarkModel
             let health = try await server.send(.GET, "/health")
             #expect(health.status == 200 && health.headers.first(name: "Strict-Transport-Security") == "max-age=63072000")
         }
-        try await ShellServer.with(trustsProxy: true) { server in
+        try await StubbedServer.with(trustsProxy: true) { server in
             for (proto, isSecure) in [("https", true), ("http", false), ("https, http", false), ("http,HTTPS", true)] {
                 let answer = try await server.send(.GET, "/health", headers: ["X-Forwarded-Proto": proto])
                 #expect((answer.headers.first(name: "Strict-Transport-Security") != nil) == isSecure, "\(proto)")
@@ -147,7 +147,7 @@ import TidemarkModel
     }
 
     @Test func `an address behind a proxy is the last one, with or without a port`() async throws {
-        try await ShellServer.with(trustsProxy: true) { server in
+        try await StubbedServer.with(trustsProxy: true) { server in
             for (text, shown) in [
                 ("203.0.113.9, 192.0.2.7:4711", "192.0.2.7"), ("[2001:db8::7]:4711", "2001:db8::7"),
                 ("::ffff:192.0.2.8", "192.0.2.8"),
@@ -165,7 +165,7 @@ import TidemarkModel
     }
 
     @Test func `a sign-in form of another page is refused by its origin`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for (origin, expected) in [
                 ("https://evil.example.org", 403), ("null", 403), ("http://127.0.0.1", 403),
                 ("http://127.0.0.1:\(server.port)", 400),
@@ -179,7 +179,7 @@ import TidemarkModel
 
     @Test func `figures are shown at a port of their own, or to those who have the token`() async throws {
         let found = Port()
-        try await ShellServer.with(metricsToken: "0123456789abcdef", metricsPort: 0, onMetrics: found.keep) { server in
+        try await StubbedServer.with(metricsToken: "0123456789abcdef", metricsPort: 0, onMetrics: found.keep) { server in
             #expect(try await server.send(.GET, "/metrics").status == 401)
             #expect(try await server.send(.GET, "/metrics", headers: ["Authorization": "Bearer 0123456789abcdeF"]).status == 401)
             #expect(try await server.send(.GET, "/metrics", headers: ["Authorization": "Bearer 0123456789abcdef"]).status == 200)
@@ -193,7 +193,7 @@ import TidemarkModel
             try await connection.receive("404 Not Found")
             try await connection.close()
         }
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let answer = try await server.send(.GET, "/metrics")
             #expect(answer.status == 403)
         }
@@ -202,7 +202,7 @@ import TidemarkModel
     @Test func `a connection that was answered before its request had come whole rests, and gives way`() async throws {
         var limits = ServerLimits()
         limits.connections = 2
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let early = try await RawConnection(port: server.port)
             try await early.write("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
             try await early.receive("404 Not Found")
@@ -222,7 +222,7 @@ import TidemarkModel
     @Test func `connections that rest give way when there is room for no more`() async throws {
         var limits = ServerLimits()
         limits.connections = 4
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             var resting: [RawConnection] = []
             for _ in 0..<3 {
                 let connection = try await RawConnection(port: server.port)

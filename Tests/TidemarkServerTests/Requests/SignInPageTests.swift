@@ -10,7 +10,7 @@ import TidemarkModel
 /// The page where people sign in, as a browser without script sees it.
 @Suite(.timeLimit(.minutes(30))) struct SignInPageTests {
     /// The address of the page, as the answer to who has to sign in has it.
-    private func page(_ server: ShellServer) async throws -> String {
+    private func page(_ server: StubbedServer) async throws -> String {
         let answer = try await server.send(.POST, server.path("records/query", database: "private", query: server.api))
         let address = try #require(answer.json["redirectURL"] as? String)
         return String(address.dropFirst("http://127.0.0.1:\(server.port)".count))
@@ -22,16 +22,16 @@ import TidemarkModel
     }
 
     private func send(
-        _ server: ShellServer, _ fields: [String: String], headers: HTTPHeaders = [:]
+        _ server: StubbedServer, _ fields: [String: String], headers: HTTPHeaders = [:]
     ) async throws
-        -> ShellServer.Answer
+        -> StubbedServer.Answer
     {
         let body = fields.map { "\($0)=\(PercentCoding.encoded($1))" }.joined(separator: "&")
         return try await server.send(.POST, "/signin", headers: headers, body: Array(body.utf8))
     }
 
     @Test func `signing in leads back to the program with a token`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let form = try await server.send(.GET, page(server))
             #expect(form.status == 200)
             #expect(form.headers.first(name: "Content-Type") == "text/html; charset=UTF-8")
@@ -59,7 +59,7 @@ import TidemarkModel
     }
 
     @Test func `a popup posts the token to whom it is registered for`() async throws {
-        try await ShellServer.with(callback: .popup(origin: "https://journal.example.org")) { server in
+        try await StubbedServer.with(callback: .popup(origin: "https://journal.example.org")) { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let done = try await send(server, ["form": sealed, "email": "anna@example.org", "password": "correct horse"])
             #expect(done.status == 200)
@@ -72,7 +72,7 @@ import TidemarkModel
     }
 
     @Test func `a wrong password and an unknown account get the same page`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let wrong = try await send(server, ["form": sealed, "email": "anna@example.org", "password": "wrong horse"])
             let unknown = try await send(server, ["form": sealed, "email": "emma@example.org", "password": "wrong horse"])
@@ -84,7 +84,7 @@ import TidemarkModel
     }
 
     @Test func `a form that is forged, of another page or missing is refused`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let address = try await page(server)
             let sealed = try await field("form", server.send(.GET, address).text)
             let fields = ["form": sealed, "email": "anna@example.org", "password": "correct horse"]
@@ -104,7 +104,7 @@ import TidemarkModel
     }
 
     @Test func `what somebody typed comes back as text`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let answer = try await send(server, ["form": sealed, "email": "\"><script>x</script>", "password": "wrong horse"])
             #expect(!answer.text.contains("<script"))
@@ -115,8 +115,8 @@ import TidemarkModel
     @Test func `attempts are limited, on the page and of devices together`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
-        try await ShellServer.with(limits: limits) { server in
-            let path = "/tidemark/1/\(ShellServer.container)/development/session"
+        try await StubbedServer.with(limits: limits) { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             let wrong = Array("{\"email\":\"anna@example.org\",\"password\":\"wrong horse\"}".utf8)
             for status in [401, 401, 401, 429] {
                 let answer = try await server.send(.POST, path, body: wrong)

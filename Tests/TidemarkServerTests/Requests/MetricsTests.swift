@@ -6,11 +6,11 @@ import TidemarkCloud
 @testable import TidemarkServer
 
 /// What a server tells of what it refused, dropped and has waiting.
-@Suite(.timeLimit(.minutes(30))) struct FigureTests {
+@Suite(.timeLimit(.minutes(30))) struct MetricsTests {
     private func has(_ metrics: ServerMetrics, _ line: String) -> Bool { metrics.text(bodies: 0).contains("\n\(line)\n") }
 
     @Test func `refusals are counted by their code`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for _ in 0..<2 { _ = try await server.send(.POST, server.path("records/query")) }
             _ = try await server.send(.POST, "/nowhere")
             _ = try await server.send(.POST, server.path("records/query", query: server.api))

@@ -12,7 +12,7 @@ import Testing
         var limits = ServerLimits()
         // Long enough for a request that is sent whole on a machine with much to do.
         limits.headTime = .seconds(10)
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
             try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ")
             #expect(try await connection.closed() == "")
@@ -29,7 +29,7 @@ import Testing
     @Test func `a body that does not go on is given up`() async throws {
         var limits = ServerLimits()
         limits.bodyTime = .milliseconds(200)
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
                 let connection = try await RawConnection(port: server.port)
                 try await connection.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -43,7 +43,7 @@ import Testing
         // From the beginning of the connection: long enough to send a request on a machine with much to do.
         limits.idleTime = .seconds(10)
         limits.headTime = .seconds(600)
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
             try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(try await connection.closed().hasSuffix("ok\n"))
@@ -54,14 +54,14 @@ import Testing
         var limits = ServerLimits()
         limits.idleTime = .seconds(600)
         limits.headTime = .milliseconds(200)
-        try await ShellServer.with(limits: limits) { server in
+        try await StubbedServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
             #expect(try await connection.closed() == "")
         }
     }
 
     @Test func `a head that is too large is refused`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for head in [
                 "X: " + String(repeating: "a", count: 40_000),
                 (0..<200).map { "X-\($0): a" }.joined(separator: "\r\n"),
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `what is no HTTP closes its connection, and nothing else`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for text in [
                 "\u{16}\u{3}\u{1}", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
                 "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "\0\0\0\0\r\n\r\n",

@@ -9,7 +9,7 @@ import TidemarkIdentity
 /// Who is let in, by what they show: each way with each kind of database, and all that is forged, mixed or another container's.
 @Suite(.timeLimit(.minutes(30))) struct AdmissionTests {
     @Test func `an API token alone reads what is public, and is sent to sign in for the rest`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let open = try await server.send(.POST, server.path("records/query", query: server.api))
             #expect(open.status == 200)
             #expect(open.text.contains("\"user\":false"))
@@ -27,7 +27,7 @@ import TidemarkIdentity
     }
 
     @Test func `a session of the web is a user with each database, and gets a new token with each answer`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for database in ["public", "private", "shared"] {
                 let answer = try await server.send(.POST, server.path("records/query", database: database, query: server.web))
                 #expect(answer.status == 200)
@@ -42,7 +42,7 @@ import TidemarkIdentity
     }
 
     @Test func `a session of a device needs no API token`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for path in [
                 server.path("records/query", database: "private"),
                 server.path("records/query", database: "private", query: server.api),
@@ -56,7 +56,7 @@ import TidemarkIdentity
     }
 
     @Test func `a key signs for records of the public database`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/query"))
             let answer = try await server.send(.POST, path, headers: server.signed(path, body: body), body: body)
             #expect(answer.status == 200)
@@ -70,7 +70,7 @@ import TidemarkIdentity
     }
 
     @Test func `a key is for nothing else`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             for (method, path) in [
                 (HTTPMethod.POST, server.path("records/query", database: "private")),
                 (.POST, server.path("changes/database", database: "shared")), (.GET, server.path("users/current")),
@@ -87,7 +87,7 @@ import TidemarkIdentity
     }
 
     @Test func `a signature that is altered, old, another key's or used twice lets nobody in`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/modify"))
             let wrong: [(HTTPHeaders, [UInt8])] = [
                 (server.signed(path, body: body), Array("{\"a\":2}".utf8)),
@@ -110,7 +110,7 @@ import TidemarkIdentity
     }
 
     @Test func `credentials of two kinds exclude each other`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let (body, path) = (Array("{}".utf8), server.path("records/query"))
             var signed = server.signed(path, body: body)
             let mixed = try await server.send(.POST, "\(path)?\(server.api)", headers: signed, body: body)
@@ -124,7 +124,7 @@ import TidemarkIdentity
     }
 
     @Test func `what is forged, of another place or missing is refused alike`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let altered = String(server.webToken.dropLast()) + (server.webToken.hasSuffix("A") ? "B" : "A")
             let unknown = String(repeating: "0", count: 64)
             for path in [
@@ -164,13 +164,13 @@ import TidemarkIdentity
     }
 
     @Test func `who belongs to a container is told when it is served no longer, and nobody else is`() async throws {
-        try await ShellServer.with { server in
-            try await server.access.removeContainer(ShellServer.container)
-            func reason(_ answer: ShellServer.Answer) throws -> String {
+        try await StubbedServer.with { server in
+            try await server.access.removeContainer(StubbedServer.container)
+            func reason(_ answer: StubbedServer.Answer) throws -> String {
                 #expect(answer.status == 401 && answer.code == "AUTHENTICATION_FAILED")
                 return try #require(answer.json["reason"] as? String)
             }
-            let told = "the container '\(ShellServer.container)' is not served here"
+            let told = "the container '\(StubbedServer.container)' is not served here"
             let path = server.path("records/query")
             let members = [
                 try await server.send(.POST, path, headers: server.bearer),
@@ -184,19 +184,19 @@ import TidemarkIdentity
                 try await server.send(.POST, server.path("records/query", environment: "production"), headers: server.bearer),
             ]
             for answer in strangers { #expect(try !reason(answer).contains("served")) }
-            let session = "/tidemark/1/\(ShellServer.container)/development/session"
+            let session = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (password, isTold) in [("correct horse", true), ("wrong horse", false)] {
                 let body = Array("{\"email\":\"anna@example.org\",\"password\":\"\(password)\"}".utf8)
                 let answer = try await server.send(.POST, session, body: body)
                 #expect(try reason(answer).hasPrefix(told) == isTold)
             }
-            try await server.access.addContainer(ShellServer.container)
+            try await server.access.addContainer(StubbedServer.container)
             #expect(try await server.send(.POST, path, headers: server.bearer).status == 200)
         }
     }
 
     @Test func `who was signed out signs in again`() async throws {
-        try await ShellServer.with { server in
+        try await StubbedServer.with { server in
             let session = try server.access.session(server.webToken).get()
             try await server.access.endSession(id: session.id)
             let answer = try await server.send(.POST, server.path("records/query", query: server.web))
@@ -206,8 +206,8 @@ import TidemarkIdentity
     }
 
     @Test func `a device signs in and out`() async throws {
-        try await ShellServer.with { server in
-            let path = "/tidemark/1/\(ShellServer.container)/development/session"
+        try await StubbedServer.with { server in
+            let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             let answer = try await server.send(
                 .POST, path, body: Array("{\"email\":\"anna@example.org\",\"password\":\"correct horse\"}".utf8))
             #expect(answer.status == 200)
