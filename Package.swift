@@ -132,6 +132,7 @@ let package = Package(
             name: "TidemarkCloudEngine",
             dependencies: [
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])), "TidemarkCloud", "TidemarkModel",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
         // These in a directory: SQLite and files.

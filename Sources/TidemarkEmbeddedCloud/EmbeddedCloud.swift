@@ -142,7 +142,7 @@ public final class EmbeddedCloud: Sendable {
 
     /// Removes an account unless something was stored for it.
     package func removeIfUnused(_ account: StoredAccount) async throws(CloudError) {
-        for (name, environment) in containers() {
+        for (name, environment) in try containers() {
             let user = Self.userRecordName(account.id, in: name)
             let zones = try await container(name, environment).engine.storage.read { rows throws(CloudError) in
                 try rows.zones(.private, owner: user, after: -1, limit: 1)
@@ -156,9 +156,16 @@ public final class EmbeddedCloud: Sendable {
     package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
 
     /// The containers of the directory, by the names of folders.
-    func containers() -> [(String, StoreEnvironment)] {
+    ///
+    /// - Throws: `CloudError` `internalError` when they can't be listed: whoever goes through all of them must not take some for all.
+    func containers() throws(CloudError) -> [(String, StoreEnvironment)] {
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let names: [String]
+        do {
+            names = try Folder.entries(ofAny: folder, followsLink: true).map(\.name)
+        } catch {
+            throw CloudError(storage: error)
+        }
         return names.flatMap { name in
             [StoreEnvironment.development, .production].filter {
                 FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name)/\($0.rawValue)").path)

@@ -119,7 +119,9 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         // What a request waits for goes on in the thread that reads and writes connections: no other has to be woken for it.
         NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
-        let logger = Logger(label: "tidemark-server") { _ in LogfmtHandler(level: level) }
+        // What logs by itself, as the cloud does, writes the same lines.
+        LoggingSystem.bootstrap { _ in LogfmtHandler(level: level) }
+        let logger = Logger(label: "tidemark-server")
         var configuration = ServerConfiguration(
             directory: URL(fileURLWithPath: data), host: host, port: port,
             tls: tlsCert.flatMap { cert in tlsKey.map { ServerConfiguration.TLS(certificateChain: cert, privateKey: $0) } },

@@ -52,6 +52,31 @@ import TidemarkStore
         }
     }
 
+    @Test func `a cloud whose containers can't be listed is not taken for an empty one`() async throws {
+        let url = scratch["cloud"]
+        let account: StoredAccount
+        do {
+            let cloud = try EmbeddedCloud(at: url)
+            let owner = try await owner(cloud)
+            try await put("r", "kept", owner)
+            account = try #require(await cloud.account("anna@example.org"))
+        }
+        let (containers, aside) = (url.appendingPathComponent("containers"), url.appendingPathComponent("aside"))
+        try FileManager.default.moveItem(at: containers, to: aside)
+        // Opening it as a folder fails, for every user.
+        try Data().write(to: containers)
+        let cloud = try EmbeddedCloud(at: url)
+        await #expect(throws: CloudError.self) { try await cloud.removeIfUnused(account) }
+        await #expect(throws: CloudError.self) { try await cloud.removeWithData(account) }
+        await #expect(throws: CloudError.self) { try await cloud.usage(of: account) }
+        await #expect(throws: CloudError.self) { try await cloud.forEachItem(of: account) { _, _ in } }
+        await #expect(throws: CloudError.self) { try await cloud.reportDamage() }
+        #expect(throws: StoreError.self) { try CloudBackup(of: url, to: scratch["backup"]).run() }
+        #expect(throws: StoreError.self) { try CloudVerification(of: url).run() }
+        #expect(!FileManager.default.fileExists(atPath: scratch["backup"].path))
+        #expect(try await cloud.account(id: account.id) != nil)
+    }
+
     @Test func `a backup that is made while records and assets come and go is whole, and so is what it is put back to`()
         async throws
     {

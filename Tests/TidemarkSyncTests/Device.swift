@@ -39,7 +39,9 @@ struct Device {
         while true {
             do {
                 return try SyncLock(container).release()
-            } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer && ContinuousClock.now < end {
+            } catch let failure as ContainerEvent.Failure
+                where failure.code == SyncErrorCode.anotherSyncer && ContinuousClock.now < end
+            {
                 await Task.yield()
             }
         }

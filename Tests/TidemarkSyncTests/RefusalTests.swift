@@ -57,10 +57,12 @@ import TidemarkTesting
     }
 
     /// Seconds until a refused record is sent again; `nil`: when it is changed.
-    @Test(arguments: [
-        (.referenceViolation, 60), (.unknownItem, 60), (.quotaExceeded, 600), (.permissionFailure, 600), (.notAuthenticated, 600),
-        (.invalidArguments, nil),
-    ] as [(code: CloudError.Code, seconds: Int64?)])
+    @Test(
+        arguments: [
+            (.referenceViolation, 60), (.unknownItem, 60), (.quotaExceeded, 600), (.permissionFailure, 600),
+            (.notAuthenticated, 600),
+            (.invalidArguments, nil),
+        ] as [(code: CloudError.Code, seconds: Int64?)])
     func `a refused record is sent again after a minute, after ten where a person has to act, or when it is changed`(
         code: CloudError.Code, seconds: Int64?
     ) async throws {

@@ -107,7 +107,8 @@ import TidemarkTransfer
             ("place", .location),
             ("raw", .bytes), ("image", .asset), ("ok", .int64),
         ]
-        let schema = RecordTypeSchema(name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1, isBoolean: $0.0 == "ok") })
+        let schema = RecordTypeSchema(
+            name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1, isBoolean: $0.0 == "ok") })
         return (
             scratch,
             .destination {

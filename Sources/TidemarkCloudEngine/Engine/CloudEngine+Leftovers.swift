@@ -63,7 +63,7 @@ extension CloudEngine {
         let began = Date(timeIntervalSince1970: Double(storage.began) / 1e6)
         var count = 0
         for byte in UInt8.min...UInt8.max {
-            let there = await assetStorage.digests(of: owner, beginningWith: byte)
+            let there = try await assetStorage.digests(of: owner, beginningWith: byte)
             guard !there.isEmpty else { continue }
             let known = try await storage.read { rows throws(CloudError) in try rows.assets(there, owner: owner) }
             let unknown = there.filter { known[$0] == nil }.map { CloudAsset(digest: $0, size: 0) }

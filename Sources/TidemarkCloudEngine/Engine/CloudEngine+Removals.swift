@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Synchronization
 package import TidemarkCloud
 import TidemarkModel
@@ -86,6 +87,7 @@ package final class RemovalTask: Sendable {
     private let engine: CloudEngine
     private let assetStorage: any AssetStorage
     private let notifier: any ChangeSignal
+    private let logger = Logger(label: "tidemark.cloud")
     private let state = Mutex(State.idle)
 
     package init(_ engine: CloudEngine, _ assetStorage: any AssetStorage, _ notifier: any ChangeSignal) {
@@ -101,7 +103,13 @@ package final class RemovalTask: Sendable {
         guard isIdle else { return }
         Task(priority: .utility) { [self] in
             repeat {
-                try? await run()
+                do {
+                    try await run()
+                } catch {
+                    logger.error(
+                        "what was deleted is not removed from the disk yet; that is tried again each hour, and when the cloud is opened",
+                        metadata: ["reason": "\(error)"])
+                }
             } while state.withLock { state in
                 state = state == .asked ? .running : .idle
                 return state == .running

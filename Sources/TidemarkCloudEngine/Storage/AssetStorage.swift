@@ -75,9 +75,9 @@ package protocol AssetStorage: Sendable {
     /// Begins a content's age again.
     func touch(_ asset: CloudAsset, owner: String)
     /// Returns the owners of contents and uploads.
-    func owners() async -> [String]
+    func owners() async throws(CloudError) -> [String]
     /// Returns the digests of an owner's contents whose first byte is this.
-    func digests(of owner: String, beginningWith byte: UInt8) async -> Set<String>
+    func digests(of owner: String, beginningWith byte: UInt8) async throws(CloudError) -> Set<String>
 }
 
 extension CloudAsset {

@@ -37,7 +37,7 @@ extension EmbeddedCloud {
     ///
     /// - Complexity: O(records of the account, and public records).
     package func forEachItem(of account: StoredAccount, _ body: (StoredPlace, StoredItem) async throws -> Void) async throws {
-        for (name, environment) in containers() {
+        for (name, environment) in try containers() {
             let engine = try container(name, environment).engine
             for scope in [DatabaseScope.private, .public, .shared] {
                 let caller = caller(account, scope, in: name)
@@ -91,7 +91,7 @@ extension EmbeddedCloud {
     /// When it fails midway, it goes on when it is called again.
     package func removeWithData(_ account: StoredAccount) async throws(CloudError) -> Removed {
         var removed = Removed()
-        for (name, environment) in containers() {
+        for (name, environment) in try containers() {
             let container = try container(name, environment)
             let (engine, assetStorage) = (container.engine, container.assetStorage)
             let shared = caller(account, .shared, in: name)

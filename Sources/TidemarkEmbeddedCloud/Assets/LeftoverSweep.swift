@@ -19,12 +19,18 @@ actor LeftoverSweep {
     /// - Parameter names: The containers; `nil` for all that there are.
     func run(over names: Set<String>?, at now: Date) async -> EmbeddedCloud.Sweep {
         var sweep = EmbeddedCloud.Sweep()
-        for (name, environment) in cloud.containers() where names?.contains(name) ?? Self.isContainer(name) {
+        let containers: [(String, StoreEnvironment)]
+        do throws(CloudError) {
+            containers = try cloud.containers()
+        } catch {
+            return EmbeddedCloud.Sweep(failure: error)
+        }
+        for (name, environment) in containers where names?.contains(name) ?? Self.isContainer(name) {
             do throws(CloudError) {
                 let container = try cloud.container(name, environment)
                 container.goOnRemoving()
                 try await container.engine.forgetUploads(of: nil, container.assetStorage)
-                for owner in await container.assetStorage.owners() {
+                for owner in try await container.assetStorage.owners() {
                     guard !Task.isCancelled else { return sweep }
                     do throws(CloudError) {
                         let count = try await container.engine.sweep(owner, container.assetStorage, at: now)

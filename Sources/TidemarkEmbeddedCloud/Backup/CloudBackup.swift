@@ -130,7 +130,7 @@ public struct CloudBackup: Sendable {
     /// Copies all that there is into a folder, and verifies it.
     private func copyAll(to folder: URL, _ progress: (Progress) throws -> Void) throws -> Manifest {
         var manifest = Manifest(createdAt: Timestamp.text(microseconds: Int64((Date().timeIntervalSince1970 * 1e6).rounded())))
-        for container in directory.containers() {
+        for container in try directory.containers() {
             try progress(.init(phase: .copying, place: container.name, assets: manifest.assets))
             let file = try copy(container, to: folder)
             manifest.files.append(file)

@@ -28,9 +28,9 @@ struct CloudDirectory: Sendable {
     var backupLock: URL { url.appendingPathComponent("backup-lock") }
 
     /// The containers that have a database.
-    func containers() -> [Container] {
+    func containers() throws(StoreError) -> [Container] {
         let folder = url.appendingPathComponent("containers", isDirectory: true)
-        let names = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted()
+        let names = try Folder.entries(ofAny: folder, followsLink: true).map(\.name)
         var found: [Container] = []
         for name in names where Self.isContainer(name) {
             for environment in [StoreEnvironment.development, .production] {

@@ -67,7 +67,7 @@ public struct CloudRestoration: Sendable {
             for file in manifest.files { try restore(file, to: folder) }
             let made = CloudDirectory(url: folder)
             var assets = 0
-            for container in made.containers() {
+            for container in try made.containers() {
                 let from = source.appendingPathComponent(container.path, isDirectory: true)
                 let to = folder.appendingPathComponent(container.path, isDirectory: true)
                 for (owner, asset) in try CloudBackup.assets(of: folder.appendingPathComponent(container.database)) {

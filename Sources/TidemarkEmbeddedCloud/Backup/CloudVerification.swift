@@ -87,7 +87,7 @@ public struct CloudVerification: Sendable {
                 try SharedDatabase.watcher(of: url).read { db in try Self.integrity(db, name, &report) }
             }
         }
-        for container in directory.containers() {
+        for container in try directory.containers() {
             report.containers += 1
             let place = "\(container.name) (\(container.environment.rawValue))"
             try examining(place, &report) { report in try examine(container, place, &report, progress) }
@@ -248,7 +248,13 @@ extension EmbeddedCloud {
     /// - Returns: How many records devices were not told of before.
     public func reportDamage() async throws(CloudError) -> Int {
         var count = 0
-        for container in CloudDirectory(url: directory).containers() {
+        let containers: [CloudDirectory.Container]
+        do {
+            containers = try CloudDirectory(url: directory).containers()
+        } catch {
+            throw CloudError(storage: error)
+        }
+        for container in containers {
             let opened = try self.container(container.name, container.environment)
             let damaged = try await opened.engine.storage.read { rows throws(CloudError) in try rows.damagedRecords() }
             let fresh = damaged.filter { $0.damage?.isNoted == false }

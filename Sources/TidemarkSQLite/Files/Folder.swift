@@ -59,6 +59,15 @@ package struct Folder: ~Copyable {
         return entries.sorted { $0.name < $1.name }
     }
 
+    /// What lies in a folder, in the order of names; nothing where there is no such folder.
+    package static func entries(ofAny url: URL, followsLink: Bool = false) throws(StoreError) -> [Entry] {
+        do throws(StoreError) {
+            return try Folder(at: url, followsLink: followsLink).entries()
+        } catch  where error.code == .notFound {
+            return []
+        }
+    }
+
     private borrowing func kind(of name: String, listedAs listed: Int) -> Kind {
         switch listed {
         case Int(DT_REG): return .file

@@ -70,8 +70,8 @@ package struct ContainerContents {
         try atStep(.databases)
         let assets = url.appendingPathComponent("assets")
         try AssetFiles.remove(AssetFiles(in: assets).ids, in: assets)
-        if own.contains("assets"), let names = try? Folder(at: assets).entries() {
-            for name in names { try removeIfEmpty(assets.appendingPathComponent(name.name)) }
+        if own.contains("assets") {
+            for entry in try Folder.entries(ofAny: assets) { try removeIfEmpty(assets.appendingPathComponent(entry.name)) }
         }
         if own.contains(Quarantine.folder) { try Quarantine.removeAll(in: url) }
         for name in folders where own.contains(name) && name != Quarantine.folder {

@@ -69,12 +69,11 @@ extension ContainerDirectory {
     /// What was set aside, oldest first.
     public func quarantines() throws(StoreError) -> [Quarantine] {
         let folder = url.appendingPathComponent(Quarantine.folder, isDirectory: true)
-        guard FileManager.default.fileExists(atPath: folder.path) else { return [] }
         var found: [Quarantine] = []
-        for entry in try Folder(at: folder).entries() where entry.kind == .folder {
+        for entry in try Folder.entries(ofAny: folder) where entry.kind == .folder {
             let file = folder.appendingPathComponent("\(entry.name)/\(Quarantine.description)")
             // Without a description it is one that was being made.
-            guard let data = try? DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
+            guard let data = try DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
                 it.id.uuidString.lowercased() == entry.name
             else { continue }
             found.append(it)
@@ -124,8 +123,7 @@ extension Quarantine {
     /// Removes all of a container's.
     static func removeAll(in url: URL) throws {
         let all = url.appendingPathComponent(folder, isDirectory: true)
-        guard let entries = try? Folder(at: all).entries() else { return }
-        for entry in entries where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
+        for entry in try Folder.entries(ofAny: all) where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
             try remove(all.appendingPathComponent(entry.name, isDirectory: true))
         }
         try ContainerContents.removeIfEmpty(all)

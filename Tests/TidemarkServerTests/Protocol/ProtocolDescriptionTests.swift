@@ -13,7 +13,8 @@ import TidemarkIdentity
         let fixture = try FaultyCloudFixture()
         try await CredentialStore(at: fixture.directory).addContainer(FaultyCloudFixture.container)
         let server = try CloudServer(
-            ServerConfiguration(directory: fixture.directory, port: 0), logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+            ServerConfiguration(directory: fixture.directory, port: 0),
+            logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         let served = server.operations.map { "\($0.method.rawValue) \($0.path)" }
         let description = try #require(
             JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? [String: Any])
