@@ -80,6 +80,7 @@ import Testing
         for (kind, file) in [
             ("store", "New.tidemark/private.sqlite"), ("cloud", "new/containers/default/development/records.sqlite"),
             ("accounts", "new/accounts.sqlite"), ("identity", "new/access.sqlite"),
+            // The subscriptions are made by a server: PushTests has theirs.
         ] {
             #expect(
                 try FrozenFormats.format(of: scratch[file]) == FrozenFormats.newest(kind),

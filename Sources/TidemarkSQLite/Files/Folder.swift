@@ -63,7 +63,7 @@ package struct Folder: ~Copyable {
     package static func entries(ofAny url: URL, followsLink: Bool = false) throws(StoreError) -> [Entry] {
         do throws(StoreError) {
             return try Folder(at: url, followsLink: followsLink).entries()
-        } catch  where error.code == .notFound {
+        } catch let error where error.code == .notFound {
             return []
         }
     }
