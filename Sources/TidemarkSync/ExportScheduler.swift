@@ -75,8 +75,10 @@ actor ExportScheduler {
     /// - Parameter hasRoom: Whether the cloud has room for what waits in bulk; if not, only deletions go of that.
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
-        // What the cloud has is compared first: it was put back to an earlier state, and has lost what was sent since.
-        if try await store.syncState(zone: mapping.number).isComparing {
+        let state = try await store.syncState(zone: mapping.number)
+        // What the cloud has is compared first: it was put back to an earlier state, and has lost what was sent since. And nothing is sent
+        // before the first page was fetched: by its incarnation it is known later whether the cloud has lost what was sent.
+        if state.isComparing || state.hasFetchedNothing {
             forget()
             return Outcome()
         }

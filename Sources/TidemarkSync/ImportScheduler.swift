@@ -112,7 +112,7 @@ actor ImportScheduler {
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
-                outcome.leavesExports = outcome.leavesExports || taken.leavesExports
+                outcome.leavesExports = outcome.leavesExports || taken.leavesExports || state.hasFetchedNothing
             } catch {
                 throw CloudError(transfer: error)
             }

@@ -56,6 +56,22 @@ import TidemarkTesting
         #expect(try a.records() == b.records())
     }
 
+    @Test func `nothing is sent before the first page has come, which tells in which life of its database the cloud is`()
+        async throws
+    {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let recording = RecordingDatabase(try cloud.database())
+        let a = try Device(scratch["a.tidemark"], database: recording)
+        try await a.set("senja", ["caption": .string("Senja")])
+        recording.changesFail(with: CloudError(.serviceUnavailable, "as it was told"))
+        _ = try await a.engine.sync(patience: .zero)
+        #expect(recording.sent == [])
+        recording.changesFail(with: nil)
+        #expect(try await a.engine.sync(patience: .seconds(60)).isComplete)
+        #expect(recording.sent == ["senja"])
+    }
+
     /// Seconds until a refused record is sent again; `nil`: when it is changed.
     @Test(
         arguments: [
