@@ -157,16 +157,10 @@ public final class EmbeddedCloud: Sendable {
 
     /// The containers of the directory, by the names of folders.
     ///
-    /// - Throws: `CloudError` `internalError` when they can't be listed: whoever goes through all of them must not take some for all.
+    /// - Throws: `CloudError` `internalError` when the folder can't be listed: a cloud that can't be read is not an empty one.
     func containers() throws(CloudError) -> [(String, StoreEnvironment)] {
         let folder = directory.appendingPathComponent("containers", isDirectory: true)
-        let names: [String]
-        do {
-            names = try Folder.entries(ofAny: folder, followsLink: true).map(\.name)
-        } catch {
-            throw CloudError(storage: error)
-        }
-        return names.flatMap { name in
+        return try CloudDirectory.names(in: folder).flatMap { name in
             [StoreEnvironment.development, .production].filter {
                 FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(name)/\($0.rawValue)").path)
             }.map { (name, $0) }

@@ -76,8 +76,8 @@ actor ExportScheduler {
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
         let state = try await store.syncState(zone: mapping.number)
-        // What the cloud has is compared first: it was put back to an earlier state, and has lost what was sent since. And nothing is sent
-        // before the first page was fetched: by its incarnation it is known later whether the cloud has lost what was sent.
+        // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost what was sent since. Nothing is
+        // sent before the first page either: the page names the incarnation, by which a device knows later what the cloud has lost.
         if state.isComparing || state.hasFetchedNothing {
             forget()
             return Outcome()

@@ -119,7 +119,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         // What a request waits for goes on in the thread that reads and writes connections: no other has to be woken for it.
         NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
-        // What logs by itself, as the cloud does, writes the same lines.
+        // The loggers of other modules, as that of the cloud, write the same lines.
         LoggingSystem.bootstrap { _ in LogfmtHandler(level: level) }
         let logger = Logger(label: "tidemark-server")
         var configuration = ServerConfiguration(

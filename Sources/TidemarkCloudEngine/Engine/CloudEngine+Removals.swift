@@ -107,7 +107,7 @@ package final class RemovalTask: Sendable {
                     try await run()
                 } catch {
                     logger.error(
-                        "what was deleted is not removed from the disk yet; that is tried again each hour, and when the cloud is opened",
+                        "deleted records are not removed from the disk yet; a server tries again each hour, and so does each opening of the cloud",
                         metadata: ["reason": "\(error)"])
                 }
             } while state.withLock { state in

@@ -55,7 +55,12 @@ struct AdminAccountExport: AsyncParsableCommand {
                 summary = try await PersonArchive(folder, cloud, credentials, account).write()
             } catch {
                 // A part of it could be taken for all.
-                try? FileManager.default.removeItem(at: folder)
+                do {
+                    try FileManager.default.removeItem(at: folder)
+                } catch let removal {
+                    Output.error(
+                        "note: \(folder.path) holds a part of the data, and can't be removed: \(removal.localizedDescription)")
+                }
                 throw error
             }
             try await credentials.auditAdministration("account.export", account: account.id)

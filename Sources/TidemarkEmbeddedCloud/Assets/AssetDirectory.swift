@@ -62,7 +62,7 @@ actor AssetDirectory: AssetStorage {
         let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
         let oldest = Date(timeIntervalSinceNow: -Self.partAge)
         var sum: Int64 = 0
-        for name in try Self.names(in: uploads) where name != own {
+        for name in try CloudDirectory.names(in: uploads) where name != own {
             let other = uploads.appendingPathComponent(name).path
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
                 let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
@@ -265,8 +265,8 @@ actor AssetDirectory: AssetStorage {
         assets.filter { (time(of: $0, owner: owner).map { -$0.timeIntervalSinceNow } ?? .infinity) > Self.freshAge }
     }
 
-    /// Has a content stay as one does that has just come. Where that fails it may go before a record names it: the record is refused then, and
-    /// the client sends the content again.
+    /// Has a content stay as one does that has just come. If that fails, a sweep may remove the content before a record names it. The cloud
+    /// refuses the record then, and the client sends the content again.
     nonisolated func touch(_ asset: CloudAsset, owner: String) {
         guard let whole = try? place(asset, owner: owner, by: nil).whole else { return }
         try? FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: whole.path)
@@ -274,22 +274,13 @@ actor AssetDirectory: AssetStorage {
 
     /// Whose assets there are.
     func owners() throws(CloudError) -> [String] {
-        try Self.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.sorted().map { $0 == "public" ? "" : $0 }
+        try CloudDirectory.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
     }
 
     /// Digests of an owner's contents that begin with a byte.
     func digests(of owner: String, beginningWith byte: UInt8) throws(CloudError) -> Set<String> {
         let place = folder(of: owner).appendingPathComponent(Hexadecimal.text(CollectionOfOne(byte)))
-        return Set(try Self.names(in: place).filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
-    }
-
-    /// The names in a folder; none where there is none.
-    private static func names(in folder: URL) throws(CloudError) -> [String] {
-        do {
-            return try Folder.entries(ofAny: folder, followsLink: true).map(\.name)
-        } catch {
-            throw CloudError(storage: error)
-        }
+        return Set(try CloudDirectory.names(in: place).filter { (try? CloudAsset(digest: $0, size: 0).check()) != nil })
     }
 
     private func synchronize(_ url: URL) throws {

@@ -30,7 +30,7 @@ struct CloudDirectory: Sendable {
     /// The containers that have a database.
     func containers() throws(StoreError) -> [Container] {
         let folder = url.appendingPathComponent("containers", isDirectory: true)
-        let names = try Folder.entries(ofAny: folder, followsLink: true).map(\.name)
+        let names = try Folder.entriesIfPresent(at: folder, followsLink: true).map(\.name)
         var found: [Container] = []
         for name in names where Self.isContainer(name) {
             for environment in [StoreEnvironment.development, .production] {
@@ -41,6 +41,15 @@ struct CloudDirectory: Sendable {
             }
         }
         return found
+    }
+
+    /// Returns the names in a folder of a cloud, sorted, and none if the folder is missing.
+    static func names(in folder: URL) throws(CloudError) -> [String] {
+        do {
+            return try Folder.entriesIfPresent(at: folder, followsLink: true).map(\.name)
+        } catch {
+            throw CloudError(storage: error)
+        }
     }
 
     static func isContainer(_ name: String) -> Bool {

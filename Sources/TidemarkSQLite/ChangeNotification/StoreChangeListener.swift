@@ -2,9 +2,9 @@ package import Foundation
 
 /// Hears the notifiers of other processes, and of other notifiers in its own.
 ///
-/// What it hears is a hint that a store may have changed: read the history since the last token then. Notifications may merge, and there may
-/// be one without a change behind it; the last one always leads to a call that begins after it. Start to listen before you read the
-/// history for the first time, and nothing is missed.
+/// A notification is a hint that a store may have changed: the receiver reads the history since its last token. Notifications may merge, and
+/// one may come without a change. After the last notification a call always begins. A receiver that listens before it reads the history for
+/// the first time misses nothing.
 ///
 /// A listener reads the container's folders and nothing else, so it works for a process that may not write there. The folder of the notifiers
 /// need not be there yet, and may be moved, removed and made again. While no process posts, nothing wakes up.

@@ -59,8 +59,8 @@ package struct Folder: ~Copyable {
         return entries.sorted { $0.name < $1.name }
     }
 
-    /// What lies in a folder, in the order of names; nothing where there is no such folder.
-    package static func entries(ofAny url: URL, followsLink: Bool = false) throws(StoreError) -> [Entry] {
+    /// Returns what lies in a folder, in the order of names, and nothing if the folder is missing.
+    package static func entriesIfPresent(at url: URL, followsLink: Bool = false) throws(StoreError) -> [Entry] {
         do throws(StoreError) {
             return try Folder(at: url, followsLink: followsLink).entries()
         } catch let error where error.code == .notFound {

@@ -71,7 +71,7 @@ package struct ContainerContents {
         let assets = url.appendingPathComponent("assets")
         try AssetFiles.remove(AssetFiles(in: assets).ids, in: assets)
         if own.contains("assets") {
-            for entry in try Folder.entries(ofAny: assets) { try removeIfEmpty(assets.appendingPathComponent(entry.name)) }
+            for entry in try Folder.entriesIfPresent(at: assets) { try removeIfEmpty(assets.appendingPathComponent(entry.name)) }
         }
         if own.contains(Quarantine.folder) { try Quarantine.removeAll(in: url) }
         for name in folders where own.contains(name) && name != Quarantine.folder {

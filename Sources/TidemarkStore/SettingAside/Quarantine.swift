@@ -70,7 +70,7 @@ extension ContainerDirectory {
     public func quarantines() throws(StoreError) -> [Quarantine] {
         let folder = url.appendingPathComponent(Quarantine.folder, isDirectory: true)
         var found: [Quarantine] = []
-        for entry in try Folder.entries(ofAny: folder) where entry.kind == .folder {
+        for entry in try Folder.entriesIfPresent(at: folder) where entry.kind == .folder {
             let file = folder.appendingPathComponent("\(entry.name)/\(Quarantine.description)")
             // Without a description it is one that was being made.
             guard let data = try DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
@@ -123,7 +123,7 @@ extension Quarantine {
     /// Removes all of a container's.
     static func removeAll(in url: URL) throws {
         let all = url.appendingPathComponent(folder, isDirectory: true)
-        for entry in try Folder.entries(ofAny: all) where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
+        for entry in try Folder.entriesIfPresent(at: all) where entry.kind == .folder && UUID(uuidString: entry.name) != nil {
             try remove(all.appendingPathComponent(entry.name, isDirectory: true))
         }
         try ContainerContents.removeIfEmpty(all)

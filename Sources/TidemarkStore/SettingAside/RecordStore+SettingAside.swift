@@ -51,8 +51,9 @@ extension RecordStore {
     /// the container is verified.
     private func removeUnnamedAssets() throws(StoreError) {
         let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
-        for entry in try Folder.entries(ofAny: downloads) where entry.kind == .file {
-            try Folder(at: downloads).remove(entry.name)
+        if FileManager.default.fileExists(atPath: downloads.path) {
+            let folder = try Folder(at: downloads)
+            for entry in try folder.entries() where entry.kind == .file { try folder.remove(entry.name) }
         }
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))

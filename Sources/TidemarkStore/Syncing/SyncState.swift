@@ -30,7 +30,7 @@ package struct SyncState: Hashable, Sendable {
     /// The last change here when that began: deletions until then may be unknown to the cloud, and to those who send it what it has lost.
     package var comparedChange: Int64?
 
-    /// No page of the zone has come yet, or everything was forgotten: in which life of its database the cloud is is not known.
+    /// Whether no page of the zone has come yet, or everything was forgotten: the incarnation of the cloud's database is not known.
     package var hasFetchedNothing: Bool { token == nil && incarnation == nil }
 
     package init() {}

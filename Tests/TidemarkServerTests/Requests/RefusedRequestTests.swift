@@ -10,8 +10,8 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused before an operation sees them. Method: turns are counted
-/// and not time; a real server, and bytes on a connection.
+/// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused before an operation sees them.
+/// Method: turns are counted and not time; a real server, and bytes on a connection.
 @Suite(.timeLimit(.minutes(30))) struct RefusedRequestTests {
     private final class Order: Sendable {
         private let names = Mutex<[String]>([])
