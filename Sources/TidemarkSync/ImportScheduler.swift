@@ -79,8 +79,10 @@ actor ImportScheduler {
             guard !page.moreComing || page.token.rawValue != token else {
                 throw CloudError(.internalError, "the cloud says that more is coming, and gives the same token again")
             }
-            if let incarnation = page.incarnation, let known = state.incarnation, incarnation != known {
-                // The cloud was put back to an earlier state.
+            if let incarnation = page.incarnation, let known = state.incarnation,
+                CloudIncarnationName(incarnation).isToBeCompared(with: CloudIncarnationName(known))
+            {
+                // The cloud was put back to an earlier state, or another device has made a lost zone again.
                 do {
                     try await store.beginComparing(in: incarnation, zone: number)
                 } catch {

@@ -62,11 +62,11 @@ extension SyncEngine {
     /// Has everything that is in the default zone sent again.
     func remakeDefaultZone() async throws {
         await lines.forget(StoreFormat.defaultZone)
-        if let known = try await store.syncState().incarnation, let now = try await store.databaseIncarnation(), now != known {
-            // The cloud was put back to a state from before the zone was made.
-            return try await store.beginComparing(in: now, isLost: true)
+        guard let known = try await store.syncState().incarnation else {
+            return try await store.forgetZone(StoreFormat.defaultZone)
         }
-        try await store.forgetZone(StoreFormat.defaultZone)
+        // Another device may make the zone first, and the cloud may have been put back to a state from before it was made.
+        try await store.beginComparing(in: known, isLost: true)
     }
 
     /// Takes out what was in the default zone, so that nothing of it is ever sent again. Where it is all that the store has, its history goes, too.

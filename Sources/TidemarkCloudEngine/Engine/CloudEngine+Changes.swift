@@ -74,7 +74,8 @@ extension CloudEngine {
             if let place, try isLost(place, rows) { return .lost(place, incarnation) }
             guard since <= access.newest else { throw Self.expired }
             // What is not there any more can be told from what was lost only by what is said of it.
-            let tellsDeletions = token != nil || !incarnation.isFirst
+            let name = try name(of: incarnation, zone: access.zone, caller, rows)
+            let tellsDeletions = token != nil || !incarnation.isFirst || name.remade > 0
             let zoneID = self.id(of: access.zone, caller)
             var (changes, failed): ([ZoneChanges.Change], [RecordFailure]) = ([], [])
             var damaged: [StoredCloudRecord] = []
@@ -113,7 +114,7 @@ extension CloudEngine {
                         // The number of a damaged record's change may be any.
                         token: try self.token(
                             min(moreComing ? after : max(after, access.newest), last), kind: "z", of: mark, in: incarnation, rows),
-                        moreComing: moreComing, failed: failed, incarnation: name(of: incarnation)), damaged
+                        moreComing: moreComing, failed: failed, incarnation: name.text), damaged
                 ))
         }
         await noteDamage(of: found.damaged)

@@ -18,6 +18,20 @@ public struct CloudIncarnation: Hashable, Sendable {
     }
 }
 
+/// How often the zone at a place was deleted and made again.
+public struct ZoneLives: Hashable, Sendable {
+    /// How often it was made again after it was deleted: devices send it what they have.
+    public var remade: Int
+    /// How often its owner has deleted it for good: what devices have from before is not to come back.
+    public var purged: Int
+
+    /// Makes the lives of a zone; of one that was never deleted, both are 0.
+    public init(remade: Int = 0, purged: Int = 0) {
+        self.remade = remade
+        self.purged = purged
+    }
+}
+
 /// The rows of a storage that tell its incarnations, within a transaction. The rules of ``CloudTransaction`` hold. Decision 031 has the
 /// reasons.
 public protocol IncarnationTransaction {
@@ -38,6 +52,10 @@ public protocol IncarnationTransaction {
     /// Returns whether the number of a change lies between the last change before an incarnation and the first of it: such a change was
     /// lost when the rows were put back.
     func isOfLostTime(_ change: Int64) throws(CloudError) -> Bool
+    /// Returns how often a zone was deleted and made again.
+    func lives(of zone: Int64) throws(CloudError) -> ZoneLives
+    /// Sets how often a zone was deleted and made again.
+    func setLives(_ lives: ZoneLives, of zone: Int64) throws(CloudError)
 }
 
 /// What happens to a database that was put back to an earlier state: the changes since are lost, and their numbers are not to be given out again.
@@ -126,5 +144,26 @@ extension CloudEngine {
     /// What a device knows the incarnation by.
     func name(of incarnation: CloudIncarnation) -> String {
         changeTagCipher.digest("incarnation " + Hexadecimal.text(incarnation.id))
+    }
+
+    /// What a device knows a zone's incarnation by: that of the database, with the lives of the zone.
+    ///
+    /// A participant is not told of lives: what its owner has deleted, participants don't send again.
+    func name(
+        of incarnation: CloudIncarnation, zone: StoredZone, _ caller: Caller, _ rows: any CloudTransaction
+    ) throws(CloudError) -> CloudIncarnationName {
+        let lives = caller.scope == .private ? try rows.lives(of: zone.id) : ZoneLives()
+        return CloudIncarnationName(database: name(of: incarnation), remade: lives.remade, purged: lives.purged)
+    }
+
+    /// A zone is made anew at the place of a deleted one, or is deleted for good.
+    func countLife(of zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) {
+        var lives = try rows.lives(of: zone.id)
+        switch zone.state {
+        case .present: return
+        case .deleted: lives.remade += 1
+        case .purged: lives.purged += 1
+        }
+        try rows.setLives(lives, of: zone.id)
     }
 }

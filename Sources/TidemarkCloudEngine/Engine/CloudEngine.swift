@@ -158,6 +158,7 @@ package struct CloudEngine: Sendable {
                     throw CloudError(.limitExceeded, "there are \(limits.zones) zones, and no more can be made")
                 }
                 let change = try nextChange(rows)
+                if let stored { try countLife(of: stored, rows) }
                 _ = try rows.save(StoredZone(place: place, made: change, changed: change))
                 count += 1
             }

@@ -163,7 +163,17 @@ public final class SQLiteCloudStorage: CloudStorage {
     }
 
     /// "TidC". Format 4 is the oldest that was frozen.
-    package static let migrations = FormatMigrations(applicationID: 0x5469_6443, oldest: 4)
+    package static let migrations = FormatMigrations(
+        applicationID: 0x5469_6443, oldest: 4,
+        steps: [
+            .init("zones know how often they were made again") { db in
+                // Before, it was not counted: each zone counts as one that was never deleted.
+                try db.execute(
+                    sql: """
+                        CREATE TABLE zone_lives (zone INTEGER PRIMARY KEY, remade INTEGER NOT NULL, purged INTEGER NOT NULL) STRICT
+                        """)
+            }
+        ])
     /// Makes sure that a database is one of these, of this version.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.

@@ -32,6 +32,21 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
         }
     }
 
+    func lives(of zone: Int64) throws(CloudError) -> ZoneLives {
+        try run {
+            let row = try Row.fetchOne(statement("SELECT remade, purged FROM zone_lives WHERE zone = ?"), arguments: [zone])
+            return row.map { ZoneLives(remade: $0[0], purged: $0[1]) } ?? ZoneLives()
+        }
+    }
+
+    func setLives(_ lives: ZoneLives, of zone: Int64) throws(CloudError) {
+        try run {
+            try statement("INSERT OR REPLACE INTO zone_lives (zone, remade, purged) VALUES (?, ?, ?)").execute(arguments: [
+                zone, lives.remade, lives.purged,
+            ])
+        }
+    }
+
     func writerNonce(of change: Int64) throws(CloudError) -> Data? {
         try run {
             let sql = "SELECT nonce FROM writers WHERE began <= ? ORDER BY began DESC LIMIT 1"
@@ -62,6 +77,7 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
     static let incarnationTables = """
         CREATE TABLE incarnations (began INTEGER PRIMARY KEY, previous INTEGER NOT NULL, id BLOB NOT NULL) STRICT;
         CREATE TABLE writers (began INTEGER PRIMARY KEY, nonce BLOB NOT NULL UNIQUE) STRICT;
+        CREATE TABLE zone_lives (zone INTEGER PRIMARY KEY, remade INTEGER NOT NULL, purged INTEGER NOT NULL) STRICT;
 
         """
 
