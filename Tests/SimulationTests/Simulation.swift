@@ -86,7 +86,10 @@ actor Simulation {
         note(plan.description)
         do {
             try await open(template)
-            for _ in 0..<plan.actions { try await act() }
+            for _ in 0..<plan.actions {
+                try await act()
+                try followRecord()
+            }
             let failures = try await end()
             devices = []
             return Outcome(log: log, failures: failures)
@@ -97,6 +100,20 @@ actor Simulation {
     }
 
     func note(_ line: String) { log.append(line) }
+
+    /// The record whose rows are noted whenever they have changed.
+    private static let followed = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RECORD"]
+    private var followedRows: [Int: SimulatedDevice.StoredRow?] = [:]
+
+    private func followRecord() throws {
+        guard let name = Self.followed else { return }
+        for device in devices {
+            let row = try device.rows { $0 }.first { $0.name == name }
+            guard followedRows[device.number] != .some(row) else { continue }
+            followedRows[device.number] = .some(row)
+            note("d\(device.number) now has \(row.map { "\($0)" } ?? "no \(name)")")
+        }
+    }
 
     // The world
 

@@ -8,7 +8,8 @@ import TidemarkModel
 /// The seeds are always the same, so that a change that breaks nothing does not fail by chance. New ones are run where one of these
 /// variables is set, as `make prove-simulate` does: `TIDEMARK_SIMULATION_RUNS` says how many (as many as there are fixed ones),
 /// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
-/// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened.
+/// only those count which have one of them. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
+/// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
 @Suite(.timeLimit(.minutes(30))) struct SimulationTests {
     /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
     private static let seeds: [UInt64] = [3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 3_280_440_692]
