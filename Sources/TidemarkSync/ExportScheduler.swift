@@ -78,7 +78,7 @@ actor ExportScheduler {
         let state = try await store.syncState(zone: mapping.number)
         // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost what was sent since. Nothing is
         // sent before the first page either: the page names the incarnation, by which a device knows later what the cloud has lost.
-        if state.isComparing || state.hasFetchedNothing {
+        if state.isComparing || state.awaitsFirstPage {
             forget()
             return Outcome()
         }

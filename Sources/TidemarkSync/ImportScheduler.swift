@@ -114,7 +114,7 @@ actor ImportScheduler {
                 }
                 outcome.records = taken.counts.inserted + taken.counts.updated + taken.counts.deleted
                 outcome.conflicts = taken.conflicts.count
-                outcome.leavesExports = outcome.leavesExports || taken.leavesExports || state.hasFetchedNothing
+                outcome.leavesExports = outcome.leavesExports || taken.leavesExports || state.awaitsFirstPage
             } catch {
                 throw CloudError(transfer: error)
             }

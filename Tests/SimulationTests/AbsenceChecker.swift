@@ -1,7 +1,7 @@
 /// Whatever was put back to an earlier state, a record that nobody has deleted is there, and so is a field that nobody has cleared.
 ///
 /// What the cloud has lost the devices still have: all that was saved counts. What a device has lost the cloud still has: what that had
-/// acknowledged counts. Where both were put back, nobody may have it any more.
+/// acknowledged counts, unless the cloud has lost it since. Where both were put back, nobody may have it any more.
 struct AbsenceChecker {
     let plan: SimulationPlan
     let history: EditHistory
@@ -9,7 +9,7 @@ struct AbsenceChecker {
 
     func check(_ rows: [SimulatedDevice.StoredRow]) -> [String] {
         guard !plan.features.isSuperset(of: SimulationPlan.Feature.later), !plan.features.contains(.accounts) else { return [] }
-        let acknowledged = plan.features.contains(.restoredDevice) ? history.acknowledged : nil
+        let acknowledged = plan.features.contains(.restoredDevice) ? history.acknowledged.subtracting(history.lost) : nil
         return records.flatMap { name -> [String] in
             let events = history.events.filter { $0.record == name }
             guard events.allSatisfy({ $0.fields != nil }) else { return [] }

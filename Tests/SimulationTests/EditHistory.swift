@@ -73,7 +73,13 @@ struct EditHistory {
     var acknowledged: Set<Int> { versions.values.reduce(into: []) { $0.formUnion($1) } }
 
     /// The cloud has lost everything.
-    mutating func loseCloud() { cloud = [:] }
+    mutating func loseCloud() {
+        cloud = [:]
+        lost.formUnion(acknowledged)
+    }
+
+    /// Edits that the cloud had acknowledged before it lost everything.
+    private(set) var lost: Set<Int> = []
 
     /// The records that were edited, in order.
     var records: [String] { Set(events.map(\.record)).sorted() }

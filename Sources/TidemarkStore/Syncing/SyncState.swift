@@ -30,8 +30,8 @@ package struct SyncState: Hashable, Sendable {
     /// The last change here when that began: deletions until then may be unknown to the cloud, and to those who send it what it has lost.
     package var comparedChange: Int64?
 
-    /// Whether no page of the zone has come yet, or everything was forgotten: the incarnation of the cloud's database is not known.
-    package var hasFetchedNothing: Bool { token == nil && incarnation == nil }
+    /// Whether no page of the zone has come yet since the device began, or began anew: it does not know in which incarnation the cloud is.
+    package var awaitsFirstPage: Bool { token == nil }
 
     package init() {}
 

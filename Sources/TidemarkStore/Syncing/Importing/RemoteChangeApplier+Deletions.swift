@@ -46,15 +46,20 @@ extension RemoteChangeApplier {
     /// The cloud is to get it as a new one. What it was when the cloud had it stays known: others may make it again, too, and fields that
     /// were not edited here are theirs then.
     mutating func makeAgain(_ mine: PendingRow, _ type: StoredType) throws {
+        try renewAll(mine, type)
+        try forget(mine.id, type)
+        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
+        hasNewExports = true
+    }
+
+    /// Every field waits to be sent, as of a record that the cloud does not have, with the time of its last edit.
+    func renewAll(_ mine: PendingRow, _ type: StoredType) throws {
         let times = try localTimes(mine)
         var edited = mine.edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
         for name in type.fields.map(\.name) { edited.set(times[name], of: name) }
         try db.cachedStatement(
             sql: "UPDATE \"\(type.table)\" SET _tag = NULL, _edited = ?, _pending = -1 WHERE _id = ?"
         ).execute(arguments: [edited.description, mine.id])
-        try forget(mine.id, type)
-        try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
-        hasNewExports = true
     }
 
     func delete(_ rows: [Int64], typeID: Int64) throws {

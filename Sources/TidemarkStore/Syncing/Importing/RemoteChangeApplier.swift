@@ -176,7 +176,9 @@ struct RemoteChangeApplier {
         case .merge:
             guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
             guard mine.isIntact else { return try leave(damaged: mine, record, type) }
-            try rebase(mine, onto: record, type: type)
+            // Without a tag, but with a version that the cloud had, both sides have made the record again after the cloud had lost it.
+            let isCopy = occasion == .settled && mine.tag == nil && mine.base != nil
+            try rebase(mine, onto: record, type: type, as: isCopy ? .copy(isEdited: true) : .edit)
         }
     }
 
@@ -303,6 +305,8 @@ struct RemoteChangeApplier {
     /// Leaves a conflict to a person.
     private mutating func leave(_ mine: PendingRow, _ record: RemoteRecord, _ type: StoredType, fields: [String]) throws {
         try deferredRows.add(record, .conflict)
+        // The row's tag is of the time that the cloud has lost: what is sent later is not to be sent as a change of that version.
+        if compares { try renewAll(mine, type) }
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
