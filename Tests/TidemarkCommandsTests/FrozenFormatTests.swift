@@ -27,6 +27,7 @@ import Testing
     @Test(arguments: FrozenFormats.all)
     func `containers and a cloud of a frozen format open, are whole, and synchronise`(frozen: FrozenFormats) async throws {
         try frozen.unpack(into: scratch)
+        let hasOldTokens = try #require(frozen.formats["cloud"]) == 4
         // The cloud is at another place than it was.
         for (container, email) in [
             ("Anna.tidemark", "anna@example.org"), ("Other.tidemark", "anna@example.org"), ("Ben.tidemark", "ben@example.org"),
@@ -52,12 +53,12 @@ import Testing
         // The edit that waited goes; the conflict that was left is settled; Ben sees what is shared with him, and changes it.
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 0 records, sent 1\n")
         #expect(try await run("conflicts", "Other.tidemark").output.contains("left: Destination senja: changed on both sides"))
-        // Clouds of format 4 gave out tokens and tags by another cipher: the other records come again, for their new tags (decision 048).
-        #expect(
-            try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
-                == "fetched 3 records, sent 1, settled 1 conflict\n")
+        // Clouds of format 4 gave out tokens and tags by another cipher: the records come again, for their new tags (decision 048).
+        let settled = try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
+        #expect(settled == "fetched \(hasOldTokens ? "3 records" : "1 record"), sent 1, settled 1 conflict\n")
         try await run("records", "set", "Ben.tidemark", "lofoten", "caption=Lofoten by Ben")
-        #expect(try await run("sync", "Ben.tidemark").output == "fetched 0 records, sent 1\n")
+        let changed = try await run("sync", "Ben.tidemark").output
+        #expect(changed == "fetched \(hasOldTokens ? 2 : 0) records, sent 1\n")
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 2 records, sent 0\n")
         #expect(try await record("senja", of: "Anna.tidemark")["caption"] as? String == "Senja in June")
         #expect(try await record("lofoten", of: "Anna.tidemark")["caption"] as? String == "Lofoten by Ben")

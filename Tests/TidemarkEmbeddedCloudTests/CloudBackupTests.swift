@@ -125,6 +125,40 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
+    @Test
+    func `a zone that was deleted and made again names another life, and one that was purged does not have devices compare`()
+        async throws
+    {
+        let cloud = try EmbeddedCloud(at: scratch["cloud"])
+        let owner = try await owner(cloud)
+        func name() async throws -> CloudIncarnationName {
+            let page = try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
+            return CloudIncarnationName(try #require(page.incarnation))
+        }
+        try await put("a", "first", owner)
+        let first = try await name()
+        #expect(first.text == first.database)
+        try await owner.modifyZones(saving: [], deleting: [zone])
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        let remade = try await name()
+        #expect((remade.database, remade.remade, remade.purged) == (first.database, 1, 0))
+        #expect(remade.isToBeCompared(with: first))
+        #expect(!remade.isToBeCompared(with: remade))
+        // Whoever compares is told what was deleted since, also without a token.
+        try await put("gone", "gone", owner)
+        _ = try await owner.modify(
+            ModifyRecordsRequest(zone: zone, operations: [.delete(CloudRecordID("gone", in: zone))]))
+        let page = try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
+        #expect(page.changes.contains { if case .deleted(let it) = $0 { it.id.recordName == "gone" } else { false } })
+        try await owner.purgeZone(zone)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        let purged = try await name()
+        #expect((purged.remade, purged.purged) == (1, 1))
+        #expect(!purged.isToBeCompared(with: first))
+        #expect(!purged.isToBeCompared(with: remade))
+        #expect(CloudIncarnationName(purged.text) == purged)
+    }
+
     @Test func `after a restoration tokens have expired, and the cloud says that it is another`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)

@@ -108,7 +108,8 @@ import TidemarkModel
     @Test func `a cloud of a newer format, and what is none, are refused`() async throws {
         _ = try await database()
         let file = scratch["cloud/containers/\(container)/development/records.sqlite"]
-        for change in ["user_version = 5", "user_version = 3", "application_id = 1"] {
+        let newer = SQLiteCloudStorage.migrations.newest + 1
+        for change in ["user_version = \(newer)", "user_version = 3", "application_id = 1"] {
             let queue = try DatabaseQueue(path: file.path)
             try queue.inDatabase { db in try db.execute(sql: "PRAGMA \(change)") }
             try queue.close()

@@ -65,6 +65,8 @@ extension RemoteChangeApplier {
                 guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: arguments) else {
                     continue
                 }
+                // What was kept of it the cloud has lost, too.
+                try deferredRows.end(name)
                 try makeAgain(mine, type)
             }
             // A deletion of what did not come has nothing to delete.
@@ -74,6 +76,8 @@ extension RemoteChangeApplier {
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [zone, type.id])
         }
+        // Other records of which something was kept may be lost there, too: nothing would ever say so.
+        for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         hasNewExports = true
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }
