@@ -1,12 +1,12 @@
-/// What a device knows the life of a cloud's zone by: the life of the database, and how often the zone was deleted and made again.
+/// The name of a zone's incarnation: the incarnation of the database, and how often the zone was deleted and made again.
 ///
-/// The text in ``ZoneChanges/incarnation`` is the name of the database's life alone for a zone that was never deleted, else that name with
-/// two numbers behind it, as `4f1c….2.1`. Of another cloud's text nothing is assumed but that an equal one names the same life.
+/// The text in ``ZoneChanges/incarnation`` is the database's incarnation alone for a zone that was never deleted, else that name with
+/// two numbers behind it, as `4f1c….2.1`. Of another cloud's text nothing is assumed but that an equal one names the same incarnation.
 package struct CloudIncarnationName: Hashable, Sendable {
     package let database: String
-    /// How often the zone was made again after it was deleted.
+    /// The number of times that the zone was made again after a deletion.
     package let remade: Int
-    /// How often the zone was deleted for good.
+    /// The number of times that the zone was made again after its owner had purged it.
     package let purged: Int
 
     package init(database: String, remade: Int = 0, purged: Int = 0) {
@@ -26,10 +26,10 @@ package struct CloudIncarnationName: Hashable, Sendable {
 
     package var text: String { remade == 0 && purged == 0 ? database : "\(database).\(remade).\(purged)" }
 
-    /// Whether a device that knows an earlier life sends what the cloud lacks of it.
+    /// Whether a device that knows another incarnation compares its records with the cloud's, and sends those that the cloud lacks.
     ///
-    /// It does where the database was put back to an earlier state, or where the zone was lost and made again. It does not where the owner
-    /// has deleted the zone for good since: then what the cloud lacks was deleted.
+    /// The device compares where the database was put back to an earlier state, or where the zone was deleted and made again. It does not
+    /// compare where the owner has purged the zone since: the records that the cloud lacks were purged.
     package func isToBeCompared(with known: CloudIncarnationName) -> Bool {
         guard database == known.database else { return true }
         return purged == known.purged && remade != known.remade

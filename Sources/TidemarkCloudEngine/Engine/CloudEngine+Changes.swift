@@ -73,8 +73,8 @@ extension CloudEngine {
             let (since, last) = (place?.number ?? 0, try rows.lastChange())
             if let place, try isLost(place, rows) { return .lost(place, incarnation) }
             guard since <= access.newest else { throw Self.expired }
-            // What is not there any more can be told from what was lost only by what is said of it.
             let name = try name(of: incarnation, zone: access.zone, caller, rows)
+            // A device that compares can tell a deleted record from a lost one only by its deletion.
             let tellsDeletions = token != nil || !incarnation.isFirst || name.remade > 0
             let zoneID = self.id(of: access.zone, caller)
             var (changes, failed): ([ZoneChanges.Change], [RecordFailure]) = ([], [])

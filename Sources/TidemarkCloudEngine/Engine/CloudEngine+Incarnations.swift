@@ -18,11 +18,11 @@ public struct CloudIncarnation: Hashable, Sendable {
     }
 }
 
-/// How often the zone at a place was deleted and made again.
+/// The numbers of times that a zone was made again at its place.
 public struct ZoneLives: Hashable, Sendable {
-    /// How often it was made again after it was deleted: devices send it what they have.
+    /// After a deletion: devices send the records that they have.
     public var remade: Int
-    /// How often its owner has deleted it for good: what devices have from before is not to come back.
+    /// After its owner had purged it: records from before must not come back.
     public var purged: Int
 
     /// Makes the lives of a zone; of one that was never deleted, both are 0.
@@ -146,9 +146,9 @@ extension CloudEngine {
         changeTagCipher.digest("incarnation " + Hexadecimal.text(incarnation.id))
     }
 
-    /// What a device knows a zone's incarnation by: that of the database, with the lives of the zone.
+    /// Names the incarnation of a zone: that of the database, with the lives of the zone.
     ///
-    /// A participant is not told of lives: what its owner has deleted, participants don't send again.
+    /// Participants get the database's incarnation alone: they don't send again what the owner has deleted.
     func name(
         of incarnation: CloudIncarnation, zone: StoredZone, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudIncarnationName {
@@ -156,7 +156,7 @@ extension CloudEngine {
         return CloudIncarnationName(database: name(of: incarnation), remade: lives.remade, purged: lives.purged)
     }
 
-    /// A zone is made anew at the place of a deleted one, or is deleted for good.
+    /// Counts that a zone is made again, by the state that it had before.
     func countLife(of zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) {
         var lives = try rows.lives(of: zone.id)
         switch zone.state {

@@ -65,7 +65,7 @@ extension RemoteChangeApplier {
                 guard let mine = try PendingRow.fetchOne(db, type: type, "_key = ? AND _zone = ?", arguments: arguments) else {
                     continue
                 }
-                // What was kept of it the cloud has lost, too.
+                // The cloud has lost the version that was deferred, too.
                 try deferredRows.end(name)
                 try makeAgain(mine, type)
             }
