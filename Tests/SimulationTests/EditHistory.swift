@@ -52,6 +52,12 @@ struct EditHistory {
         for (record, tag) in tags { known[device][record, default: []].formUnion(versions[tag] ?? []) }
     }
 
+    /// What a device knows, to be given back to ``putBack(_:to:)``.
+    func knowledge(of device: Int) -> [String: Set<Int>] { known[device] }
+
+    /// A device's store was put back to an earlier state: it knows no more than it did then.
+    mutating func putBack(_ device: Int, to knowledge: [String: Set<Int>]) { known[device] = knowledge }
+
     /// A device's store was emptied, and what it had set aside; or not, where there was nothing.
     mutating func setAside(_ device: Int, as quarantine: UUID?) {
         if let quarantine { quarantined[quarantine] = known[device] }

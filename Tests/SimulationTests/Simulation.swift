@@ -29,7 +29,13 @@ actor Simulation {
     private var restorations = 0
     private var cloudBackups: [URL] = []
     /// Copies of the devices' containers.
-    private var deviceBackups: [Int: [URL]] = [:]
+    private var deviceBackups: [Int: [DeviceBackup]] = [:]
+
+    /// A copy of a device's container, and what the device knew of the first account's records then.
+    private struct DeviceBackup {
+        let url: URL
+        let knowledge: [String: Set<Int>]
+    }
     /// What was edited in each account.
     private(set) var histories: [EditHistory]
     private let pictures = SimulatedPictures()
@@ -104,6 +110,7 @@ actor Simulation {
     /// The record whose rows are noted whenever they have changed.
     private static let followed = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RECORD"]
     private var followedRows: [Int: SimulatedDevice.StoredRow?] = [:]
+    private var followedWork: [Int: [String]] = [:]
 
     private func followRecord() throws {
         guard let name = Self.followed else { return }
@@ -112,6 +119,12 @@ actor Simulation {
             guard followedRows[device.number] != .some(row) else { continue }
             followedRows[device.number] = .some(row)
             note("d\(device.number) now has \(row.map { "\($0)" } ?? "no \(name)")")
+        }
+        for device in devices {
+            let work = try device.work()
+            guard followedWork[device.number] != work else { continue }
+            followedWork[device.number] = work
+            note("d\(device.number) has to do: \(work.joined(separator: "; "))")
         }
     }
 
@@ -255,15 +268,18 @@ actor Simulation {
         if backups.isEmpty || chance(2) {
             let backup = folder.appendingPathComponent("\(device.number)-backup-\(backups.count)")
             try ContainerBackup(of: device.container, to: backup).run()
-            deviceBackups[device.number, default: []].append(backup)
+            deviceBackups[device.number, default: []].append(
+                DeviceBackup(url: backup, knowledge: histories[0].knowledge(of: device.number)))
             note("d\(device.number) is backed up as \(backups.count)")
             return
         }
         let number = Int.random(in: 0..<backups.count, using: &random)
         restorations += 1
         let place = folder.appendingPathComponent("\(device.number)-restored-\(restorations)")
-        try ContainerRestoration(of: ContainerDirectory(openingAt: backups[number]), to: place).run()
+        try ContainerRestoration(of: ContainerDirectory(openingAt: backups[number].url), to: place).run()
         try device.restart(with: place)
+        // Runs with accounts have no devices that are put back.
+        histories[0].putBack(device.number, to: backups[number].knowledge)
         note("d\(device.number) is put back to \(number)")
     }
 
@@ -668,6 +684,7 @@ actor Simulation {
     private func rest(_ device: SimulatedDevice) async throws -> Bool {
         let before = log.count
         for _ in 0..<1000 {
+            try followRecord()
             if try await device.engine.step() { continue }
             guard let next = await device.engine.nextStep else {
                 return !log[before...].contains { $0.hasPrefix("the cloud did") }

@@ -161,6 +161,34 @@ import TidemarkSync
         }
     }
 
+    @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback])
+    func `a record that was deleted and made again before it was set aside is there when it is restored`(
+        policy: MergePolicy
+    ) async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let elsewhere = try Device(scratch["elsewhere.tidemark"], database: cloud.database())
+        try await a.set("senja", ["caption": .string("Senja"), "rating": .int64(1)])
+        _ = try await a.engine.sync()
+        _ = try await elsewhere.engine.sync()
+        try await elsewhere.set("senja", ["rating": .int64(2)])
+        _ = try await elsewhere.engine.sync()
+        try await a.delete("senja")
+        try await a.set("senja", ["caption": .string("made again")])
+        let quarantine = try #require(try await a.engine.signOut())
+        #expect(quarantine.pending == 2)
+        _ = try await a.engine.sync()
+        #expect(try a.records() == ["senja": ["caption": .string("Senja"), "rating": .int64(2)]])
+        _ = try await a.engine.restore(quarantine, policy: policy)
+        _ = try await a.engine.sync()
+        // Where the edit of the other device wins over the deletion, both copies become one, field by field.
+        let rating: [String: FieldValue] = policy.name == "mergeByPropertyObjectTrump" ? ["rating": .int64(2)] : [:]
+        #expect(try a.records() == ["senja": rating.merging(["caption": .string("made again")]) { $1 }])
+        _ = try await elsewhere.engine.sync()
+        #expect(try elsewhere.records() == a.records())
+    }
+
     @Test(arguments: [SignInChoice.merge, .apart, .delete, .ask])
     func `records that are here when an account comes are merged, kept apart, deleted or asked about`(
         _ choice: SignInChoice

@@ -276,6 +276,35 @@ import TidemarkSync
         #expect(try b.records()["senja"] == ["caption": .string("of A"), "rating": .string("bad")])
     }
 
+    @Test func `a version that was deferred does not bring back a record that was deleted since`() async throws {
+        let scratch = try Scratch()
+        let cloud = try await TestCloud(scratch)
+        let a = try Device(scratch["a.tidemark"], database: cloud.database())
+        let b = try Device(scratch["b.tidemark"], database: cloud.database())
+        try await a.set("senja", ["caption": .string("Senja"), "rating": .int64(5)])
+        _ = try await a.engine.sync()
+        try await b.set("other", ["rating": .string("good")])
+        #expect(try await b.engine.sync().deferred == 1)
+        // With the record goes what was deferred of it.
+        try await b.delete("senja")
+        #expect(try await b.engine.sync().deferred == 0)
+        try await b.set("senja", ["caption": .string("made again")])
+        #expect(try await b.engine.sync().exported == 1)
+        // A version that is deferred, and older than the one that a deletion which waits is of.
+        try await a.set("mefjord", ["caption": .string("Mefjord"), "rating": .int64(1)])
+        _ = try await a.engine.sync()
+        #expect(try await b.engine.sync().deferred == 1)
+        try await b.set("mefjord", ["caption": .string("of B")])
+        #expect(try await b.engine.sync().exported == 1)
+        try await b.delete("mefjord")
+        let photo = RecordTypeSchema(name: "Photo", fields: [.init(name: "title", type: .string)])
+        try await b.store.declare([photo], environment: .development)
+        _ = try await b.engine.sync()
+        #expect(try b.records().keys.sorted() == ["other", "senja"])
+        _ = try await a.engine.sync()
+        #expect(try a.records() == ["senja": ["caption": .string("made again")]])
+    }
+
     @Test func `children that come before their parents are there when these come`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

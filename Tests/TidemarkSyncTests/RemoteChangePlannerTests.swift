@@ -227,6 +227,8 @@ import TidemarkSync
         #expect(plan("1", mayMove: true, isMove: true) == .restore && plan("1", mayMove: true) == .merge)
         // Whether it moved is not looked up in a store whose names stay in their zones.
         #expect(plan("1", isMove: true) == .merge)
+        // A version that was deferred may be older than the one that was deleted.
+        #expect(plan("2", .deferred) == .keep && plan("3", .deferred) == .lookUp)
     }
 
     @Test func `after the cloud was put back a record is deleted again if its last edit was earlier`() {

@@ -230,7 +230,10 @@ extension RecordStore {
         for (item, result) in zip(request.items, answer.results) {
             switch (result, item.key.kind) {
             case (.saved, _): break
-            case (.deleted, .delete): try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
+            case (.deleted, .delete):
+                try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
+                // What was deferred of the record is of a version that the cloud has no more.
+                try DeferredRows.end(item.name, zone: zone, db)
             case (.deleted, .save): break
             // What was deleted here meanwhile is nothing to be tried again.
             case (.refused, .save) where try !isThere(item, db): break

@@ -107,9 +107,14 @@ extension StoreTransaction {
             mine.edit.zone = connection.scope == .shared ? try zones.get().first { $0.name == it.zone }?.id : nil
             placed.append(mine)
         }
-        var outcome = try save(placed.map(\.edit), blobs: blobs, policy: policy) { index, denied in
-            let remedy = denied.decision.remedy.map { "; \($0.text)" } ?? ""
-            try refuse(placed[index], code: "permissionFailure", reason: denied.decision.reason + remedy)
+        // A record that was deleted and made again is deleted first, as it was: the new one then has its own values alone.
+        var outcome = SaveOutcome()
+        for part in [placed.filter { $0.edit.values == nil }, placed.filter { $0.edit.values != nil }] where !part.isEmpty {
+            let saved = try save(part.map(\.edit), blobs: blobs, policy: policy) { index, denied in
+                let remedy = denied.decision.remedy.map { "; \($0.text)" } ?? ""
+                try refuse(part[index], code: "permissionFailure", reason: denied.decision.reason + remedy)
+            }
+            outcome = saved
         }
         outcome.refused = refused
         return outcome

@@ -90,6 +90,8 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         for deletion: RemoteChangePlan.KnownDeletion, tag: String, occasion: ImportOccasion, isMove: () throws -> Bool
     ) rethrows -> RemoteChangePlan.Deleted {
         if isDeleted(deletion.tag, tag: tag, occasion: occasion) { return .keep }
+        // The version that was deferred is not the newest any more.
+        if occasion == .deferred { return .lookUp }
         // The record was deleted in this zone only since it was to be in another one.
         if deletion.mayMove, try isMove() { return .restore }
         // The cloud has a record of another type under the name: that is not the record which was deleted.

@@ -50,6 +50,12 @@ struct DeferredRows {
         try add(name, "", tag: nil, Self.deferralReason, Data())
     }
 
+    /// Ends the deferral of a record that was deleted in the cloud. One that is to be looked up still is.
+    static func end(_ name: String, zone: Int64, _ db: Database) throws {
+        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason <> '\(deferralReason)'"
+        try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
+    }
+
     /// Something newer has come under the name.
     func end(_ name: String) throws {
         guard isAny else { return }

@@ -336,6 +336,9 @@ struct RemoteChangeApplier {
         let known = RemoteChangePlan.KnownDeletion(tag: deletion.tag, isOfType: deletion.typeID == type.id, mayMove: mayMove)
         switch try planner.plan(for: known, tag: record.tag, occasion: occasion, isMove: { try deletion.isOfMove(db) }) {
         case .keep: return false
+        case .lookUp:
+            try deferredRows.deferUntilReply(record.name)
+            return false
         case .restore:
             try outbox.remove(.delete, type: deletion.typeID, row: deletion.row)
             return true

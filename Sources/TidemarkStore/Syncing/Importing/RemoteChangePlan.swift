@@ -114,6 +114,8 @@ package enum RemoteChangePlan {
     package enum Deleted: Hashable, Sendable {
         /// It stays deleted; nothing else is noted.
         case keep
+        /// A newer version is looked up: the one that has come was deferred, and the deletion is of a later one.
+        case lookUp
         /// The record is here again, and its deletion is not sent.
         case restore
         /// The record was edited elsewhere: the policy decides.
