@@ -111,11 +111,11 @@ public final class ContainerSync: Sendable {
         return report
     }
 
-    /// Settles conflicts that the merge policy left to a person; see ``SyncEngine/settleConflicts(of:policy:)``.
+    /// Resolves conflicts that the merge policy left to a person; see ``SyncEngine/resolveConflicts(of:policy:)``.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
-        let own = try await privateEngine.settleConflicts(of: record, policy: policy)
-        return try await own + sharedEngine.settleConflicts(of: record, policy: policy)
+    public func resolveConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
+        let own = try await privateEngine.resolveConflicts(of: record, policy: policy)
+        return try await own + sharedEngine.resolveConflicts(of: record, policy: policy)
     }
 }
 

@@ -33,7 +33,7 @@ extension RecordStore {
     ///   - options: What is brought back, and where.
     ///   - author: The name that history gives the transaction.
     ///   - role: The part of the process that brings it back.
-    ///   - policy: Settles what was changed here meanwhile, too.
+    ///   - policy: Resolves conflicts with what was changed here meanwhile, too.
     /// - Throws: ``StoreError`` `anotherAccount`; those of a save.
     package func restore(
         _ quarantine: Quarantine, options: QuarantineRestoration, author: String, role: WriterRole = .program,

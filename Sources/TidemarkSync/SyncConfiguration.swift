@@ -27,7 +27,7 @@ public struct SyncReport: Hashable, Sendable {
     public var imported = 0
     /// Changes that the cloud has acknowledged.
     public var exported = 0
-    /// Fields, or deletions, that a merge policy has settled.
+    /// Fields, or deletions, that a merge policy has resolved.
     public var conflicts = 0
     /// What is still to be sent, and why.
     public var outbox = OutboxSummary()

@@ -34,7 +34,7 @@ extension SyncEngine {
     ///
     /// - Parameters:
     ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
-    ///   - policy: Settles what was changed here meanwhile, too; by default that of the configuration.
+    ///   - policy: Resolves conflicts with what was changed here meanwhile, too; by default that of the configuration.
     /// - Returns: What it has changed, in records.
     /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account, and those of a save;
     ///   ``ContainerEvent/Failure`` 134417 while it synchronises.

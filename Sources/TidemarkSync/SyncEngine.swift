@@ -5,7 +5,7 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and settles what both have.
+/// Has a store and a cloud say the same: fetches what others have changed, sends what was changed here, and resolves conflicts.
 ///
 /// ```swift
 /// let engine = try SyncEngine(container: container, database: cloud)
@@ -280,22 +280,22 @@ public actor SyncEngine {
         }
     }
 
-    /// Settles conflicts that the merge policy left to a person.
+    /// Resolves conflicts that the merge policy left to a person.
     ///
     /// - Parameters:
     ///   - record: One of them; `nil` for all.
     ///   - policy: Another policy than the one under which they are conflicts.
-    /// - Returns: What was settled. The next synchronisation sends the outcome.
+    /// - Returns: The resolved conflicts. The next synchronisation sends the outcome.
     @discardableResult
-    public func settleConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
+    public func resolveConflicts(of record: String? = nil, policy: MergePolicy) async throws -> [DeferredRecord] {
         try claim()
         defer { isRunning = false }
         limits = try await database.limits().bounded
-        var settled: [DeferredRecord] = []
+        var resolved: [DeferredRecord] = []
         for line in try await lines.all() {
-            settled += try await line.resolver.settle(record: record, policy: policy, limits: limits)
+            resolved += try await line.resolver.resolve(record: record, policy: policy, limits: limits)
         }
-        return settled
+        return resolved
     }
 
     /// Repairs the damaged records of the store: each from itself or its history, where the digest proves it, and else from the cloud.

@@ -9,7 +9,7 @@ public import TidemarkStore
 public struct SyncPreview: Sendable {
     /// What would change here, in the order of history.
     public let fetched: [RecordChange]
-    /// What would be settled, and how.
+    /// What would be resolved, and how.
     public let conflicts: [LoggedConflict]
     /// What would be sent then.
     public let toSend: [SyncIssue]
@@ -20,12 +20,12 @@ public struct SyncPreview: Sendable {
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
-    ///   - policy: Settles, by this policy, what was left to a person.
+    ///   - policy: Resolves, by this policy, the conflicts that were left to a person.
     ///   - limit: So many changes of each kind are listed.
     /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
     public init(
         of container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
-        settlingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
+        resolvingBy policy: MergePolicy? = nil, in directory: URL, limit: Int = 1000
     ) async throws {
         let copy = directory.appendingPathComponent("preview.tidemark", isDirectory: true)
         var backup = ContainerBackup(of: container, to: copy)
@@ -40,7 +40,7 @@ public struct SyncPreview: Sendable {
             let reader = try StoreReader(container: scratch, scope: scope)
             let (token, conflictsBefore) = (try reader.historyToken(), try reader.conflictCount())
             try await engine.preview()
-            if let policy { try await engine.settleConflicts(policy: policy) }
+            if let policy { try await engine.resolveConflicts(policy: policy) }
             fetched += try reader.changes(since: token).transactions.flatMap(\.changes)
             conflicts += try reader.conflicts(limit: try reader.conflictCount() - conflictsBefore)
             toSend += try reader.syncIssues(limit: limit - toSend.count)

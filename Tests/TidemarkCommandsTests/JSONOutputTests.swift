@@ -112,8 +112,8 @@ import Testing
         let changed = try await run("account set", container, "--app", "off")
         #expect(changed as? [String: String] == ["done": "account set", "app": "off"])
         try await run("account set", container, "--app", "on")
-        let settled = try await run("conflicts settle", container, "--merge-policy", "latestEdit")
-        #expect((settled["settled"] as? [Any])?.isEmpty == true && settled["policy"] as? String == "latestEdit")
+        let resolved = try await run("conflicts resolve", container, "--merge-policy", "latestEdit")
+        #expect((resolved["resolved"] as? [Any])?.isEmpty == true && resolved["policy"] as? String == "latestEdit")
 
         let signedOut = try await run("account sign-out", container)
         let aside = try #require((signedOut["setAside"] as? [[String: Any]])?.first)

@@ -125,8 +125,8 @@ import TidemarkSync
         #expect(try b.records()["senja"]?["caption"] == .string("of B"))
         #expect(try b.reader().syncIssues(record: "senja").first?.code == "conflict")
         #expect(try await b.engine.sync().outbox.pending == 2)
-        try await b.engine.settleConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
-        try await b.engine.settleConflicts(policy: .mergeByPropertyObjectTrump)
+        try await b.engine.resolveConflicts(of: "senja", policy: .mergeByPropertyStoreTrump)
+        try await b.engine.resolveConflicts(policy: .mergeByPropertyObjectTrump)
         #expect(try await b.engine.sync().isComplete)
         _ = try await a.engine.sync()
         #expect(try a.records() == b.records())
@@ -184,7 +184,7 @@ import TidemarkSync
         #expect(try b.reader().deferredRecords().map(\.name) == ["lofoten"])
         #expect(try b.reader().syncIssues().map(\.record) == ["lofoten"])
         #expect(report.exported == 2)
-        _ = try await b.engine.settleConflicts(policy: .mergeByPropertyStoreTrump)
+        _ = try await b.engine.resolveConflicts(policy: .mergeByPropertyStoreTrump)
         #expect(try await b.engine.sync().isComplete)
         let there = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes
         let captions = there.reduce(into: [String: CloudValue]()) { captions, change in

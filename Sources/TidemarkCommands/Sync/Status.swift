@@ -76,7 +76,7 @@ struct Status: AsyncParsableCommand {
             }
             for kept in report.deferred { try Output.line("  deferred: \(kept.text)") }
             if report.conflicts > 0 {
-                try Output.line("conflicts settled: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
+                try Output.line("conflicts resolved: \(Wording.count(report.conflicts)); see 'tidemark conflicts'")
             }
             if report.refused > 0 {
                 try Output.line("refused and reverted: \(Wording.count(report.refused)); see 'tidemark refused'")

@@ -52,11 +52,11 @@ extension DeferredRecord.Reason {
         case .schema: "the store lacks its type or some of its fields; it is imported when they exist"
         case .asset: "a file that it names could not be fetched; the next sync tries again"
         case .name: "a record of another type has its name here; rename or delete that"
-        case .conflict: "both sides changed it; settle it with 'tidemark conflicts settle'"
+        case .conflict: "both sides changed it; resolve it with 'tidemark conflicts resolve'"
         case .damaged: "the record is damaged here; it is imported when it is repaired ('tidemark verify --repair')"
         case .damagedInCloud:
             "the cloud's copy is damaged; a device that has it whole sends it again, else the cloud's administrator has to help"
-        case .deletion: "it was deleted in the cloud and edited here; settle it with 'tidemark conflicts settle'"
+        case .deletion: "it was deleted in the cloud and edited here; resolve it with 'tidemark conflicts resolve'"
         }
     }
 }

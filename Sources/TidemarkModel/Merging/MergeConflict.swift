@@ -47,7 +47,7 @@ public struct DeletionConflict: Hashable, Sendable {
     public let store: RecordVersion?
 }
 
-/// A conflict and how it was settled, as it is logged.
+/// A conflict and how it was resolved, as it is logged.
 public struct MergeConflict: Hashable, Sendable {
     /// Which side's value counts now.
     public enum Winner: String, Codable, Sendable {

@@ -198,7 +198,7 @@ extension RecordStore {
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).ingestHistory()
             let begins = try note(answer, transaction.db)
-            var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .settled)
+            var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .resolved)
             for (item, result) in zip(request.items, results) {
                 if case .rejected(let code, let reason) = result { try applier.revertRejected(item, code: code, reason: reason) }
             }

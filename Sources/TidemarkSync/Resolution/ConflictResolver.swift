@@ -129,11 +129,11 @@ actor ConflictResolver {
         return repaired
     }
 
-    /// Settles conflicts that were left to a person.
+    /// Resolves conflicts that were left to a person.
     ///
     /// - Parameter record: One of them; `nil` for all.
-    /// - Returns: What was settled.
-    func settle(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
+    /// - Returns: The resolved conflicts.
+    func resolve(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
         let kept = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
             record == nil || $0.name == record
         }
@@ -143,7 +143,7 @@ actor ConflictResolver {
             }
             return .saved(try mapping.record(kept))
         }
-        if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .settled, policy: policy) }
+        if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .resolved, policy: policy) }
         return kept
     }
 }

@@ -23,7 +23,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         case .page, .answer: if row.tag == tag { return .skip }
         // The version that was deferred is not the newest any more.
         case .deferred: if row.tag != tag { return .lookUp }
-        case .lookUp, .settled: break
+        case .lookUp, .resolved: break
         }
         return row.isPending ? .merge : .write
     }
@@ -97,7 +97,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     }
 
     package func isDeleted(_ deleted: String?, tag: String, occasion: ImportOccasion) -> Bool {
-        deleted == tag && occasion != .settled
+        deleted == tag && occasion != .resolved
     }
 
     package func deletesAgain(_ edited: EditTimes?, deleted time: Int64) -> Bool {

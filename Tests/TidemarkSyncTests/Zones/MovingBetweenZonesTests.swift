@@ -247,7 +247,7 @@ import TidemarkSync
         #expect(try await b.send(.shared) == [])
         #expect(try b.values() == ["share-a": ["senja": ["caption": .string("of B"), "details": .string("an island")]]])
         let outcome = try await b.store.apply(
-            [cloud.remote("senja", in: .shared)], occasion: .settled, author: "cloud",
+            [cloud.remote("senja", in: .shared)], occasion: .resolved, author: "cloud",
             policy: { _ in .mergeByPropertyObjectTrump },
             zone: zone)
         #expect(outcome.conflicts.count == 1)

@@ -116,7 +116,7 @@ import TidemarkSync
         let refused = try device.reader().refused()
         check(refused, Self.anna, code: "permissionFailure")
         #expect(refused.allSatisfy { $0.reason.contains("Read-Only") && $0.reason.contains("ask the owner") }, "\(refused)")
-        // Of what is not written nothing is told as settled.
+        // Of what is not written nothing is reported as resolved.
         #expect(try device.reader().conflicts().allSatisfy { $0.store != "\"of anna\"" })
     }
 

@@ -110,8 +110,8 @@ package enum ImportOccasion: Hashable, Sendable {
     case deferred
     /// They were looked up, because more is to be known of them than their tags.
     case lookUp
-    /// A person has decided.
-    case settled
+    /// A person has resolved a conflict.
+    case resolved
 }
 
 extension RemoteRecord {

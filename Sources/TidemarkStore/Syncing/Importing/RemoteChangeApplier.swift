@@ -53,10 +53,10 @@ struct RemoteChangeApplier {
         let db = transaction.db
         // What comes otherwise may be deleted before its page comes, and is not seen by that.
         let state = try SyncState(db, zone: zone)
-        compares = state.isComparing && occasion != .settled
-        lastLostDeletion = occasion == .settled ? nil : compares ? .max : state.comparedChange
+        compares = state.isComparing && occasion != .resolved
+        lastLostDeletion = occasion == .resolved ? nil : compares ? .max : state.comparedChange
         seen = try SeenRows(db, zone: zone, isRefetching: (occasion == .page || state.isComparing) && state.isRefetching)
-        sent = occasion == .settled ? [] : try SentRequest.names(db, zone: zone)
+        sent = occasion == .resolved ? [] : try SentRequest.names(db, zone: zone)
         hasDeletions = try Outbox(db, zone: zone).hasDeletions
         let shares = "SELECT EXISTS (SELECT 1 FROM tide_shares WHERE zone = ?)"
         hasShares = try Bool.fetchOne(db.cachedStatement(sql: shares), arguments: [zone]) ?? true
@@ -177,7 +177,7 @@ struct RemoteChangeApplier {
             guard let mine = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [id]) else { return }
             guard mine.isIntact else { return try leave(damaged: mine, record, type) }
             // Without a tag, but with a version that the cloud had, both sides have made the record again after the cloud had lost it.
-            let isCopy = occasion == .settled && mine.tag == nil && mine.base != nil
+            let isCopy = occasion == .resolved && mine.tag == nil && mine.base != nil
             try rebase(mine, onto: record, type: type, as: isCopy ? .copy(isEdited: true) : .edit)
         }
     }
@@ -323,7 +323,7 @@ struct RemoteChangeApplier {
         try outbox.add(.save, type: type.id, row: mine.id, change: mine.version)
         try SyncIssue.note(
             db, .init(typeID: type.id, row: mine.id, kind: .save), version: mine.version, code: "conflict",
-            reason: "\(what), and the merge policy is to ask. Settle it with another policy", at: transaction.time, nextTry: nil,
+            reason: "\(what), and the merge policy is to ask. Resolve it with another policy", at: transaction.time, nextTry: nil,
             waitsFor: nil)
     }
 
@@ -369,7 +369,8 @@ struct RemoteChangeApplier {
             try deferredRows.add(record, .conflict)
             try SyncIssue.note(
                 db, .init(typeID: deletion.typeID, row: deletion.row, kind: .delete), version: deletion.change, code: "conflict",
-                reason: "it was deleted here and edited elsewhere, and the merge policy is to ask. Settle it with another policy",
+                reason:
+                    "it was deleted here and edited elsewhere, and the merge policy is to ask. Resolve it with another policy",
                 at: transaction.time, nextTry: nil, waitsFor: nil)
         }
         return false
