@@ -195,7 +195,9 @@ actor ExportScheduler {
             }
             if let refused = operations.refused {
                 outstanding = nil
-                try await stored { try await self.store.settle(request, of: batch, results: refused, zone: self.mapping.number) }
+                try await stored {
+                    try await self.store.applyReply(to: request, of: batch, results: refused, zone: self.mapping.number)
+                }
                 return outcome
             }
             if !wasOutstanding, begun == nil {
@@ -217,10 +219,10 @@ actor ExportScheduler {
             outstanding = nil
             var next = await ahead
             if environment.aheadOrder == .behind { next = await prepare(behind: batch, limits: limits) }
-            let (settled, conflicts) = try await settle(request, of: batch, outcomes, next: next, limits: limits)
-            outcome.sent = settled
+            let (sent, conflicts) = try await applyReply(outcomes, to: request, of: batch, next: next, limits: limits)
+            outcome.sent = sent
             outcome.conflicts = conflicts
-            if settled > 0 { share = min(1, share * 2) }
+            if sent > 0 { share = min(1, share * 2) }
         } catch {
             outcome.error = error
             switch ErrorReaction(error.code) {
@@ -360,8 +362,8 @@ actor ExportScheduler {
         return made
     }
 
-    private func settle(
-        _ request: SentRequest, of batch: ExportBatch?, _ outcomes: [RecordOutcome], next: Prepared?, limits: CloudLimits
+    private func applyReply(
+        _ outcomes: [RecordOutcome], to request: SentRequest, of batch: ExportBatch?, next: Prepared?, limits: CloudLimits
     ) async throws(CloudError) -> (sent: Int, conflicts: Int) {
         var results: [ExportResult] = []
         var changed: [ZoneChanges.Change] = []
@@ -381,7 +383,7 @@ actor ExportScheduler {
         do {
             // What was refused, or has met another's change, changes what can be sent next: others may wait for it.
             let next = sent == request.items.count ? next : nil
-            if try await store.settle(request, of: batch, results: results, next: next?.request, zone: mapping.number) {
+            if try await store.applyReply(to: request, of: batch, results: results, next: next?.request, zone: mapping.number) {
                 self.next = next
             }
         } catch {
@@ -446,13 +448,13 @@ actor ExportScheduler {
     /// The cloud has not done it: it is gathered anew.
     private func abandon(_ request: SentRequest) async throws {
         outstanding = nil
-        try await store.settle(request, of: nil, results: request.items.map { _ in .undone }, zone: mapping.number)
+        try await store.applyReply(to: request, of: nil, results: request.items.map { _ in .undone }, zone: mapping.number)
     }
 
     private func refuse(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError, nextTry: Int64?) async throws {
         outstanding = nil
-        try await store.settle(
-            request, of: batch,
+        try await store.applyReply(
+            to: request, of: batch,
             results: request.items.map { _ in .refused(code: error.code.rawValue, reason: error.reason, nextTry: nextTry) },
             zone: mapping.number)
     }

@@ -199,7 +199,7 @@ actor ImportSession {
     }
 }
 
-// Settling the options
+// The options
 
 extension ImportSession {
     private static func check(_ options: ImportOptions) throws(ImportError) {

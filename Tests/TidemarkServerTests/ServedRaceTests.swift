@@ -46,8 +46,7 @@ import TidemarkModel
         let link: String
         let id: String
 
-        static func settled(_ number: Int, _ owner: any SharingDatabase, _ participant: any SharingDatabase) async throws -> Place
-        {
+        static func made(_ number: Int, _ owner: any SharingDatabase, _ participant: any SharingDatabase) async throws -> Place {
             let zone = CloudZoneID("z\(number)")
             try await owner.modifyZones(saving: [zone], deleting: [])
             let made = try await owner.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
@@ -73,7 +72,7 @@ import TidemarkModel
         for _ in 0..<2 { devices.append(try await served.cloud("ben@example.org").database(.shared)) }
         var (done, refused, changes) = (0, 0, 0)
         for round in 0..<8 {
-            let place = try await Place.settled(round, owner, devices[0])
+            let place = try await Place.made(round, owner, devices[0])
             let progress = Progress()
             let steps = (0..<6).map { _ in Int.random(in: 0..<3, using: &random) }
             async let history = Self.change(place, steps, progress, number)

@@ -138,8 +138,8 @@ struct RegisteredRecord: Sendable {
         loaded = fresh
     }
 
-    /// The edit, or an earlier one, was saved, and this is what has come of it.
-    mutating func settle(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
+    /// Marks the edit, or an earlier one, as saved; the record is now in this state.
+    mutating func markSaved(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
         } else {

@@ -98,20 +98,21 @@ struct RecordChain {
     /// - Parameter now: Stands for the time of the transaction at hand.
     func editTimes(since base: Int64, known: EditTimes?, device: String, until now: Int64) throws -> EditTimes {
         var times = known ?? EditTimes()
-        var settled: Set<String> = []
+        /// The fields whose times are known.
+        var timed: Set<String> = []
         try forEach(after: base) { link in
             guard !link.isFromCloud else {
                 // What another zone's copy brought is known with its times.
-                settled.formUnion(link.before.map(\.0))
+                timed.formUnion(link.before.map(\.0))
                 return true
             }
             let time = EditTime(microseconds: link.time ?? now, device: device)
             if link.kind == .insert {
-                let later = times.fields.filter { settled.contains($0.key) || $0.key == EditTimes.move }
+                let later = times.fields.filter { timed.contains($0.key) || $0.key == EditTimes.move }
                 times = EditTimes(otherwise: time, fields: later)
                 return false
             }
-            for (field, _) in link.before where settled.insert(field).inserted { times.fields[field] = time }
+            for (field, _) in link.before where timed.insert(field).inserted { times.fields[field] = time }
             return true
         }
         return times

@@ -169,7 +169,7 @@ extension RecordStore {
         return state.filter { stored.shape.fields.contains($0.key) }
     }
 
-    /// Notes what became of a request: what the cloud has leaves the outbox, what it refuses gets an entry in the sync issues.
+    /// Applies the cloud's reply to a request: what the cloud has leaves the outbox, what it refuses gets an entry in the sync issues.
     ///
     /// - Parameters:
     ///   - batch: What the request was made of; `nil` for one of an earlier process.
@@ -179,17 +179,17 @@ extension RecordStore {
     ///   - planner: Decides what becomes of records whose changes the cloud has rejected for good.
     /// - Returns: Whether `next` has begun. It has not where anything has come since that might go first.
     @discardableResult
-    package func settle(
-        _ request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
+    package func applyReply(
+        to request: SentRequest, of batch: ExportBatch?, results: [ExportResult], next: SentRequest? = nil,
         zone: Int64 = StoreFormat.defaultZone, author: String = "cloud", rejecting planner: any RemoteChangePlanning
     ) throws(StoreError) -> Bool {
-        let answer = Answer(request: request, batch: batch, results: results, next: next, zone: zone)
-        guard answer.rejects else {
-            return try connection.locked("note the cloud's answer") { db in
+        let reply = Reply(request: request, batch: batch, results: results, next: next, zone: zone)
+        guard reply.rejects else {
+            return try connection.locked("apply the cloud's reply") { db in
                 // With a zone that was removed, what was sent to it is forgotten.
                 guard try StoreZone.isThere(db, id: zone) else { return (false, .commit) }
                 try connection.refreshSchema(db)
-                return (try note(answer, db), .commit)
+                return (try apply(reply, db), .commit)
             }
         }
         return try transact(
@@ -197,7 +197,7 @@ extension RecordStore {
         ) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return false }
             try Outbox(transaction.db).ingestHistory()
-            let begins = try note(answer, transaction.db)
+            let begins = try apply(reply, transaction.db)
             var applier = try RemoteChangeApplier(transaction: transaction, zone: zone, planner: planner, occasion: .resolved)
             for (item, result) in zip(request.items, results) {
                 if case .rejected(let code, let reason) = result { try applier.revertRejected(item, code: code, reason: reason) }
@@ -207,8 +207,8 @@ extension RecordStore {
         }
     }
 
-    /// What the cloud has said to a request.
-    private struct Answer {
+    /// The cloud's reply to a request.
+    private struct Reply {
         let request: SentRequest
         let batch: ExportBatch?
         let results: [ExportResult]
@@ -220,14 +220,14 @@ extension RecordStore {
     }
 
     /// - Returns: Whether the next request has begun.
-    private func note(_ answer: Answer, _ db: Database) throws -> Bool {
+    private func apply(_ reply: Reply, _ db: Database) throws -> Bool {
         let time = now()
-        let (request, zone) = (answer.request, answer.zone)
-        let isDone = !answer.results.contains(.undone)
+        let (request, zone) = (reply.request, reply.zone)
+        let isDone = !reply.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try ExportConfirmation(db, connection: connection)
-        try confirmation.note(zip(request.items, answer.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
-        for (item, result) in zip(request.items, answer.results) {
+        try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
+        for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {
             case (.saved, _): break
             case (.deleted, .delete): try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
@@ -243,9 +243,9 @@ extension RecordStore {
             }
         }
         // What is undone is gathered again, where it was.
-        if let batch = answer.batch, isDone { try advance(batch, zone: zone, db) }
+        if let batch = reply.batch, isDone { try advance(batch, zone: zone, db) }
         try db.cachedStatement(sql: "DELETE FROM tide_requests WHERE token = ?").execute(arguments: [request.token])
-        guard let next = answer.next, isDone, try !outbox.hasNewChanges else { return false }
+        guard let next = reply.next, isDone, try !outbox.hasNewChanges else { return false }
         try next.store(db, zone: zone)
         return true
     }

@@ -194,7 +194,7 @@ package final class StoreTransaction {
         }
         let counts = note(written, type)
         if !type.uniqueKeys.isEmpty, let policy = uniquePolicy {
-            try settleUniqueKeys(of: type, changes: first..<nextChange, policy)
+            try mergeUniqueKeys(of: type, changes: first..<nextChange, policy)
         }
         return counts
     }

@@ -228,7 +228,7 @@ import TidemarkSync
         let batch = try await a.next(.default)
         let request = try await a.begin(batch, .default)
         try await a.move("senja", to: .shared)
-        try await a.settle(request, of: batch, .default)
+        try await a.applyReply(to: request, of: batch, .default)
         try await a.sync([.shared, .default])
         #expect(cloud.values == ["share-a": ["senja": ["caption": .string("Senja in June"), "details": .string("an island")]]])
         #expect(try a.reader().outbox().pending == 0)

@@ -119,7 +119,7 @@ struct RemoteChangeApplier {
         gone = [:]
         let first = transaction.nextChange
         for type in transaction.connection.types where !type.uniqueKeys.isEmpty {
-            try transaction.settleUniqueKeys(
+            try transaction.mergeUniqueKeys(
                 of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
         try send(from: first)
