@@ -56,7 +56,7 @@ typedef enum tide_kind {
     TIDE_KIND_PATHS = 7,
     /// The identifier of an asset, or a JSON array of them, that the same record must already hold; the writer checks it.
     TIDE_KIND_CLAIM = 8,
-    /// Only between reading a row and settling its column's type.
+    /// Only between reading a row and inferring its column's type.
     TIDE_KIND_BOOLEAN = 20,
     TIDE_KIND_RAW_NUMBER = 21,
     TIDE_KIND_RAW_LIST = 22,
