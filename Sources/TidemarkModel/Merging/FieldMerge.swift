@@ -172,20 +172,3 @@ extension MergePolicy {
         return isConflict ? .both : isMine ? .local : .store
     }
 }
-
-extension FieldConflict {
-    /// The value that the field gets, and a line in the log.
-    func resolved(under policy: MergePolicy, log: inout [MergeConflict]) throws -> FieldValue? {
-        let value: FieldValue?
-        do {
-            value = try self.value(under: policy)
-        } catch is IsError {
-            throw FieldMerge.Unresolved(fields: [field])
-        }
-        log.append(
-            MergeConflict(
-                type: type, record: record, field: field, ancestor: ancestor, local: local, store: store,
-                winner: value.isSame(as: local) ? .local : value.isSame(as: store) ? .store : .merged, policy: policy.name))
-        return value
-    }
-}

@@ -138,22 +138,3 @@ public struct RecordMerge: Sendable {
         return (isKept ? kept : nil, [conflict])
     }
 }
-
-extension FieldConflict {
-    /// The policy of this field is to fail.
-    struct IsError: Error {}
-
-    /// The value that the field gets.
-    func value(under policy: MergePolicy) throws -> FieldValue? {
-        switch policy {
-        case .error: throw IsError()
-        case .mergeByPropertyObjectTrump, .overwrite: return local
-        case .mergeByPropertyStoreTrump, .rollback: return store
-        case .latestEdit:
-            guard let storeTime else { return local }
-            guard let localTime else { return store }
-            return localTime > storeTime ? local : store
-        case .custom(let rule): return try rule.field(self)
-        }
-    }
-}
