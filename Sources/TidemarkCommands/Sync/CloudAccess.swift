@@ -23,9 +23,7 @@ struct NamedPolicy: ExpressibleByArgument {
 
     var defaultValueDescription: String { policy.name }
 
-    static let allValueStrings = [
-        "error", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "overwrite", "rollback", "latestEdit",
-    ]
+    static let allValueStrings = MergePolicy.named.map(\.name)
 }
 
 /// The cloud that a container's account is with.
