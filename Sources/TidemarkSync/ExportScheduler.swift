@@ -307,13 +307,13 @@ actor ExportScheduler {
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
         guard !names.isEmpty else { return [:] }
-        let kept = try await store.deferredRecords([.schema], zone: mapping.number).filter { names.contains($0.name) }
-        guard !kept.isEmpty else { return [:] }
+        let deferred = try await store.deferredRecords([.schema], zone: mapping.number).filter { names.contains($0.name) }
+        guard !deferred.isEmpty else { return [:] }
         let types = Dictionary(
             try await store.types().map { type in
                 (type.name, Dictionary(type.fields.map { ($0.name, $0.type) }, uniquingKeysWith: { one, _ in one }))
             }, uniquingKeysWith: { one, _ in one })
-        return kept.reduce(into: [:]) { fields, record in
+        return deferred.reduce(into: [:]) { fields, record in
             let held = types[record.type] ?? [:]
             // Of one that can't be read nothing is known, and it comes anew when it changes.
             guard let whole = try? mapping.record(record) else { return }
@@ -323,9 +323,9 @@ actor ExportScheduler {
 
     /// Records that are damaged in the cloud, and whole here: they replace what is there.
     private func damaged(_ items: [ExportItem]) async throws -> Set<String> {
-        let kept = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
-        guard !kept.isEmpty else { return [] }
-        let tags = Dictionary(kept.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
+        let deferred = try await store.deferredRecords([.damagedInCloud], zone: mapping.number)
+        guard !deferred.isEmpty else { return [] }
+        let tags = Dictionary(deferred.map { ($0.name, $0.tag) }, uniquingKeysWith: { one, _ in one })
         return Set(items.filter { $0.key.kind == .save && $0.tag != nil && tags[$0.name] == $0.tag }.map(\.name))
     }
 

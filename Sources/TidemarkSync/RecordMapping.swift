@@ -69,10 +69,11 @@ struct RecordMapping {
             edited: edited, whole: { FieldCoding.encode(record.fields) })
     }
 
-    /// A record that was kept, as it came.
-    func record(_ kept: DeferredRecord) throws(CloudError) -> CloudRecord {
+    /// A deferred record, as it came from the cloud.
+    func record(_ deferred: DeferredRecord) throws(CloudError) -> CloudRecord {
         CloudRecord(
-            CloudRecordID(kept.name, in: zone), type: kept.type, fields: try FieldCoding.decode(kept.whole), changeTag: kept.tag)
+            CloudRecordID(deferred.name, in: zone), type: deferred.type, fields: try FieldCoding.decode(deferred.whole),
+            changeTag: deferred.tag)
     }
 
     /// The types and fields that records need.

@@ -27,15 +27,15 @@ extension SyncEngine {
     }
 
     func setUp() async throws {
-        await lines.forgetNext()
-        await lines.forgetImports()
+        await zoneSyncs.forgetNext()
+        await zoneSyncs.forgetImports()
         machine.noteChangedZones(areKnown: false)
         await recorder.beginSetUp()
         var failures: [ContainerEvent.Failure] = []
         let user = try await store.syncState().user
         switch try await accounts.check() {
         case .available:
-            if try await store.syncState().user != user { await lines.forgetExports() }
+            if try await store.syncState().user != user { await zoneSyncs.forgetExports() }
             do {
                 try await prepare()
                 machine.answered(.setUp, at: environment.now())
@@ -83,7 +83,7 @@ extension SyncEngine {
             [CloudError.Code.quotaExceeded, .notAuthenticated, .permissionFailure].map(\.rawValue) + [
                 StoreError.Code.damaged.rawValue
             ])
-        for line in try await lines.all() { _ = try await line.resolver.applyDeferred(limits: limits) }
+        for zoneSync in try await zoneSyncs.all() { _ = try await zoneSync.resolver.applyDeferred(limits: limits) }
     }
 
     func importPage() async throws {
@@ -110,7 +110,7 @@ extension SyncEngine {
     }
 
     func exportBatch() async throws {
-        await lines.forgetImports()
+        await zoneSyncs.forgetImports()
         if await recorder.begin(.export) {
             let (records, bytes) = (try await store.outbox().pending, try await store.pendingBytes())
             await recorder.expect(.export, records: records, bytes: bytes)

@@ -22,16 +22,16 @@ extension SyncEngine {
                 return outcome
             }
         }
-        var waiting = try await linesWithChanges()
+        var waiting = try await zoneSyncsWithChanges()
         guard !waiting.isEmpty else {
             machine.noteChangedZones(areKnown: false)
             return ImportScheduler.Outcome()
         }
-        let line = waiting.removeFirst()
-        var outcome = try await line.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
+        let zoneSync = waiting.removeFirst()
+        var outcome = try await zoneSync.imports.step(limits: limits, looksAhead: looksAhead) { [recorder] bytes in
             await recorder.add(bytes, to: .import)
         }
-        if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
+        if let error = outcome.error, try await isGone(zoneSync, error) { outcome.error = nil }
         if outcome.error != nil {
             // What has changed meanwhile is asked for, too.
             machine.noteChangedZones(areKnown: false)
@@ -43,25 +43,25 @@ extension SyncEngine {
 
     /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
     /// The default zone is another matter.
-    func isGone(_ line: ZoneSync, _ error: CloudError) async throws -> Bool {
-        guard !line.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
-        log.debug("a zone is gone", metadata: ["zone": "\(line.cloudZone)"])
+    func isGone(_ zoneSync: ZoneSync, _ error: CloudError) async throws -> Bool {
+        guard !zoneSync.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
+        log.debug("a zone is gone", metadata: ["zone": "\(zoneSync.cloudZone)"])
         try await store.removeZone(
-            line.zone,
+            zoneSync.zone,
             reason: store.scope == .shared ? "what was shared is shared no more, or no longer with you" : "the zone was deleted",
             code: error.code.rawValue, author: configuration.author)
         return true
     }
 
     /// Asks which zones have news.
-    func changedLines() async throws -> [ZoneSync] {
+    func changedZoneSyncs() async throws -> [ZoneSync] {
         try await findChangedZones()
-        return try await linesWithChanges()
+        return try await zoneSyncsWithChanges()
     }
 
     /// Has everything that is in the default zone sent again.
     func remakeDefaultZone() async throws {
-        await lines.forget(StoreFormat.defaultZone)
+        await zoneSyncs.forget(StoreFormat.defaultZone)
         guard let known = try await store.syncState().incarnation else {
             return try await store.forgetZone(StoreFormat.defaultZone)
         }
@@ -75,7 +75,7 @@ extension SyncEngine {
     ///
     /// - Returns: What a person is to know of that; empty where nothing was unsent.
     func purgeDefaultZone(_ error: CloudError) async throws -> String {
-        await lines.forget(StoreFormat.defaultZone)
+        await zoneSyncs.forget(StoreFormat.defaultZone)
         let zones = try await store.zones()
         let user = try await store.syncState().user
         let purged: @Sendable (inout SyncState) -> Void = { state in
@@ -99,12 +99,12 @@ extension SyncEngine {
             "; \(pending == 1 ? "1 unsent change was" : "\(pending) unsent changes were") set aside: 'tidemark quarantine restore \(store.container.url.path) \(id)' brings them back after you sign in again"
     }
 
-    private func linesWithChanges() async throws -> [ZoneSync] {
+    private func zoneSyncsWithChanges() async throws -> [ZoneSync] {
         var waiting: [ZoneSync] = []
-        for line in try await lines.all() {
-            let state = try await store.syncState(zone: line.zone.id)
+        for zoneSync in try await zoneSyncs.all() {
+            let state = try await store.syncState(zone: zoneSync.zone.id)
             // Of one that was never fetched nobody needs to tell.
-            if state.hasNewChanges || state.token == nil { waiting.append(line) }
+            if state.hasNewChanges || state.token == nil { waiting.append(zoneSync) }
         }
         return waiting
     }
@@ -153,11 +153,11 @@ extension SyncEngine {
     /// Makes zones of one's own anew that the cloud has lost, and has everything in them sent again. Their shares are lost.
     private func remakeZones(besides told: Set<ZoneName>, in incarnation: String) async throws {
         guard store.scope == .private else { return }
-        for line in try await lines.all() where !line.isDefault && !told.contains(line.zone.name) {
-            log.warning("the cloud has lost a zone, and the zone is created again", metadata: ["zone": "\(line.cloudZone)"])
-            try await database.modifyZones(saving: [line.cloudZone], deleting: [])
-            await lines.forget(line.zone.id)
-            try await store.beginComparing(in: incarnation, isLost: true, zone: line.zone.id)
+        for zoneSync in try await zoneSyncs.all() where !zoneSync.isDefault && !told.contains(zoneSync.zone.name) {
+            log.warning("the cloud has lost a zone, and the zone is created again", metadata: ["zone": "\(zoneSync.cloudZone)"])
+            try await database.modifyZones(saving: [zoneSync.cloudZone], deleting: [])
+            await zoneSyncs.forget(zoneSync.zone.id)
+            try await store.beginComparing(in: incarnation, isLost: true, zone: zoneSync.zone.id)
         }
     }
 
@@ -200,15 +200,15 @@ extension SyncEngine {
     /// Sends the next batch of a zone that has something to send.
     func nextBatch(hasRoom: Bool) async throws -> ExportScheduler.Outcome {
         var conflicts = 0
-        for line in try await lines.byTurns() {
-            var outcome = try await line.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
+        for zoneSync in try await zoneSyncs.byTurns() {
+            var outcome = try await zoneSync.exports.step(limits: limits, hasRoom: hasRoom) { [recorder] bytes in
                 await recorder.add(bytes, to: .export)
             }
             conflicts += outcome.conflicts
             guard outcome.didWork || outcome.error != nil else { continue }
             outcome.conflicts = conflicts
-            if let error = outcome.error, try await isGone(line, error) { outcome.error = nil }
-            await lines.served(line)
+            if let error = outcome.error, try await isGone(zoneSync, error) { outcome.error = nil }
+            await zoneSyncs.served(zoneSync)
             return outcome
         }
         return ExportScheduler.Outcome(conflicts: conflicts)

@@ -24,7 +24,7 @@ public actor SyncEngine {
     private let lock: SyncLock
     private let notifier: StoreChangeNotifier
     private let assets: AssetTransfer
-    let lines: ZoneSyncRegistry
+    let zoneSyncs: ZoneSyncRegistry
     let accounts: AccountMonitor
     let recorder: EventRecorder
     let log: Logger
@@ -59,7 +59,7 @@ public actor SyncEngine {
         self.configuration = configuration
         self.log = log
         assets = AssetTransfer(store: store, database: database)
-        lines = ZoneSyncRegistry(
+        zoneSyncs = ZoneSyncRegistry(
             ZoneSync.Parts(
                 store: store, database: database, assets: assets, configuration: configuration, environment: environment))
         accounts = AccountMonitor(
@@ -217,13 +217,13 @@ public actor SyncEngine {
 
     private func finish() async throws -> SyncReport {
         try await recorder.endAll()
-        await lines.forgetImports()
+        await zoneSyncs.forgetImports()
         await assets.close()
         report.outbox = try await store.outbox()
         report.deferred = 0
         report.refused = max(0, try await store.refusedCount() - refusedBefore)
-        for line in try await lines.all() {
-            report.deferred += try await store.deferredRecords(Set(DeferredRecord.Reason.allCases), zone: line.zone.id).count
+        for zoneSync in try await zoneSyncs.all() {
+            report.deferred += try await store.deferredRecords(Set(DeferredRecord.Reason.allCases), zone: zoneSync.zone.id).count
         }
         report.failure = await recorder.failure
         if case .halt(let failure) = machine.next(at: environment.now()) { report.failure = failure }
@@ -269,12 +269,12 @@ public actor SyncEngine {
         }
         limits = try await database.limits().bounded
         let zones = try await database.zones()
-        for line in try await changedLines()
-        where !line.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
+        for zoneSync in try await changedZoneSyncs()
+        where !zoneSync.isDefault || zones.contains(where: { $0.zoneName == configuration.zoneName }) {
             var isComplete = false
             while !isComplete {
-                let outcome = try await line.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
-                if let error = outcome.error, try await !isGone(line, error) { throw error }
+                let outcome = try await zoneSync.imports.step(limits: limits, looksAhead: environment.looksAhead) { _ in }
+                if let error = outcome.error, try await !isGone(zoneSync, error) { throw error }
                 isComplete = outcome.error != nil || !outcome.moreComing
             }
         }
@@ -292,8 +292,8 @@ public actor SyncEngine {
         defer { isRunning = false }
         limits = try await database.limits().bounded
         var resolved: [DeferredRecord] = []
-        for line in try await lines.all() {
-            resolved += try await line.resolver.resolve(record: record, policy: policy, limits: limits)
+        for zoneSync in try await zoneSyncs.all() {
+            resolved += try await zoneSync.resolver.resolve(record: record, policy: policy, limits: limits)
         }
         return resolved
     }
@@ -317,9 +317,9 @@ public actor SyncEngine {
             case .stopped(let failures): throw failures[0]
             }
             limits = try await database.limits().bounded
-            for line in try await lines.all() {
-                report.repaired += try await line.exports.repair(
-                    remaining.filter { $0.zone == line.zone.id && $0.tag != nil }, limits: limits)
+            for zoneSync in try await zoneSyncs.all() {
+                report.repaired += try await zoneSync.exports.repair(
+                    remaining.filter { $0.zone == zoneSync.zone.id && $0.tag != nil }, limits: limits)
             }
             await assets.close()
             remaining = try await store.damagedRows()
@@ -334,7 +334,7 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         switch try await accounts.check() {
-        case .available: await lines.forgetExports()
+        case .available: await zoneSyncs.forgetExports()
         case .unavailable(let failure, _): throw failure
         case .stopped(let failures): throw failures[0]
         }
@@ -345,8 +345,8 @@ public actor SyncEngine {
         try claim()
         defer { isRunning = false }
         let result = try await body(store)
-        await lines.forgetExports()
-        await lines.forgetImports()
+        await zoneSyncs.forgetExports()
+        await zoneSyncs.forgetImports()
         machine.begin()
         return result
     }

@@ -51,14 +51,12 @@ actor ZoneSyncRegistry {
     /// Those that there are by now.
     func all() async throws -> [ZoneSync] {
         let zones = try await parts.store.zones().filter { parts.store.scope == .private || $0.name != .default }
-        known = known.filter { _, line in zones.contains(line.zone) }
+        known = known.filter { _, zoneSync in zones.contains(zoneSync.zone) }
         for zone in zones where known[zone.id] == nil { known[zone.id] = ZoneSync(zone, parts) }
         return known.values.sorted { one, other in
             one.isDefault ? false : other.isDefault ? true : one.zone.id < other.zone.id
         }
     }
-
-    func line(_ id: Int64) async throws -> ZoneSync? { try await all().first { $0.zone.id == id } }
 
     /// All, beginning behind the one that was served last; the default one comes at the end.
     func byTurns() async throws -> [ZoneSync] {
@@ -68,13 +66,13 @@ actor ZoneSyncRegistry {
         return shared[first...] + shared[..<first] + all.filter { $0.isDefault }
     }
 
-    func served(_ line: ZoneSync) { last = line.zone.id }
+    func served(_ zoneSync: ZoneSync) { last = zoneSync.zone.id }
 
     /// What was fetched ahead is fetched anew.
-    func forgetImports() async { for line in known.values { await line.imports.forget() } }
+    func forgetImports() async { for zoneSync in known.values { await zoneSync.imports.forget() } }
 
     /// What was sent is not asked for again.
-    func forgetExports() async { for line in known.values { await line.exports.forget() } }
+    func forgetExports() async { for zoneSync in known.values { await zoneSync.exports.forget() } }
 
     /// What is on its way to a zone, or from it, is nothing to it any more.
     func forget(_ zone: Int64) async {
@@ -83,5 +81,5 @@ actor ZoneSyncRegistry {
     }
 
     /// What was gathered is gathered anew.
-    func forgetNext() async { for line in known.values { await line.exports.forgetNext() } }
+    func forgetNext() async { for zoneSync in known.values { await zoneSync.exports.forgetNext() } }
 }

@@ -63,12 +63,12 @@ struct ConflictsList: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let reader = try SyncReading(ContainerDirectory(openingAt: fileURL(container, "the container")))
-            for kept in try reader.deferredRecords() where kept.reason == .conflict || kept.reason == .deletion {
+            for record in try reader.deferredRecords() where record.reason == .conflict || record.reason == .deletion {
                 if json {
-                    try Output.json(Line(state: "left", type: kept.type, record: kept.name))
+                    try Output.json(Line(state: "left", type: record.type, record: record.name))
                 } else {
-                    let what = kept.reason == .conflict ? "changed on both sides" : "edited here, deleted in the cloud"
-                    try Output.line("left: \(RecordName(type: kept.type, name: kept.name).title): \(what)")
+                    let what = record.reason == .conflict ? "changed on both sides" : "edited here, deleted in the cloud"
+                    try Output.line("left: \(RecordName(type: record.type, name: record.name).title): \(what)")
                 }
             }
             let (conflicts, known) = (try reader.conflicts(limit: limit), try reader.knownFields())

@@ -214,7 +214,7 @@ struct Sync: AsyncParsableCommand {
         }
         // What can't be read now is told with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
-            let keeping = try? reading.deferredRecords(), let saves = try? reading.refused(),
+            let deferred = try? reading.deferredRecords(), let saves = try? reading.refused(),
             let shares = try? reading.sharesOfOthers(),
             let known = try? reading.knownFields()
         else { return }
@@ -229,8 +229,8 @@ struct Sync: AsyncParsableCommand {
             let line = SyncIssueLine(entry)
             if json { try Output.json(["refused": line]) } else { try Output.line("not sent: \(line.text)") }
         }
-        for kept in news.new(keeping) {
-            let line = DeferredLine(kept)
+        for record in news.new(deferred) {
+            let line = DeferredLine(record)
             if json { try Output.json(["deferred": line]) } else { try Output.line("not imported: \(line.text)") }
         }
         for save in news.new(saves) {

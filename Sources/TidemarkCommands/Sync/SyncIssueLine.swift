@@ -32,21 +32,21 @@ struct SyncIssueLine: Encodable {
     }
 }
 
-/// A record of the cloud that was not taken in, or not whole, as the tool prints it.
+/// A deferred record of the cloud, which was not imported, or not whole, as the tool prints it.
 struct DeferredLine: Encodable {
     let type, record, reason: String
 
-    init(_ kept: DeferredRecord, _ collision: NameCollision? = nil) {
-        (type, record) = (kept.type, kept.name)
+    init(_ deferred: DeferredRecord, _ collision: NameCollision? = nil) {
+        (type, record) = (deferred.type, deferred.name)
         reason =
-            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? kept.reason.explanation
+            collision.map { "\($0); what the cloud has of it is kept until the store can hold it" } ?? deferred.reason.explanation
     }
 
     var text: String { "\(RecordName(type: type, name: record).title): \(reason)" }
 }
 
 extension DeferredRecord.Reason {
-    /// Why a record of the cloud was not taken in, and what helps.
+    /// Why a record of the cloud was not imported, and what helps.
     var explanation: String {
         switch self {
         case .schema: "the store lacks its type or some of its fields; it is imported when they exist"

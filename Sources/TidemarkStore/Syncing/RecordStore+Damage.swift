@@ -21,9 +21,9 @@ extension RecordStore {
             let isRefetching = try SyncState(db, zone: zone).isRefetching
             var count = 0
             for record in records {
-                let kept = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
-                let reason = try String.fetchOne(db.cachedStatement(sql: kept), arguments: [zone, record.name])
-                // What was kept is more than is here.
+                let query = "SELECT reason FROM tide_deferred WHERE zone = ? AND name = ?"
+                let reason = try String.fetchOne(db.cachedStatement(sql: query), arguments: [zone, record.name])
+                // The deferred record has more than the row.
                 let others = [DeferredRecord.Reason.damagedInCloud.rawValue, DeferredRows.deferralReason]
                 let isPartial = reason.map { !others.contains($0) } ?? false
                 var typeName = ""

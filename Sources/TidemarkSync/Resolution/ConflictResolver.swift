@@ -64,13 +64,13 @@ actor ConflictResolver {
     func applyDeferred(limits: CloudLimits) async throws -> ImportOutcome? {
         let generation = try await store.schemaGeneration()
         let isNew = try await store.syncState(zone: mapping.number).deferredGeneration != generation
-        let kept = try await store.deferredRecords(
+        let deferred = try await store.deferredRecords(
             isNew ? [.schema, .name, .asset, .damaged] : [.name, .asset, .damaged], zone: mapping.number)
-        guard !kept.isEmpty else {
+        guard !deferred.isEmpty else {
             if isNew { try await store.updateSyncState(zone: mapping.number) { $0.deferredGeneration = generation } }
             return nil
         }
-        let changes = try kept.map { ZoneChanges.Change.saved(try mapping.record($0)) }
+        let changes = try deferred.map { ZoneChanges.Change.saved(try mapping.record($0)) }
         return try await apply(changes, limits: limits, occasion: .deferred, state: { $0.deferredGeneration = generation })
     }
 
@@ -134,16 +134,16 @@ actor ConflictResolver {
     /// - Parameter record: One of them; `nil` for all.
     /// - Returns: The resolved conflicts.
     func resolve(record: String?, policy: MergePolicy, limits: CloudLimits) async throws -> [DeferredRecord] {
-        let kept = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
+        let deferred = try await store.deferredRecords([.conflict, .deletion], zone: mapping.number).filter {
             record == nil || $0.name == record
         }
-        let changes = try kept.map { kept -> ZoneChanges.Change in
-            guard kept.reason == .conflict else {
-                return .deleted(.init(id: CloudRecordID(kept.name, in: mapping.zone), type: kept.type))
+        let changes = try deferred.map { record -> ZoneChanges.Change in
+            guard record.reason == .conflict else {
+                return .deleted(.init(id: CloudRecordID(record.name, in: mapping.zone), type: record.type))
             }
-            return .saved(try mapping.record(kept))
+            return .saved(try mapping.record(record))
         }
         if !changes.isEmpty { _ = try await apply(changes, limits: limits, occasion: .resolved, policy: policy) }
-        return kept
+        return deferred
     }
 }

@@ -194,14 +194,14 @@ extension DeferredRecord {
 
 extension StoreTransaction {
     /// Makes the types and fields of a schema that the store lacks, as far as it can have them. Names that are no identifiers, names that
-    /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are kept.
+    /// differ from others by the case of letters only, and fields that are there with another type are left out: their records are deferred.
     fileprivate func grow(_ schema: RecordTypeSchema) throws {
         guard StoredType.isIdentifier(schema.name),
             !connection.types.contains(where: { NameCollision.collide($0.name, schema.name) })
         else { return }
         let known = type(named: schema.name)
         var spellings = Set((known?.fields ?? []).map { $0.name.lowercased() })
-        // What there is no room for is kept, as what has another type here.
+        // A field that there is no room for is deferred, like one that has another type here.
         let new = schema.fields.filter { field in
             StoredType.isIdentifier(field.name) && spellings.insert(field.name.lowercased()).inserted
         }.prefix(max(0, RecordTypeSchema.fieldLimit - (known?.fields.count ?? 0)))

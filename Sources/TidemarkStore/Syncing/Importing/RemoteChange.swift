@@ -36,7 +36,7 @@ package struct RemoteRecord: Sendable {
     /// Whether it names assets that are not there.
     package let lacksAssets: Bool
     package let edited: EditTimes?
-    /// The whole record as it came, to be kept where it can't be applied; made when it is needed.
+    /// The whole record as it came, to be deferred where it can't be applied; made when it is needed.
     package let whole: @Sendable () -> Data
 
     package init(
@@ -106,7 +106,7 @@ package enum ImportOccasion: Hashable, Sendable {
     case page
     /// With the answer to a request.
     case answer
-    /// They were kept, and are looked at again.
+    /// They were deferred, and are applied again.
     case deferred
     /// They were looked up, because more is to be known of them than their tags.
     case lookUp

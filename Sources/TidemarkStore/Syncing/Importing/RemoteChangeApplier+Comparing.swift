@@ -76,7 +76,7 @@ extension RemoteChangeApplier {
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [zone, type.id])
         }
-        // Other records of which something was kept may be lost there, too: nothing would ever say so.
+        // Other deferred records may be lost there, too: nothing would ever say so.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         hasNewExports = true
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)

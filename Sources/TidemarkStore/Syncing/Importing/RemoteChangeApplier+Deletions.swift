@@ -75,7 +75,7 @@ extension RemoteChangeApplier {
             // One may have come otherwise meanwhile, as the answer to a request: each is looked up before it goes.
             for name in try seen.missing(type) { try deferredRows.deferUntilReply(name) }
         }
-        // What was kept may be gone there, too: nothing would ever say so.
+        // Deferred records may be gone there, too: nothing would ever say so.
         for name in try seen.missingDeferred(transaction.connection.types) { try deferredRows.deferUntilReply(name) }
         try SeenRows.forget(db, types: transaction.connection.types, zone: zone)
     }

@@ -310,8 +310,8 @@ struct RemoteChangeApplier {
         try note(conflictOf: mine, type, "both sides changed \(fields.joined(separator: ", "))")
     }
 
-    /// Keeps what has come of a record that is damaged here and has edits to be sent: nothing is merged with what nobody wrote. When it is
-    /// repaired, what was kept is looked at again.
+    /// Defers the cloud's version of a record that is damaged here and has edits to be sent: nothing is merged with values that nobody
+    /// wrote. When the record is repaired, the deferred version is applied again.
     mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
         try deferredRows.add(record, .damaged)
         // When its turn comes it is repaired, or noted as damaged.

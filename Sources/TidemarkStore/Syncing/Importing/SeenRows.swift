@@ -66,7 +66,7 @@ struct SeenRows {
         return try RecordKey.fetchAll(statement, arguments: [zone]).map(\.name)
     }
 
-    /// The names of records that were kept as they came, and whose rows have not come. Those without a row may have come.
+    /// The names of deferred records whose rows have not come. Those without a row may have come.
     func missingDeferred(_ types: [StoredType]) throws -> [String] {
         try DeferredRecord.fetchAll(db, zone: zone).map(\.name).filter { name in
             try !types.contains { type in

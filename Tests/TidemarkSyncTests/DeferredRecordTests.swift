@@ -8,10 +8,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what a store can't hold, or a person is to decide, is kept and taken in later. Method: devices whose schemas differ, and the merge
+/// Goal: what a store can't hold, or a person is to decide, is deferred and applied later. Method: devices whose schemas differ, and the merge
 /// policy that asks.
-@Suite(.timeLimit(.minutes(30))) struct KeepingTests {
-    @Test func `records of unknown types and fields are kept, and taken in when the schema has them`() async throws {
+@Suite(.timeLimit(.minutes(30))) struct DeferredRecordTests {
+    @Test func `records of unknown types and fields are deferred, and applied when the schema has them`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await cloud.cloud.deploySchemaOfEverything(cloud)
