@@ -18,7 +18,8 @@ actor AssetTransfer {
     /// Bytes of a piece that the way to the cloud takes, where that is less than the cloud says: a proxy may have a limit of its own.
     private var pieceMost = Int.max
     private static let pieceLeast = 64 << 10
-    private var intake: (store: BlobStore, workers: IntakeWorkers)?
+    /// Opened by the first file that comes.
+    private var openAssets: (blobs: BlobStore, workers: IngestWorkers)?
 
     init(store: RecordStore, database: any CloudDatabase) {
         self.store = store
@@ -172,7 +173,7 @@ actor AssetTransfer {
                 continue
             }
         }
-        for (digest, id) in try await takeIn(fetched) { known[digest] = id }
+        for (digest, id) in try await ingest(fetched) { known[digest] = id }
         return known
     }
 
@@ -210,20 +211,20 @@ actor AssetTransfer {
         throw CloudError(.assetNotAvailable, "what came is not the content of the digest \(asset.digest)")
     }
 
-    /// Takes files in; then they are the store's.
-    private func takeIn(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
+    /// Ingests files; then they are the store's.
+    private func ingest(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
         guard !files.isEmpty else { return [:] }
-        if intake == nil {
+        if openAssets == nil {
             let blobs = try BlobStore(container: store.container)
-            intake = (blobs, try IntakeWorkers(store: blobs, root: folder, count: 1))
+            openAssets = (blobs, try IngestWorkers(store: blobs, root: folder, count: 1))
         }
-        guard let intake else { return [:] }
+        guard let openAssets else { return [:] }
         var noted: [SyncedAsset] = []
         for (asset, file) in files {
-            let blob = try intake.workers.takeIn(file: file.lastPathComponent)
+            let blob = try openAssets.workers.ingest(file: file.lastPathComponent)
             noted.append(SyncedAsset(id: blob.id, sha256: asset.digest, size: blob.size, media: blob.media))
         }
-        try intake.store.sync()
+        try openAssets.blobs.sync()
         try await store.note(noted)
         for (_, file) in files { unlink(file.path) }
         return Dictionary(noted.map { ($0.sha256, $0.id) }, uniquingKeysWith: { one, _ in one })
@@ -231,8 +232,8 @@ actor AssetTransfer {
 
     /// Lets go of the container's assets.
     func close() {
-        intake?.store.close()
-        intake = nil
+        openAssets?.blobs.close()
+        openAssets = nil
         // Empty once nothing is on its way.
         rmdir(folder.path)
     }

@@ -412,7 +412,7 @@ actor Simulation {
         var all = edits.map(\.edit)
         for (index, edit) in edits.enumerated() {
             guard let picture = edit.picture else { continue }
-            let (store, blob) = try pictures.takeIn(picture, into: device.container)
+            let (store, blob) = try pictures.ingest(picture, into: device.container)
             stores.append(store)
             blobs.append(blob)
             pictureNames[blob.id] = "picture \(picture)"

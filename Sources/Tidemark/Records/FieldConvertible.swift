@@ -17,7 +17,7 @@ protocol FieldConvertible {
 /// A field's value on the way into the store.
 enum FieldContent: Hashable, Sendable {
     case value(FieldValue)
-    /// Content that the container has yet to take in.
+    /// Content that the container is yet to ingest.
     case asset(Asset)
     case list([FieldContent], of: FieldType.Scalar)
 }

@@ -154,9 +154,9 @@ public enum SharePolicy {
         guard actor.isSignedIn else { return .notSignedIn }
         switch operation {
         case .read, .create, .update, .delete: return recordRule(operation, target, actor)
-        case .move, .deleteZone: return actor.role == .owner ? .owner : standing(actor) ?? .zonesAreTheOwners
+        case .move, .deleteZone: return actor.role == .owner ? .owner : refusal(of: actor) ?? .zonesAreTheOwners
         case .share:
-            guard actor.role == .owner else { return standing(actor) ?? .sharingIsTheOwners }
+            guard actor.role == .owner else { return refusal(of: actor) ?? .sharingIsTheOwners }
             return target.isShared ? .alreadyShared : .owner
         case .accept, .decline: return invitationRule(operation, target, actor)
         case .readShare, .editShare, .changePublicPermission, .invite, .changeParticipant, .removeParticipant, .leave,
@@ -179,7 +179,7 @@ public enum SharePolicy {
 
     private static func recordRule(_ operation: Operation, _ target: Target, _ actor: Actor) -> Rule {
         if actor.role == .owner { return target.isShared ? .owner : .ownRecords }
-        if let refusal = standing(actor) { return refusal }
+        if let rule = refusal(of: actor) { return rule }
         if operation == .read { return permission(actor, target) == .readWrite ? .readWrite : .readOnlyReads }
         guard permission(actor, target) == .readWrite else { return .readOnly }
         if operation == .delete, target.isRoot { return .rootIsTheOwners }
@@ -192,8 +192,8 @@ public enum SharePolicy {
         return target.publicPermission.rawValue < actor.permission.rawValue ? target.publicPermission : actor.permission
     }
 
-    /// Why somebody who does not own it has no part in it; `nil` when they do.
-    private static func standing(_ actor: Actor) -> Rule? {
+    /// The rule that refuses everything to an actor who neither owns the records nor takes part in the share; `nil` for a participant.
+    private static func refusal(of actor: Actor) -> Rule? {
         guard let role = actor.role else { return .stranger }
         guard role != .unknown else { return .unknownParticipation }
         switch actor.acceptanceStatus {
@@ -242,17 +242,17 @@ public enum SharePolicy {
             // Whoever has any part in it may end that.
             return actor.role == nil ? .stranger : actor.acceptanceStatus == .removed ? .removed : .ownParticipation
         case .readShare:
-            return isOwner ? .owner : standing(actor) ?? (actor.permission == .readWrite ? .readWrite : .readOnlyReads)
-        case .stopSharing, .changePublicPermission: return isOwner ? .owner : standing(actor) ?? .sharingIsTheOwners
+            return isOwner ? .owner : refusal(of: actor) ?? (actor.permission == .readWrite ? .readWrite : .readOnlyReads)
+        case .stopSharing, .changePublicPermission: return isOwner ? .owner : refusal(of: actor) ?? .sharingIsTheOwners
         case .editShare:
             if isOwner { return .owner }
-            return standing(actor) ?? (actor.role == .administrator ? .administrator : .sharingIsTheOwners)
+            return refusal(of: actor) ?? (actor.role == .administrator ? .administrator : .sharingIsTheOwners)
         default: break
         }
         // Participants.
-        if target.participant == .owner { return isOwner || standing(actor) == nil ? .ownerStays : standing(actor)! }
+        if target.participant == .owner { return isOwner || refusal(of: actor) == nil ? .ownerStays : refusal(of: actor)! }
         if isOwner { return .owner }
-        if let refusal = standing(actor) { return refusal }
+        if let rule = refusal(of: actor) { return rule }
         if target.isOneself { return operation == .removeParticipant ? .ownParticipation : .membersAreManaged }
         guard actor.role == .administrator else { return .membersAreManaged }
         return target.participant == .administrator ? .administratorsAreTheOwners : .administrator

@@ -186,7 +186,7 @@ package final class StoreTransaction {
                 tide_writer_apply(writer.pointer, pointer, zone, isAnywhere, id, &counters, &written, &$0)
             }
         }
-        // A row that was refused after its files had been taken in names nothing.
+        // A row that was refused after its files had been ingested names nothing.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
         for blob in blobs where named?.contains(blob.id) ?? true {
             try db.cachedStatement(sql: "INSERT OR IGNORE INTO tide_assets (id, size, media) VALUES (?, ?, ?)")
