@@ -74,9 +74,11 @@ extension FieldType {
     func isReadable(as wanted: FieldType) -> Bool {
         if self == wanted { return true }
         guard isList == wanted.isList else { return false }
-        switch (scalar, wanted.scalar) {
-        case (.int64, .double), (.reference, .string), (.string, .reference): return true
-        default: return false
+        return switch scalar {
+        case .int64: wanted.scalar == .double
+        case .reference: wanted.scalar == .string
+        case .string: wanted.scalar == .reference
+        case .double, .timestamp, .bytes, .location, .asset: false
         }
     }
 }

@@ -475,8 +475,9 @@ extension StoredCloudRecord {
             for scalar in value.scalars {
                 switch scalar {
                 case .asset(let asset): assets.insert(asset.digest)
-                case .reference(let reference) where reference.action == .deleteSelf: dependsOn.insert(reference.recordName)
-                default: break
+                case .reference(let reference):
+                    if reference.action == .deleteSelf { dependsOn.insert(reference.recordName) }
+                case .string, .int64, .double, .timestamp, .bytes, .location, .list: break
                 }
             }
         }

@@ -232,7 +232,7 @@ extension ExportItem {
             case .reference(let name): [name]
             case .list(let elements, of: .reference):
                 elements.compactMap { if case .reference(let name) = $0 { name } else { nil } }
-            default: []
+            case .string, .int64, .double, .timestamp, .bytes, .location, .asset, .list: []
             }
         }
     }
