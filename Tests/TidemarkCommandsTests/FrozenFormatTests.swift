@@ -32,7 +32,8 @@ import Testing
         for (container, email) in [
             ("Anna.tidemark", "anna@example.org"), ("Other.tidemark", "anna@example.org"), ("Ben.tidemark", "ben@example.org"),
         ] {
-            try await run("store", "migrate", container)
+            let migrated = try await run("store", "migrate", container, "--json").json()
+            #expect(migrated["done"] as? String == "store migrate" && migrated["before"] as? Int == frozen.formats["store"])
             try await run("verify", container)
             try await run("account", "sign-in", container, "--cloud", "cloud", "--email", email)
         }

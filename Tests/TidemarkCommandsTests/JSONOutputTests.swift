@@ -105,6 +105,9 @@ import Testing
 
     @Test func `commands of a container say what they have done`() async throws {
         try await run("records set", container, "a", "--type", "Note", "text=hi")
+        let migrated = try await run("store migrate", container)
+        #expect(migrated["done"] as? String == "store migrate" && migrated["container"] as? String == container)
+        #expect(migrated["format"] as? Int != nil && migrated["format"] as? Int == migrated["before"] as? Int)
         let signedIn = try await run(
             "account sign-in", container, "--cloud", cloud, "--email", "anna@example.org", "--create")
         #expect(signedIn["done"] as? String == "account sign-in" && signedIn["email"] as? String == "anna@example.org")
