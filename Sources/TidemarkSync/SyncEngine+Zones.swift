@@ -9,7 +9,7 @@ import TidemarkStore
 extension SyncEngine {
     // Fetching
 
-    /// Fetches the next page of a zone that has news; before that, once in a round, it asks which have.
+    /// Fetches the next page of a zone that has changes. Once in a round it asks first which zones have changes.
     ///
     func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
         if !machine.knowsChangedZones {
@@ -33,7 +33,7 @@ extension SyncEngine {
         }
         if let error = outcome.error, try await isGone(zoneSync, error) { outcome.error = nil }
         if outcome.error != nil {
-            // What has changed meanwhile is asked for, too.
+            // The next round asks again which zones have changed meanwhile.
             machine.noteChangedZones(areKnown: false)
         } else if !outcome.moreComing {
             if waiting.isEmpty { machine.noteChangedZones(areKnown: false) } else { outcome.moreComing = true }
@@ -41,8 +41,8 @@ extension SyncEngine {
         return outcome
     }
 
-    /// Whether an error says that a zone is no more, which then goes here, too: it was left, or its owner has deleted it, or shares it no more.
-    /// The default zone is another matter.
+    /// Whether an error says that a zone is gone: its participant has left it, or its owner has deleted it or stopped sharing it. Then the
+    /// store removes it, too. The default zone is handled elsewhere.
     func isGone(_ zoneSync: ZoneSync, _ error: CloudError) async throws -> Bool {
         guard !zoneSync.isDefault, [.remakeZone, .wipe].contains(ErrorReaction(error.code)) else { return false }
         log.debug("a zone is gone", metadata: ["zone": "\(zoneSync.cloudZone)"])
@@ -53,13 +53,13 @@ extension SyncEngine {
         return true
     }
 
-    /// Asks which zones have news.
+    /// Asks which zones have changes.
     func changedZoneSyncs() async throws -> [ZoneSync] {
         try await findChangedZones()
         return try await zoneSyncsWithChanges()
     }
 
-    /// Has everything that is in the default zone sent again.
+    /// Marks everything in the default zone to be sent again.
     func remakeDefaultZone() async throws {
         await zoneSyncs.forget(StoreFormat.defaultZone)
         guard let known = try await store.syncState().incarnation else {
@@ -69,11 +69,12 @@ extension SyncEngine {
         try await store.beginComparing(in: known, isLost: true)
     }
 
-    /// Takes out what was in the default zone, so that nothing of it is ever sent again. Where it is all that the store has, its history goes, too.
+    /// Removes the records of the default zone, so that none of them is ever sent again. If the store has no other zone, its history is
+    /// removed, too.
     ///
-    /// Changes that no cloud has are kept: with the whole store, set aside as a `Quarantine`, or, where other zones stay, as `RefusedSave`.
+    /// Changes that no cloud has are kept: as a `Quarantine` of the whole store, or, if other zones stay, as `RefusedSave`.
     ///
-    /// - Returns: What a person is to know of that; empty where nothing was unsent.
+    /// - Returns: A sentence for people about the unsent changes; empty if there were none.
     func purgeDefaultZone(_ error: CloudError) async throws -> String {
         await zoneSyncs.forget(StoreFormat.defaultZone)
         let zones = try await store.zones()
@@ -103,18 +104,18 @@ extension SyncEngine {
         var waiting: [ZoneSync] = []
         for zoneSync in try await zoneSyncs.all() {
             let state = try await store.syncState(zone: zoneSync.zone.id)
-            // Of one that was never fetched nobody needs to tell.
+            // A zone that was never fetched needs no notice.
             if state.hasNewChanges || state.token == nil { waiting.append(zoneSync) }
         }
         return waiting
     }
 
-    /// Asks which zones have changed, and notes it. Those that are gone are looked at, too: the answer says how.
+    /// Asks which zones have changed, and notes them. Zones that are gone are fetched, too: the error says how they went.
     private func findChangedZones() async throws(CloudError) {
         do {
             var token = try await store.databaseToken()
             var beginsAnew = token == nil
-            // The zones that the cloud tells of in another incarnation than before: those that it does not tell of were lost.
+            // The zones that the cloud lists in another incarnation than before. It has lost the zones that it does not list.
             var told: Set<ZoneName>?
             let incarnation = try await store.databaseIncarnation()
             while true {
@@ -127,7 +128,7 @@ extension SyncEngine {
                 }
                 if told == nil, let now = page.incarnation, let incarnation, now != incarnation {
                     guard beginsAnew else {
-                        // It was interrupted: which zones it has told of is not known any more.
+                        // The listing was interrupted: the zones of its first pages are not known any more.
                         (token, beginsAnew) = (nil, true)
                         continue
                     }
@@ -150,7 +151,7 @@ extension SyncEngine {
         }
     }
 
-    /// Makes zones of one's own anew that the cloud has lost, and has everything in them sent again. Their shares are lost.
+    /// Creates the account's own zones again that the cloud has lost, and marks everything in them to be sent again. Their shares are lost.
     private func remakeZones(besides told: Set<ZoneName>, in incarnation: String) async throws {
         guard store.scope == .private else { return }
         for zoneSync in try await zoneSyncs.all() where !zoneSync.isDefault && !told.contains(zoneSync.zone.name) {
@@ -190,7 +191,7 @@ extension SyncEngine {
         try await store.recordZoneChanges(news.sorted(), token: page.token.rawValue)
     }
 
-    /// A zone of the cloud's, as the store calls it.
+    /// The store's name of a zone of the cloud.
     private func name(of zone: CloudZoneID) -> ZoneName {
         store.scope == .private && zone.zoneName == configuration.zoneName ? .default : ZoneName(zone, scope: store.scope)
     }

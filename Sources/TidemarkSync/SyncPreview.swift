@@ -5,23 +5,23 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What a synchronisation would do: found out on a copy of the container, with a cloud that is only read.
+/// The outcome that a synchronisation would have, found on a copy of the container. The cloud is only read.
 public struct SyncPreview: Sendable {
-    /// What would change here, in the order of history.
+    /// The changes that would be applied here, in the order of history.
     public let fetched: [RecordChange]
-    /// What would be resolved, and how.
+    /// The conflicts that would be resolved, and how.
     public let conflicts: [LoggedConflict]
-    /// What would be sent then.
+    /// The changes that would be sent then.
     public let toSend: [SyncIssue]
-    /// How many that would be in all.
+    /// The number of changes that would be sent in all.
     public let toSendCount: Int
-    /// Records of the cloud that could not be taken in, or not whole: conflicts that the policy `error` leaves to a person among them.
+    /// Records of the cloud that could not be imported, or not fully, among them conflicts that the policy `error` leaves to a person.
     public let deferred: [DeferredRecord]
 
     /// - Parameters:
     ///   - directory: A folder of the caller's own, in which the copy is made.
     ///   - policy: Resolves, by this policy, the conflicts that were left to a person.
-    ///   - limit: So many changes of each kind are listed.
+    ///   - limit: The maximum number of changes of each kind that are listed.
     /// - Throws: ``ContainerEvent/Failure`` when setting up would fail.
     public init(
         of container: ContainerDirectory, databases: CloudDatabases, configuration: SyncConfiguration = SyncConfiguration(),
