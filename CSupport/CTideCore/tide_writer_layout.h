@@ -41,7 +41,7 @@ typedef struct tide_update_statement {
     uint64_t last_use;
 } tide_update_statement;
 
-/// A row of the batch and what it is sorted by: the beginning of its key, so that sorting seldom looks at the key itself; or the row
+/// A row of the batch with its sort key: the beginning of its record's key, so that sorting seldom looks at the key itself; or the row
 /// id of its record.
 typedef struct tide_ordered_row {
     uint64_t rank;
@@ -116,7 +116,7 @@ tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const 
 tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id);
 /// Inserts a row, or refuses it when a record of another type has the name.
 tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index);
-/// Compares a row with the record, and writes what differs.
+/// Compares a row with the record, and writes the differences.
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
 /// Marks a record as synchronised, with the cloud's tag, if the row is from the cloud.
 tide_status tide_row_mark_synced(tide_apply *it, uint32_t index, int64_t id);
